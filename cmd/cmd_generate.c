@@ -1,6 +1,7 @@
 /* cmd_generate.c - `swsim generate`: the plan of a known pipeline-parallel schedule. */
 #include <string.h>
 
+#include "action_times.h"
 #include "app.h"
 #include "options.h"
 #include "plan_out.h"
@@ -48,30 +49,12 @@ struct generate_request {
     const char *times; /* NULL: not given */
 };
 
-/* One of `--times=F=18522us,I=...`. */
-static enum status add_time(struct app *app, const char *item, const char *value, void *context)
-{
-    struct programs *programs = context;
-    const char *what = "expected a pass and its time, such as F=18ms";
-    for (int kind = 0; kind < ACTION_IDLE; kind++) {
-        struct action_time *time = &programs->times[kind];
-        if (!value || strcmp(item, action_text((enum action_kind)kind)) != 0)
-            continue;
-        time->given = units_parse_time(value, &time->time_ns, &what);
-        if (time->given)
-            return STATUS_OK;
-    }
-    return diag_error(&app->diag, STATUS_USAGE, "--times: found '%s%s%s', %s", item,
-                      value ? "=" : "", value ? value : "", what);
-}
-
 static enum status fill_costs(struct app *app, struct generate_request *request, struct plan *plan)
 {
     request->spec.memory = (int)request->memory;
     if (request->latency_ns)
         plan->programs.links.all.latency = (struct amount){true, request->latency_ns};
-    return request->times ? options_each(app, request->times, add_time, &plan->programs)
-                          : STATUS_OK;
+    return request->times ? action_times_set(app, request->times, plan) : STATUS_OK;
 }
 
 /* The figures of a found schedule, for people; NULL: out of memory. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action_times.h"
 #include "app.h"
 #include "channels.h"
 #include "interrupts.h"
@@ -122,34 +123,6 @@ static enum status parse_iteration(struct app *app, const char *text, int64_t it
     else
         return options_integer(app, "--critical-path", text, 0, iterations - 1, out);
     return STATUS_OK;
-}
-
-/* One of F=1ms, B=2ms, ... */
-static enum status set_time(struct app *app, const char *key, const char *value, void *context)
-{
-    struct plan *plan = context;
-    value = value ? value : "";
-    const char *what = NULL;
-    int64_t ns;
-    int kind = 0;
-    while (kind < ACTION_IDLE && strcmp(action_text((enum action_kind)kind), key) != 0)
-        kind++;
-    if (kind == ACTION_IDLE)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--times: found '%s', expected an action such as F, I, B or W", key);
-    if (!units_parse_time(value, &ns, &what))
-        return diag_error(&app->diag, STATUS_USAGE, "--times %s: found '%s', %s", key, value, what);
-    plan->programs.times[kind] = (struct action_time){true, ns};
-    return STATUS_OK;
-}
-
-/* ACTION=DURATION,... instead of the plan's own; a schedule in CSV has none. */
-static enum status set_times(struct app *app, const char *text, struct plan *plan)
-{
-    if (plan->form != FORM_PROGRAMS)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "%s: found --times, but only rank programs have actions", plan->file);
-    return options_each(app, text, set_time, plan);
 }
 
 /* KEY=FROM..TO */
@@ -519,7 +492,7 @@ static enum status predict_file(struct app *app, struct predict_request *request
         return status;
     status = warned_find(app, &plan, &request->warnings);
     if (status == STATUS_OK && line->times)
-        status = set_times(app, line->times, &plan);
+        status = action_times_set(app, line->times, &plan);
     if (status == STATUS_OK)
         status = channels_choose(app, &plan, request->p2p);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)

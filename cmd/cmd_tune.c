@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "action_times.h"
 #include "app.h"
 #include "interrupts.h"
 #include "options.h"
@@ -17,7 +18,7 @@
 #include "plan/parse.h"
 #include "plan/units.h"
 
-enum { CONTEXT = 3, MAX_PARTS = 12 };
+enum { CONTEXT = 3, MAX_PARTS = 12, MOST_SAMPLES = 1 << 20 };
 
 /* The given plan, the best that was found, and how they differ. */
 struct tuning {
@@ -315,8 +316,9 @@ static const char about[] =
 struct tune_line {
     int driver;
     int64_t budget, depth, seed; /* seed -1: not given */
+    int64_t samples, half_size;
     bool allow_stale;
-    const char *keep, *memory, *profile, *path, *picture;
+    const char *keep, *memory, *profile, *times, *path, *picture;
     const char *axes[AXES];
 };
 
@@ -334,8 +336,16 @@ static enum status tune_pipeline(struct app *app, const struct tune_line *line, 
     for (int a = 0; a < AXES; a++)
         if (line->axes[a])
             return refuse(app, plan, axis_key((enum axis)a), "rank programs");
-    if (line->picture)
-        return refuse(app, plan, "picture", "rank programs");
+    const struct {
+        const char *name;
+        bool given;
+    } others[] = {{"picture", line->picture},
+                  {"samples", line->samples},
+                  {"half-size", line->half_size},
+                  {"times", line->times}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].given)
+            return refuse(app, plan, others[i].name, "rank programs");
     wanted->candidates = (uint64_t)line->budget;
     wanted->depth = (int)line->depth;
     wanted->seed = line->seed < 0 ? 1 : (uint64_t)line->seed;
@@ -351,8 +361,8 @@ static enum status tune_pipeline(struct app *app, const struct tune_line *line, 
     return status == STATUS_OK ? tune_plan(app, wanted, plan, line->path) : status;
 }
 
-static enum status tune_programs(struct app *app, const struct tune_line *line,
-                                 const struct plan *plan, const struct tune_options *wanted)
+static enum status tune_programs(struct app *app, const struct tune_line *line, struct plan *plan,
+                                 const struct tune_options *wanted)
 {
     const struct {
         const char *name;
@@ -362,12 +372,13 @@ static enum status tune_programs(struct app *app, const struct tune_line *line,
                   {"keep", line->keep},
                   {"allow-stale", line->allow_stale},
                   {"budget", line->budget},
-                  {"seed", line->seed >= 0},
-                  {"profile", line->profile}};
-    struct frontier_request request = {
-        .options = {.memory_bytes = wanted->memory_bytes, .interrupted = wanted->interrupted},
-        .plan_path = line->path,
-        .picture_path = line->picture};
+                  {"seed", line->seed >= 0}};
+    struct frontier_request request = {.options = {.memory_bytes = wanted->memory_bytes,
+                                                   .samples = (int)line->samples,
+                                                   .half_size = (int)line->half_size,
+                                                   .interrupted = wanted->interrupted},
+                                       .plan_path = line->path,
+                                       .picture_path = line->picture};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].given)
@@ -376,7 +387,19 @@ static enum status tune_programs(struct app *app, const struct tune_line *line,
         if (line->axes[a])
             status =
                 frontier_parse_axis(app, (enum axis)a, line->axes[a], &request.options.axes[a]);
-    return status == STATUS_OK ? frontier_tune(app, &request, plan) : status;
+    if (status == STATUS_OK && line->times)
+        status = action_times_set(app, line->times, plan);
+    if (status != STATUS_OK)
+        return status;
+    if (!line->profile)
+        return frontier_tune(app, &request, plan);
+    struct profile profile;
+    status = profiled_read(app, line->profile, plan, 0, &profile);
+    if (status != STATUS_OK)
+        return status;
+    status = frontier_tune(app, &request, &profile.plan);
+    profile_fini(&profile);
+    return status;
 }
 
 static enum status tune_file(struct app *app, const struct tune_line *line, const char *path)
@@ -419,14 +442,24 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          .value = &line.seed, .max = INT64_MAX},
         {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
          .value = &line.profile},
+        {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
+         OPTION_TEXT, .value = &line.times},
         {"schedule", 0, "LIST", "rank programs: schedules to try (default: all)", OPTION_TEXT,
          .value = &line.axes[AXIS_SCHEDULE]},
         {"microbatches", 0, "LIST", "microbatches in a step (default: the plan's)", OPTION_TEXT,
          .value = &line.axes[AXIS_MICROBATCHES]},
+        {"size", 0, "LIST", "samples in a microbatch; the step keeps its samples", OPTION_TEXT,
+         .value = &line.axes[AXIS_SIZE]},
+        {"samples", 0, "N", "those of a microbatch of the plan (default: its model's, else 1)",
+         OPTION_INTEGER, .value = &line.samples, .min = 1, .max = MOST_SAMPLES},
+        {"half-size", 0, "N", "samples at which passes have half their best speed (default 0)",
+         OPTION_INTEGER, .value = &line.half_size, .max = MOST_SAMPLES},
         {"chunks", 0, "LIST", "stages a rank (default: the plan's, 1 and 2)", OPTION_TEXT,
          .value = &line.axes[AXIS_CHUNKS]},
         {"group", 0, "LIST", "microbatches in a row, besides the schedule's own", OPTION_TEXT,
          .value = &line.axes[AXIS_GROUP]},
+        {"held", 0, "LIST", "zb_1p and its kin: activations a rank may hold, or fit", OPTION_TEXT,
+         .value = &line.axes[AXIS_HELD]},
         {"balance", 0, "LIST", "of layers: even, found (default: both, and the plan's)",
          OPTION_TEXT, .value = &line.axes[AXIS_BALANCE]},
         {"checkpoint", 0, "LIST", "never, except_last, always (default: all, if inputs have bytes)",

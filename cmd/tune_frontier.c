@@ -74,6 +74,8 @@ static enum status parse_item(struct app *app, const char *item, const char *val
                           item);
     if (axis_has_words(line->axis))
         return add_word(app, line, item);
+    if (line->axis == AXIS_HELD && strcmp(item, axis_word(AXIS_HELD, HELD_FIT)) == 0)
+        return add_value(app, line, HELD_FIT);
     enum status status = options_integer(app, what, item, 1, PLAN_MAX_MICROBATCHES, &number);
     return status == STATUS_OK ? add_value(app, line, (int)number) : status;
 }
@@ -88,27 +90,52 @@ enum status frontier_parse_axis(struct app *app, enum axis axis, const char *tex
 
 /* ---- as text --------------------------------------------------------------------------------- */
 
+/* The number of an axis as people count it; 0: the schedule's own. */
+static int number_of(const struct frontier *f, const struct candidate *candidate, enum axis axis)
+{
+    switch (axis) {
+    case AXIS_MICROBATCHES: return frontier_microbatches(f, candidate);
+    case AXIS_HELD: return frontier_held(candidate);
+    case AXIS_SCHEDULE:
+    case AXIS_SIZE:
+    case AXIS_CHUNKS:
+    case AXIS_GROUP:
+    case AXIS_BALANCE:
+    case AXIS_CHECKPOINT:
+    case AXIS_CHANNEL:
+    case AXES: break;
+    }
+    return candidate->at[axis];
+}
+
 /* Do the candidates differ there? */
 static bool varies(const struct frontier *f, enum axis axis)
 {
     for (size_t i = 1; i < f->count; i++)
         if (f->candidates[i].fate != FATE_IMPOSSIBLE &&
-            f->candidates[i].at[axis] != f->candidates[0].at[axis])
+            number_of(f, &f->candidates[i], axis) != number_of(f, &f->candidates[0], axis))
             return true;
     return false;
+}
+
+static int memory_width(const struct frontier *f)
+{
+    return f->has_bytes ? (int)strlen("2.39 GiB") : (int)strlen("activations");
 }
 
 static void print_choice(const struct frontier *f, const struct candidate *candidate)
 {
     for (int a = 0; a < AXES; a++) {
-        const char *word = axis_word((enum axis)a, candidate->at[a]);
-        int width = a == AXIS_SCHEDULE ? 23 : 12;
+        bool words = axis_has_words((enum axis)a);
+        int width = a == AXIS_SCHEDULE ? 23 : 12, number;
         if (a != AXIS_SCHEDULE && !varies(f, (enum axis)a))
             continue;
-        if (word)
-            printf("  %-*s", width, word);
+        if (words)
+            printf("  %-*s", width, axis_word((enum axis)a, candidate->at[a]));
+        else if ((number = number_of(f, candidate, (enum axis)a)) > 0)
+            printf("  %*d", width, number);
         else
-            printf("  %*d", width, candidate->at[a]);
+            printf("  %*s", width, "-");
     }
 }
 
@@ -118,8 +145,9 @@ static void print_head(const struct frontier *f)
         if (a == AXIS_SCHEDULE || varies(f, (enum axis)a))
             printf(axis_has_words((enum axis)a) ? "  %-*s" : "  %*s", a == AXIS_SCHEDULE ? 23 : 12,
                    axis_key((enum axis)a));
-    printf("  %9s  %9s  %7s  %s\n", "step", "a microb.", "bubble",
-           f->has_bytes ? "memory" : "activations");
+    printf("  %9s  %9s  %7s  %*s", "step", varies(f, AXIS_SIZE) ? "a sample" : "a microb.",
+           "bubble", memory_width(f), f->has_bytes ? "memory" : "activations");
+    printf("%s\n", f->options->memory_bytes >= 0 && f->has_bytes ? "      left" : "");
 }
 
 static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_TEXT])
@@ -130,19 +158,31 @@ static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_
         snprintf(out, UNITS_TEXT, "%.4g", (double)bytes / FRONTIER_ACTIVATION);
 }
 
+/* What a rank has beside what it holds. */
+static void print_left(const struct frontier *f, const struct candidate *candidate)
+{
+    char left[UNITS_TEXT] = "";
+    if (f->options->memory_bytes >= 0 && f->has_bytes)
+        show_memory(f, f->options->memory_bytes - candidate->bytes, left);
+    printf(*left ? "  %8s\n" : "%s\n", left);
+}
+
 static void print_candidate(const struct frontier *f, const struct candidate *candidate)
 {
     char step[UNITS_TEXT], each[UNITS_TEXT], memory[UNITS_TEXT];
+    int samples = varies(f, AXIS_SIZE) ? f->size : 1;
     print_choice(f, candidate);
     show_memory(f, candidate->bytes, memory);
     if (candidate->fate == FATE_PROVED) {
         units_show_time(candidate->step_ns, step);
-        units_show_time(candidate->microbatch_ns, each);
-        printf("  %9s  %9s  %6.2f%%  %s\n", step, each, 100 * candidate->bubble, memory);
+        units_show_time(candidate->microbatch_ns / samples, each);
+        printf("  %9s  %9s  %6.2f%%  %*s", step, each, 100 * candidate->bubble, memory_width(f),
+               memory);
+        print_left(f, candidate);
         return;
     }
-    printf("  %9s  %9s  %7s  %s  %s%s%s\n", "-", "-", "-", memory, fate_key(candidate->fate),
-           candidate->fate == FATE_VIOLATED ? ": " : "",
+    printf("  %9s  %9s  %7s  %*s  %s%s%s\n", "-", "-", "-", memory_width(f), memory,
+           fate_key(candidate->fate), candidate->fate == FATE_VIOLATED ? ": " : "",
            candidate->fate == FATE_VIOLATED ? property_key(candidate->violated) : "");
 }
 
@@ -190,15 +230,16 @@ static void print_frontier(const struct app *app, const struct frontier *f)
 
 /* ---- as JSON --------------------------------------------------------------------------------- */
 
-static void write_candidate(const struct candidate *candidate, struct json *json)
+static void write_candidate(const struct frontier *f, const struct candidate *candidate,
+                            struct json *json)
 {
     json_begin_object(json);
     for (int a = 0; a < AXES; a++) {
-        const char *word = axis_word((enum axis)a, candidate->at[a]);
-        if (word)
-            json_put_string(json, axis_key((enum axis)a), word);
+        const char *key = axis_key((enum axis)a);
+        if (axis_has_words((enum axis)a))
+            json_put_string(json, key, axis_word((enum axis)a, candidate->at[a]));
         else
-            json_put_int(json, axis_key((enum axis)a), candidate->at[a]);
+            json_put_int(json, key, number_of(f, candidate, (enum axis)a));
     }
     json_put_string(json, "verdict", fate_key(candidate->fate));
     if (candidate->fate == FATE_VIOLATED)
@@ -206,7 +247,16 @@ static void write_candidate(const struct candidate *candidate, struct json *json
     json_put_bool(json, "frontier", candidate->frontier);
     json_put_double(json, "step_ns", candidate->step_ns);
     json_put_double(json, "microbatch_ns", candidate->microbatch_ns);
+    json_put_double(json, "sample_ns", candidate->microbatch_ns / f->size);
     json_put_double(json, "bubble_rate", candidate->bubble);
+}
+
+static void put_bytes(const struct frontier *f, const struct candidate *candidate,
+                      struct json *json)
+{
+    json_put_int(json, "bytes", candidate->bytes);
+    if (f->options->memory_bytes >= 0)
+        json_put_int(json, "left_bytes", f->options->memory_bytes - candidate->bytes);
 }
 
 static enum status write_frontier(struct app *app, const struct frontier *f)
@@ -221,9 +271,9 @@ static enum status write_frontier(struct app *app, const struct frontier *f)
     for (size_t i = 0; i < f->count; i++) {
         if (f->candidates[i].fate <= FATE_IMPOSSIBLE)
             continue;
-        write_candidate(&f->candidates[i], &json);
+        write_candidate(f, &f->candidates[i], &json);
         if (f->has_bytes)
-            json_put_int(&json, "bytes", f->candidates[i].bytes);
+            put_bytes(f, &f->candidates[i], &json);
         else
             json_put_double(&json, "activations",
                             (double)f->candidates[i].bytes / FRONTIER_ACTIVATION);
@@ -319,8 +369,20 @@ static enum status agree(struct app *app, const struct frontier_options *options
         return status;
     uint64_t digest = hash_bytes(text, strlen(text));
     digest = hash_mix(digest ^ hash_bytes(options->axes, sizeof options->axes));
+    digest = hash_mix(digest ^ hash_bytes(&options->samples, sizeof options->samples));
+    digest = hash_mix(digest ^ hash_bytes(&options->half_size, sizeof options->half_size));
     mpi_workers_agree(workers, hash_mix(digest ^ (uint64_t)options->memory_bytes));
     return STATUS_OK;
+}
+
+static enum status check_samples(struct app *app, const struct frontier_options *options,
+                                 const struct plan *plan)
+{
+    int size = plan->programs.stages.model.microbatch;
+    if (!options->samples || !size || options->samples == size)
+        return STATUS_OK;
+    return diag_error(&app->diag, STATUS_USAGE,
+                      "--samples: found %d, expected %d as \"model\" says", options->samples, size);
 }
 
 enum status frontier_tune(struct app *app, struct frontier_request *request,
@@ -335,6 +397,8 @@ enum status frontier_tune(struct app *app, struct frontier_request *request,
         return status;
     if (request->picture_path)
         status = draw_format_of(request->picture_path, &format, &app->diag);
+    if (status == STATUS_OK)
+        status = check_samples(app, &request->options, plan);
     if (request->options.memory_bytes < 0 && plan->machine.memory_bytes > 0)
         request->options.memory_bytes = plan->machine.memory_bytes;
     if (status == STATUS_OK && workers)

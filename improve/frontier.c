@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "frontier_axes.h"
 #include "frontier_costs.h"
+#include "frontier_room.h"
 
 #include "plan/generate.h"
 #include "plan/keywords.h"
@@ -13,15 +15,7 @@
 #include "plan/rank_programs.h"
 #include "sim/predict/predict.h"
 
-enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20, MOST_CANDIDATES = 100000 };
-
-const char *axis_key(enum axis axis)
-{
-#define X(name, key) key,
-    static const char *const keys[] = {AXIS_LIST(X)};
-#undef X
-    return keys[axis];
-}
+enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20, FITTINGS = 5 };
 
 const char *fate_key(enum fate fate)
 {
@@ -29,168 +23,6 @@ const char *fate_key(enum fate fate)
     static const char *const keys[] = {FATE_LIST(X)};
 #undef X
     return keys[fate];
-}
-
-static const char *word_at(const char *const *words, int value)
-{
-    for (int i = 0; words[i]; i++)
-        if (i == value)
-            return words[i];
-    return NULL;
-}
-
-const char *axis_word(enum axis axis, int value)
-{
-    switch (axis) {
-    case AXIS_SCHEDULE:
-        return value == FRONTIER_AS_GIVEN ? "as given" : generate_name((size_t)value);
-    case AXIS_BALANCE: return value == BALANCE_LISTED ? "listed" : word_at(keywords_balance, value);
-    case AXIS_CHECKPOINT: return word_at(keywords_checkpoint, value);
-    case AXIS_CHANNEL: return word_at(keywords_fifo, value);
-    case AXIS_MICROBATCHES:
-    case AXIS_CHUNKS:
-    case AXIS_GROUP:
-    case AXES: break;
-    }
-    return NULL;
-}
-
-bool axis_has_words(enum axis axis)
-{
-    return axis_word(axis, 0) != NULL;
-}
-
-/* ---- the given plan -------------------------------------------------------------------------- */
-
-/* The extent of lists of actions. */
-struct shape {
-    int stages, microbatches;
-    bool backward;
-};
-
-static void look_at(struct shape *shape, const struct action *action)
-{
-    if (action->stage >= shape->stages)
-        shape->stages = action->stage + 1;
-    if (action->microbatch >= shape->microbatches)
-        shape->microbatches = action->microbatch + 1;
-    shape->backward |= action->kind == ACTION_B || action->kind == ACTION_I;
-    for (size_t i = 0; i < action->part_count; i++)
-        look_at(shape, &action->parts[i]);
-}
-
-static struct shape shape_of(const struct rank_program *ranks, int count)
-{
-    struct shape shape = {0};
-    for (int r = 0; r < count; r++)
-        for (size_t i = 0; i < ranks[r].count; i++)
-            look_at(&shape, &ranks[r].actions[i]);
-    return shape;
-}
-
-static int find_schedule(const char *name)
-{
-    for (size_t i = 0; name && generate_name(i); i++)
-        if (strcmp(generate_name(i), name) == 0)
-            return (int)i;
-    return FRONTIER_AS_GIVEN;
-}
-
-static void put_given(const struct frontier *f, struct candidate *out)
-{
-    const struct programs *programs = &f->plan->programs;
-    const struct generate_spec *spec = &programs->generate;
-    out->at[AXIS_SCHEDULE] = spec->given ? find_schedule(spec->schedule) : FRONTIER_AS_GIVEN;
-    out->at[AXIS_MICROBATCHES] = f->microbatches;
-    out->at[AXIS_CHUNKS] = f->chunks;
-    out->at[AXIS_GROUP] = spec->given ? spec->group : 0;
-    out->at[AXIS_BALANCE] = (int)programs->stages.balance;
-    out->at[AXIS_CHECKPOINT] = (int)programs->stages.checkpoint;
-    out->at[AXIS_CHANNEL] = (int)programs->fifo;
-}
-
-/* ---- the axes -------------------------------------------------------------------------------- */
-
-static void add_value(struct axis_values *values, int value)
-{
-    for (size_t i = 0; i < values->count; i++)
-        if (values->items[i] == value)
-            return;
-    if (values->count < AXIS_MOST)
-        values->items[values->count++] = value;
-}
-
-static void add_words(struct axis_values *values, enum axis axis)
-{
-    for (int value = 0; axis_word(axis, value); value++)
-        if (axis != AXIS_BALANCE || value != BALANCE_LISTED)
-            add_value(values, value);
-}
-
-/* The default values of an axis; the user's own go before. */
-static void fill_axis(const struct frontier *f, enum axis axis, int given,
-                      struct axis_values *values)
-{
-    const struct stage_spec *stages = &f->plan->programs.stages;
-    if (axis == AXIS_SCHEDULE) {
-        add_words(values, axis);
-        return;
-    }
-    add_value(values, given);
-    if (axis == AXIS_CHUNKS) {
-        add_value(values, 1);
-        add_value(values, 2);
-    }
-    if (axis == AXIS_BALANCE && (stages->layers.count || stages->model.layers))
-        add_words(values, axis);
-    if (axis == AXIS_CHECKPOINT && frontier_has_cost(stages, COST_INPUT))
-        add_words(values, axis);
-}
-
-/* A schedule without a group must be tried, too. */
-static struct axis_values axis_of(const struct frontier *f, enum axis axis)
-{
-    struct axis_values values = f->options->axes[axis];
-    if (values.count == 0)
-        fill_axis(f, axis, f->candidates[0].at[axis], &values);
-    else if (axis == AXIS_GROUP)
-        add_value(&values, 0);
-    return values;
-}
-
-static bool equal_choice(const struct candidate *a, const struct candidate *b)
-{
-    return memcmp(a->at, b->at, sizeof a->at) == 0;
-}
-
-/* The given plan, then all combinations. */
-static enum status list_candidates(struct frontier *f, struct diag *diag)
-{
-    struct axis_values axes[AXES];
-    struct candidate first = {.fate = FATE_UNTRIED};
-    size_t count = 1;
-    put_given(f, &first);
-    f->candidates = &first;
-    for (int a = 0; a < AXES; a++) {
-        axes[a] = axis_of(f, (enum axis)a);
-        count *= axes[a].count;
-        if (count > MOST_CANDIDATES)
-            return diag_error(diag, STATUS_USAGE, "more than %d candidates: give fewer values",
-                              MOST_CANDIDATES);
-    }
-    f->candidates = ARENA_ARRAY(f->arena, count + 1, struct candidate);
-    if (!f->candidates)
-        return diag_no_memory(diag);
-    f->candidates[f->count++] = first;
-    for (size_t n = 0; n < count; n++) {
-        struct candidate *next = &f->candidates[f->count];
-        size_t rest = n;
-        for (int a = AXES - 1; a >= 0; rest /= axes[a--].count)
-            next->at[a] = axes[a].items[rest % axes[a].count];
-        if (!equal_choice(next, &first))
-            f->count++;
-    }
-    return STATUS_OK;
 }
 
 enum status frontier_open(const struct plan *plan, const struct frontier_options *options,
@@ -201,7 +33,7 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
     enum status status = rank_programs_complete(plan, arena, &lists, &made.ranks, diag);
     if (status != STATUS_OK)
         return status;
-    struct shape shape = shape_of(lists, made.ranks);
+    struct frontier_shape shape = frontier_shape_of(lists, made.ranks);
     if (shape.stages < made.ranks || shape.microbatches == 0)
         return diag_error(diag, STATUS_INPUT,
                           "%s: found %d stages on %d ranks, expected one a rank at least",
@@ -210,16 +42,31 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
     made.stages = shape.stages / rank_programs_copies(plan);
     made.microbatches = shape.microbatches;
     made.trains = shape.backward;
+    made.size = options->samples                         ? options->samples
+                : plan->programs.stages.model.microbatch ? plan->programs.stages.model.microbatch
+                                                         : 1;
     made.has_times =
         plan->programs.times[ACTION_F].given || frontier_has_cost(&plan->programs.stages, COST_F);
     made.has_bytes = frontier_has_bytes(&plan->programs.stages);
-    status = list_candidates(&made, diag);
+    status = frontier_list(&made, diag);
     if (status == STATUS_OK)
         *out = made;
     return status;
 }
 
 /* ---- the plan of a candidate ----------------------------------------------------------------- */
+
+int frontier_microbatches(const struct frontier *f, const struct candidate *candidate)
+{
+    int64_t samples = (int64_t)candidate->at[AXIS_MICROBATCHES] * f->size;
+    int size = candidate->at[AXIS_SIZE];
+    return samples % size == 0 ? (int)(samples / size) : 0;
+}
+
+int frontier_held(const struct candidate *candidate)
+{
+    return candidate->at[AXIS_HELD] == HELD_FIT ? candidate->held : candidate->at[AXIS_HELD];
+}
 
 /* Parameters that only one schedule has stay with that one. */
 static struct generate_spec spec_of(const struct frontier *f, const struct candidate *candidate)
@@ -233,8 +80,9 @@ static struct generate_spec spec_of(const struct frontier *f, const struct candi
     spec.schedule = schedule;
     spec.ranks = f->ranks;
     spec.chunks = candidate->at[AXIS_CHUNKS];
-    spec.microbatches = candidate->at[AXIS_MICROBATCHES];
+    spec.microbatches = frontier_microbatches(f, candidate);
     spec.group = candidate->at[AXIS_GROUP];
+    spec.memory = frontier_held(candidate);
     return spec;
 }
 
@@ -253,8 +101,10 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
         made.expect = made.expect_dataflow = (struct expectation){0};
     }
     int stages = f->ranks * candidate->at[AXIS_CHUNKS] / rank_programs_copies(&made);
+    const struct frontier_sizes sizes = {f->size, candidate->at[AXIS_SIZE], f->options->half_size};
     if (!frontier_fill_costs(programs, !f->has_times, f->has_bytes ? 0 : FRONTIER_ACTIVATION,
                              arena) ||
+        !frontier_scale_costs(programs, &sizes, arena) ||
         !frontier_divide_costs(programs, f->stages, stages, arena))
         return diag_no_memory(diag);
     *out = made;
@@ -282,7 +132,7 @@ static enum status check_possible(const struct frontier *f, struct plan *plan, s
     enum status status = rank_programs_complete(plan, arena, &lists, &count, diag);
     if (status != STATUS_OK)
         return or_impossible(status, candidate);
-    if (shape_of(lists, count).backward != f->trains)
+    if (frontier_shape_of(lists, count).backward != f->trains)
         candidate->fate = FATE_IMPOSSIBLE;
     programs->copies = rank_programs_copies(plan);
     programs->generate.given = false;
@@ -351,16 +201,56 @@ static enum status measure(const struct plan *plan, struct candidate *candidate,
     return STATUS_OK;
 }
 
+/* What it takes of time and memory, unless that is more than there is. */
+static enum status load(const struct frontier *f, struct candidate *candidate, struct arena *arena,
+                        struct plan *plan, struct diag *diag)
+{
+    candidate->fate = FATE_UNTRIED;
+    candidate->bytes = 0;
+    enum status status = frontier_plan(f, candidate, arena, plan, diag);
+    if (status == STATUS_OK)
+        status = check_possible(f, plan, arena, candidate, diag);
+    if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)
+        status = weigh(f, plan, arena, candidate, diag);
+    return status;
+}
+
+/* Fewer activations until messages have room beside them, too. */
+static enum status load_fitting(const struct frontier *f, struct candidate *candidate,
+                                struct arena *arena, struct plan *plan, struct diag *diag)
+{
+    struct frontier_room room = {0};
+    enum status status = frontier_plan(f, candidate, arena, plan, diag);
+    if (status == STATUS_OK)
+        status = or_impossible(
+            frontier_find_room(plan, f->options->memory_bytes, arena, &room, diag), candidate);
+    candidate->held = room.activations;
+    for (int tries = 0; status == STATUS_OK && tries < FITTINGS; tries++) {
+        if (candidate->held <= 0)
+            candidate->fate = FATE_IMPOSSIBLE;
+        if (candidate->fate == FATE_IMPOSSIBLE)
+            break;
+        status = load(f, candidate, arena, plan, diag);
+        if (candidate->fate != FATE_HEAVY)
+            break;
+        int64_t excess = candidate->bytes - f->options->memory_bytes;
+        candidate->held -= (int)(excess / room.activation_bytes) + 1;
+    }
+    return status;
+}
+
 static enum status judge(const struct frontier *f, struct candidate *candidate, struct arena *arena,
                          struct diag *diag)
 {
     struct plan plan;
+    enum status status = STATUS_OK;
     candidate->step_ns = candidate->microbatch_ns = candidate->bubble = NAN;
-    enum status status = frontier_plan(f, candidate, arena, &plan, diag);
-    if (status == STATUS_OK)
-        status = check_possible(f, &plan, arena, candidate, diag);
-    if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)
-        status = weigh(f, &plan, arena, candidate, diag);
+    if (frontier_microbatches(f, candidate) == 0)
+        candidate->fate = FATE_IMPOSSIBLE;
+    else if (candidate->at[AXIS_HELD] == HELD_FIT)
+        status = load_fitting(f, candidate, arena, &plan, diag);
+    else
+        status = load(f, candidate, arena, &plan, diag);
     if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)
         status = prove(&plan, f->options->interrupted, candidate, diag);
     if (status == STATUS_OK && candidate->fate == FATE_PROVED)

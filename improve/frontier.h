@@ -4,9 +4,11 @@
  * A candidate is the given plan with another schedule and other values of a few keys, one integer an axis:
  *
  *     schedule      index of generate_name; -1: the given plan as it is
- *     microbatches  of a step; each does the same work, so candidates are compared by time per microbatch
+ *     microbatches  of a step, in the given size; candidates are compared by the time of one
+ *     size          samples in a microbatch; the step keeps its samples, so it has more or fewer microbatches
  *     chunks        stages a rank; the model stays the same, so more stages are smaller ones
  *     group         as `generate: {group}`; 0: that of the schedule
+ *     held          as `generate: {memory}`, of schedules that are found; 0: their own; HELD_FIT: as many as memory holds
  *     balance, checkpoint, p2p   as the keys of a plan
  *
  * Questions to a candidate, the cheapest first:
@@ -31,8 +33,10 @@
 #define AXIS_LIST(X)                                                                               \
     X(SCHEDULE, "schedule")                                                                        \
     X(MICROBATCHES, "microbatches")                                                                \
+    X(SIZE, "size")                                                                                \
     X(CHUNKS, "chunks")                                                                            \
     X(GROUP, "group")                                                                              \
+    X(HELD, "held")                                                                                \
     X(BALANCE, "balance")                                                                          \
     X(CHECKPOINT, "checkpoint")                                                                    \
     X(CHANNEL, "p2p")
@@ -49,7 +53,7 @@ const char *axis_word(enum axis axis, int value);
 /* Has the axis words? Else its values are numbers. */
 bool axis_has_words(enum axis axis);
 
-enum { AXIS_MOST = 32, FRONTIER_AS_GIVEN = -1 };
+enum { AXIS_MOST = 32, FRONTIER_AS_GIVEN = -1, HELD_FIT = -1 };
 
 struct axis_values {
     int items[AXIS_MOST];
@@ -74,6 +78,7 @@ const char *fate_key(enum fate fate);
 /* Without pointers: it travels between processes as it is. */
 struct candidate {
     int at[AXES];
+    int held; /* activations, where at[AXIS_HELD] is HELD_FIT */
     enum fate fate;
     enum property violated;                /* FATE_VIOLATED */
     double step_ns, microbatch_ns, bubble; /* NAN unless proved */
@@ -83,8 +88,10 @@ struct candidate {
 
 struct frontier_options {
     struct axis_values axes[AXES];
-    int64_t memory_bytes;                                   /* of a rank; -1: any */
-    const atomic_bool *interrupted;                         /* ends the search early, may be NULL */
+    int64_t memory_bytes;           /* of a rank; -1: any */
+    int samples;                    /* of a given microbatch; 0: what the model says, else 1 */
+    int half_size;                  /* samples at which a pass is half as fast as it can be */
+    const atomic_bool *interrupted; /* ends the search early, may be NULL */
     void (*progress)(void *arg, size_t done, size_t count); /* may be NULL */
     void *progress_arg;
 };
@@ -93,12 +100,12 @@ struct frontier {
     const struct plan *plan;
     const struct frontier_options *options;
     struct arena *arena;
-    int ranks, chunks, microbatches; /* of the given plan */
-    int stages;                      /* of one copy of its model */
-    bool trains;                     /* it has passes backward */
-    bool has_times;                  /* else F, I and W are taken to last 1 ms each */
-    bool has_bytes;                  /* else `bytes` are FRONTIER_ACTIVATION for an activation */
-    struct candidate *candidates;    /* the first is the given plan */
+    int ranks, chunks, microbatches, size; /* of the given plan */
+    int stages;                            /* of one copy of its model */
+    bool trains;                           /* it has passes backward */
+    bool has_times;                        /* else F, I and W are taken to last 1 ms each */
+    bool has_bytes;               /* else `bytes` are FRONTIER_ACTIVATION for an activation */
+    struct candidate *candidates; /* the first is the given plan */
     size_t count;
     size_t fates[FATES];
 };
@@ -115,6 +122,11 @@ enum status frontier_try(struct frontier *frontier, size_t first, size_t step, s
 /* All have been tried: which of them are the frontier. They stand first then, that with the least memory
    first; behind them the others, the fastest first. */
 void frontier_sort(struct frontier *frontier);
+
+/* The microbatches of a step, in the candidate's size; 0: samples are left over. */
+int frontier_microbatches(const struct frontier *frontier, const struct candidate *candidate);
+/* The activations that a found schedule may hold; 0: its own number. */
+int frontier_held(const struct candidate *candidate);
 
 /* The plan of a candidate, which shares memory with the given one; the rest is in `arena`. */
 enum status frontier_plan(const struct frontier *frontier, const struct candidate *candidate,

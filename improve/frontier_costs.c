@@ -79,6 +79,96 @@ bool frontier_fill_costs(struct programs *programs, bool assume, int64_t activat
     return split_table(&spec->stages, arena);
 }
 
+/* ---- other sizes ----------------------------------------------------------------------------- */
+
+static int64_t scale(int64_t value, int from, int to)
+{
+    return (int64_t)((long double)value * to / from + 0.5L);
+}
+
+static bool scale_table(struct cost_table *table, const struct frontier_sizes *sizes,
+                        struct arena *arena)
+{
+    const enum cost passes[] = {COST_F, COST_I, COST_W, COST_B},
+                    bytes[] = {COST_ACTIVATION, COST_LEFT, COST_INPUT};
+    const struct {
+        const enum cost *costs;
+        size_t count;
+        int more; /* samples that are there anyway */
+    } kinds[] = {{passes, sizeof passes / sizeof *passes, sizes->half},
+                 {bytes, sizeof bytes / sizeof *bytes, 0}};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (size_t c = 0; c < kinds[k].count; c++) {
+            struct cost_list *list = &table->of[kinds[k].costs[c]];
+            const struct cost_list old = *list;
+            if (old.count && !make_list(list, old.count, arena))
+                return false;
+            for (size_t i = 0; i < old.count; i++)
+                list->items[i] =
+                    scale(old.items[i], sizes->from + kinds[k].more, sizes->to + kinds[k].more);
+        }
+    return true;
+}
+
+/* A rate counts operations, of which a microbatch has as many as samples. */
+static void scale_model(struct model_spec *model, const struct frontier_sizes *sizes)
+{
+    model->microbatch = sizes->to;
+    model->rate_flops = (int64_t)((long double)model->rate_flops * sizes->to / sizes->from *
+                                  (sizes->from + sizes->half) / (sizes->to + sizes->half));
+}
+
+static void scale_link(struct link *link, const struct frontier_sizes *sizes)
+{
+    link->bytes.value = scale(link->bytes.value, sizes->from, sizes->to);
+}
+
+static bool scale_messages(struct programs *programs, const struct frontier_sizes *sizes,
+                           struct arena *arena)
+{
+    struct links *links = &programs->links;
+    struct link *kinds[] = {&links->all, &links->forward, &links->backward, &links->between};
+    const struct edge_link *old = links->edges;
+    programs->p2p_bytes = scale(programs->p2p_bytes, sizes->from, sizes->to);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        scale_link(kinds[i], sizes);
+    if (links->edge_count == 0)
+        return true;
+    links->edges = ARENA_ARRAY(arena, links->edge_count, struct edge_link);
+    for (size_t i = 0; links->edges && i < links->edge_count; i++) {
+        links->edges[i] = old[i];
+        scale_link(&links->edges[i].link, sizes);
+    }
+    return links->edges != NULL;
+}
+
+static void scale_times(struct action_time *times, const struct frontier_sizes *sizes)
+{
+    const enum action_kind passes[] = {ACTION_F, ACTION_I, ACTION_W, ACTION_B, ACTION_OVERLAP_F_B},
+                           messages[] = {ACTION_SEND_F, ACTION_RECV_F, ACTION_SEND_B,
+                                         ACTION_RECV_B};
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+        times[passes[i]].time_ns =
+            scale(times[passes[i]].time_ns, sizes->from + sizes->half, sizes->to + sizes->half);
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
+        times[messages[i]].time_ns = scale(times[messages[i]].time_ns, sizes->from, sizes->to);
+}
+
+bool frontier_scale_costs(struct programs *programs, const struct frontier_sizes *sizes,
+                          struct arena *arena)
+{
+    struct stage_spec *spec = &programs->stages;
+    if (sizes->from == sizes->to)
+        return true;
+    if (spec->model.layers)
+        scale_model(&spec->model, sizes);
+    scale_times(programs->times, sizes);
+    return scale_messages(programs, sizes, arena) && scale_table(&spec->stages, sizes, arena) &&
+           scale_table(&spec->layers.each, sizes, arena) &&
+           scale_table(&spec->layers.embedding, sizes, arena) &&
+           scale_table(&spec->layers.head, sizes, arena);
+}
+
 /* ---- other stages ---------------------------------------------------------------------------- */
 
 static int64_t share(int64_t value, int part, int whole)

@@ -17,6 +17,15 @@ bool frontier_has_bytes(const struct stage_spec *spec);
 bool frontier_fill_costs(struct programs *programs, bool assume, int64_t activation,
                          struct arena *arena);
 
+/* Samples in a microbatch, before and now, and the number with which a pass has half of its best speed: its time is as
+   the samples and that number together. */
+struct frontier_sizes {
+    int from, to, half;
+};
+/* Microbatches of another size: passes, activations and messages change, weights do not. */
+bool frontier_scale_costs(struct programs *programs, const struct frontier_sizes *sizes,
+                          struct arena *arena);
+
 /* The same model in `to` stages instead of `from`. What a plan says of each stage is spread evenly over it; the
    input of a stage stays as big as it is. Layers are the model's own. */
 bool frontier_divide_costs(struct programs *programs, int from, int to, struct arena *arena);

@@ -317,6 +317,14 @@ const char *generate_about(size_t index)
     return index < GENERATORS ? generators[index].about : NULL;
 }
 
+bool generate_is_found(const char *schedule)
+{
+    for (size_t i = 0; i < GENERATORS; i++)
+        if (strcmp(generators[i].name, schedule) == 0)
+            return generators[i].memory != NULL;
+    return false;
+}
+
 static enum status refuse_unknown(const struct generate_spec *spec, struct diag *diag)
 {
     char known[512] = "";

@@ -16,6 +16,9 @@ const char *generate_name(size_t index);
 /* One line about it for people. */
 const char *generate_about(size_t index);
 
+/* Is it found from costs and a memory limit? Else rules make it. */
+bool generate_is_found(const char *schedule);
+
 /* The figures of a schedule that was found; spans and bounds are those of bubble.h. */
 struct generate_figures {
     bool found; /* else the schedule is one that rules make, and the rest is 0 */

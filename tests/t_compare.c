@@ -333,7 +333,7 @@ static void test_refused(void)
     refused("a store of pipelined runs", store, STORE_LATEST, plan_text, STATUS_INPUT, "overlap");
     refused("a run that is not there", store, 7, plan_text, STATUS_INPUT, "no run 7");
     refused("host programs and a serial run", store, 1, threads, STATUS_INPUT, "not imported");
-    refused("rank programs", store, 1, programs, STATUS_USAGE, "rank programs have neither");
+    refused("rank programs", store, 1, programs, STATUS_INPUT, "no passes and messages");
     close_store(store);
     if (!store_run(RUN_SIMULATED, NULL, ITERATIONS, &store))
         return;

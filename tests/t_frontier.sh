@@ -97,6 +97,74 @@ for choice in "gpipe 1 8 even never" "interleaved_1f1b 2 16 found always" "zbv 2
     check "$choice takes what its plan takes" by_hand $choice
 done
 
+# Microbatches of another size: half as many, each twice the work, memory and message.
+sed -e "s/F: 1ms, I: 1ms, W: 1ms, activation: 64MiB, input: 8MiB/F: 2ms, I: 2ms, W: 2ms, activation: 128MiB, input: 16MiB/" \
+    -e "s/{F: 2ms, B: 4ms,/{F: 4ms, B: 8ms,/" -e "s/{F: 1ms, B: 1ms,/{F: 2ms, B: 2ms,/" -e "s/bytes: 8MiB/bytes: 16MiB/" \
+    -e "s/microbatches: 8/microbatches: 4/" "$dir/stack.yaml" >"$dir/hand.yaml"
+plain="--chunks=1 --balance=even --checkpoint=never"
+# shellcheck disable=SC2086
+check "microbatches of other sizes" tuned --schedule=1f1b $plain --size=1,2,3 "$dir/stack.yaml"
+check "a step keeps its samples; what is left over is no size" holds \
+    '{(c["size"], c["microbatches"]) for c in all} == {(1, 8), (2, 4)}'
+sized()
+{
+    "$SWSIM" predict --json "$dir/hand.yaml" >"$dir/predicted.json" &&
+        holds 'json.load(open(dir + "/predicted.json"))["makespan_ns"] in [c["step_ns"] for c in all if c["size"] == 2] and
+            not [c for c in all if c["sample_ns"] != c["step_ns"] / 8]'
+}
+check "one of two samples takes what its plan takes" sized
+# shellcheck disable=SC2086
+check "half of the best speed at one sample" tuned --schedule=1f1b $plain --size=2 --half-size=1 "$dir/stack.yaml"
+check "makes two samples three quarters as long" holds \
+    'abs([c["step_ns"] for c in all if c["size"] == 2][0] / json.load(open(dir + "/predicted.json"))["makespan_ns"] - 0.75) < 0.01'
+
+# Found schedules with other numbers of activations.
+# shellcheck disable=SC2086
+check "activations of a found schedule" tuned --schedule=zb_2p,gpipe $plain --held=3,6 "$dir/stack.yaml"
+check "each is tried" holds \
+    '{(c["schedule"], c["held"]) for c in all} == {("1f1b", 0), ("gpipe", 0), ("zb_2p", 0), ("zb_2p", 3), ("zb_2p", 6)}'
+check "fewer take less memory" holds \
+    'sorted([c["bytes"], c["held"]] for c in all if c["schedule"] == "zb_2p")[0][1] == 3'
+# shellcheck disable=SC2086
+check "as many as fit" tuned --schedule=zb_2p $plain --memory=2800MiB "$dir/stack.yaml"
+check "are within memory, where the schedule's own number is not" holds \
+    '{(c["verdict"], c["held"] > 0) for c in all if c["schedule"] == "zb_2p"} == {("proved", True), ("beyond memory", False)} and
+     not [c for c in all if c["bytes"] + c["left_bytes"] != 2800 << 20]'
+
+# Times of the command line, and of a run.
+cat >"$dir/bare.yaml" <<'END'
+swplan: 1
+name: bare
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+END
+check "times of passes" tuned --schedule=1f1b --chunks=1 --times=F=2ms,B=4ms "$dir/bare.yaml"
+check "are those that were given" holds 'not said["assumed_times"] and front[0]["step_ns"] == 30000000'
+cat >"$dir/ran.yaml" <<'END'
+swplan: 1
+name: ran
+stages: {F: [6ms, 3ms], B: [9ms, 6ms], activation: 1MiB}
+p2p: {bytes: 1MiB, latency: 1ms}
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+END
+ran()
+{
+    exits 0 "${SWSIM%swsim}swrun" -q --db="$dir/ran.db" "$dir/ran.yaml" &&
+        "$SWSIM" predict --json "$dir/ran.yaml" >"$dir/predicted.json" &&
+        sed -e '/^stages/d' -e '/^p2p/d' "$dir/ran.yaml" >"$dir/bare.yaml" &&
+        "$SWSIM" tune -q --profile="$dir/ran.db" --schedule=1f1b --chunks=1 -o "$dir/best.yaml" "$dir/bare.yaml" >"$dir/out" &&
+        tuned --profile="$dir/ran.db" --schedule=1f1b,zb_h1 --chunks=1 "$dir/bare.yaml"
+}
+check "times of a run" ran
+check "are at least those of its plan, of the passes and the messages" holds \
+    'not said["assumed_times"] and
+     [c["step_ns"] for c in all if c["schedule"] == "1f1b"][0] >= 0.97 * json.load(open(dir + "/predicted.json"))["makespan_ns"]'
+check "the plan has them by stage and link" found 'edges: .{from: 0, to: 1, latency' "$dir/best.yaml"
+check "a store without such a run is refused" complains 3 'no finished run of stack' \
+    "$SWSIM" predict --profile="$dir/ran.db" "$dir/stack.yaml"
+sed -e 's/ranks: 2/ranks: 1/' -e 's/^stages.*/times: {F: 1ms, B: 2ms}/' "$dir/ran.yaml" >"$dir/short.yaml"
+check "and one of more stages" complains 3 'found stage 1, expected those of ran: 1 of them' \
+    "$SWSIM" predict --profile="$dir/ran.db" "$dir/short.yaml"
+
 # Stages without layers are divided: the same work in all.
 cat >"$dir/stages.yaml" <<'END'
 swplan: 1
@@ -146,6 +214,7 @@ model: {layers: 8, hidden: 1024, heads: 16, sequence: 1024, microbatch: 1, vocab
 generate: {schedule: 1f1b, ranks: 4, microbatches: 8}
 END
 check "a model is tuned" tuned --schedule=1f1b,gpipe --chunks=1 "$dir/model.yaml"
+check "its microbatches have its samples" complains 2 '"model" says' "$SWSIM" tune --samples=2 --size=2 "$dir/model.yaml"
 check "with bytes and times, by balance and recomputation" holds \
     'not said["assumed_times"] and {c["checkpoint"] for c in all} == {"never", "except_last", "always"} and
      {c["balance"] for c in all} == {"even", "found"} and min(c["bytes"] for c in all) > 0'

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profile_ranks.h"
 #include "profile_steps.h"
 
 #include "plan/ops.h"
@@ -562,11 +563,8 @@ enum status profile_read(struct store *store, int64_t run, const struct plan *pl
     struct trace trace;
     if (plan->form == FORM_THREADS)
         return profile_read_steps(store, run, plan, out, diag);
-    if (plan->form != FORM_PIPELINE)
-        return diag_error(
-            diag, STATUS_USAGE,
-            "%s: found a profile, but rank programs have neither serial runs nor imported ones",
-            plan->file);
+    if (plan->form == FORM_PROGRAMS)
+        return profile_read_ranks(store, run, plan, out, diag);
     enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
     if (status != STATUS_OK)
         return status;
@@ -593,6 +591,13 @@ void profile_fini(struct profile *profile)
 
 void profile_note(const struct profile *profile, const char *path, struct diag *diag)
 {
+    if (profile->plan.form == FORM_PROGRAMS) {
+        diag_note(diag,
+                  "times from run %" PRId64 " of %s, on %s: %zu of stages and links, medians over "
+                  "the microbatches",
+                  profile->run, path, profile->device, profile->drawn);
+        return;
+    }
     if (profile->operations > 0) {
         diag_note(diag,
                   "times from run %" PRId64

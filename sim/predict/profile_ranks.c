@@ -1,0 +1,412 @@
+/* profile_ranks.c - see profile_ranks.h. */
+#include "profile_ranks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/actions.h"
+#include "plan/rank_programs.h"
+
+enum { FORWARD_TAG = 'F', NS_PER_S = 1000 * 1000 * 1000 };
+
+/* A pass: `kind` and `at`, its stage. One end of a message: `at` and `to`, its ranks. */
+struct taken {
+    bool message, receive;
+    enum cost kind;
+    int at, to;
+    const char
+        *tag; /* of a message: equal names of a trace are equal pointers, this is a part of one */
+    size_t tag_length;
+    int64_t start_ns, end_ns, ns;
+};
+
+struct reader {
+    struct profile *profile;
+    struct arena scratch;
+    struct trace trace;
+    struct taken *items;
+    size_t count;
+    int stages; /* of the plan */
+    struct diag *diag;
+};
+
+/* ---- which run ------------------------------------------------------------------------------- */
+
+struct wanted {
+    const char *plan;
+    int64_t run; /* -1: none found yet */
+};
+
+static bool is_usable(const struct run_info *info)
+{
+    return info->kind == RUN_MEASURED && info->finished == RUN_FINISHED;
+}
+
+static void look_at_run(const struct store_run *run, void *context)
+{
+    struct wanted *wanted = context;
+    if (is_usable(&run->info) && strcmp(run->info.plan_name, wanted->plan) == 0)
+        wanted->run = run->id;
+}
+
+static enum status find_run(struct store *store, const struct plan *plan, int64_t *run,
+                            struct diag *diag)
+{
+    struct wanted wanted = {.plan = plan->name, .run = -1};
+    enum status status = store_list_runs(store, look_at_run, &wanted, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (wanted.run < 0) {
+        diag_error(diag, STATUS_INPUT, "the trace store has no finished run of %s", plan->name);
+        diag_note(diag, "'swrun --db FILE PLAN' adds one");
+        return STATUS_INPUT;
+    }
+    *run = wanted.run;
+    return STATUS_OK;
+}
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+static bool cost_of(enum action_kind kind, enum cost *out)
+{
+    switch (kind) {
+    case ACTION_F: *out = COST_F; return true;
+    case ACTION_I: *out = COST_I; return true;
+    case ACTION_W: *out = COST_W; return true;
+    case ACTION_B: *out = COST_B; return true;
+    case ACTION_UNSHARD:
+    case ACTION_RESHARD:
+    case ACTION_REDUCE_GRAD:
+    case ACTION_SEND_F:
+    case ACTION_RECV_F:
+    case ACTION_SEND_B:
+    case ACTION_RECV_B:
+    case ACTION_WAIT_SEND_F:
+    case ACTION_WAIT_SEND_B:
+    case ACTION_WAIT_REDUCE_GRAD:
+    case ACTION_OVERLAP_F_B:
+    case ACTION_IDLE: break;
+    }
+    return false;
+}
+
+static bool take_pass(struct reader *reader, const char *name, struct taken *out)
+{
+    struct action action;
+    const char *what;
+    size_t where;
+    if (!action_parse(name, strlen(name), false, &reader->scratch, &action, &what, &where) ||
+        !cost_of(action.kind, &out->kind))
+        return false;
+    out->at = action.stage;
+    return true;
+}
+
+/* "send F0@1 to rank 1", "receive F0@1 from rank 0" on `rank`. */
+static bool take_message(const char *name, int rank, struct taken *out)
+{
+    static const char send[] = "send ", receive[] = "receive ";
+    out->receive = strncmp(name, receive, sizeof receive - 1) == 0;
+    if (!out->receive && strncmp(name, send, sizeof send - 1) != 0)
+        return false;
+    const char *peer = strrchr(name, ' ');
+    out->tag = strchr(name, ' ') + 1;
+    out->tag_length = strcspn(out->tag, " ");
+    int other = atoi(peer);
+    out->message = true;
+    out->at = out->receive ? other : rank;
+    out->to = out->receive ? rank : other;
+    return out->tag + out->tag_length < peer; /* else a batch of several */
+}
+
+static bool take_span(struct reader *reader, const struct trace_span *span, struct taken *out)
+{
+    const struct trace_agent *agent = &reader->trace.agents[span->agent];
+    if (span->kind != SPAN_DEVICE || !span->task || agent->rank < 0)
+        return false;
+    *out = (struct taken){
+        .start_ns = span->start_ns, .end_ns = span->end_ns, .ns = span->end_ns - span->start_ns};
+    return take_message(span->task, agent->rank, out) || take_pass(reader, span->task, out);
+}
+
+#define COMPARE(a, b)                                                                              \
+    if ((a) != (b))                                                                                \
+    return (a) < (b) ? -1 : 1
+
+static int compare_kinds(const struct taken *a, const struct taken *b)
+{
+    COMPARE(a->message, b->message);
+    COMPARE(a->kind, b->kind);
+    COMPARE(a->at, b->at);
+    COMPARE(a->to, b->to);
+    return 0;
+}
+
+static int by_tag(const void *left, const void *right)
+{
+    const struct taken *a = left, *b = right;
+    int order = compare_kinds(a, b);
+    COMPARE(order, 0);
+    if (!a->message)
+        return 0;
+    COMPARE(a->tag_length, b->tag_length);
+    order = memcmp(a->tag, b->tag, a->tag_length);
+    COMPARE(order, 0);
+    COMPARE(a->receive, b->receive);
+    return 0;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct taken *a = left, *b = right;
+    const int order = compare_kinds(a, b);
+    COMPARE(order, 0);
+    COMPARE(a->ns, b->ns);
+    return 0;
+}
+
+static bool same_message(const struct taken *send, const struct taken *receive)
+{
+    return receive->message && !send->receive && receive->receive &&
+           compare_kinds(send, receive) == 0 && send->tag_length == receive->tag_length &&
+           memcmp(send->tag, receive->tag, send->tag_length) == 0;
+}
+
+/* Sends and receives become messages; an end without the other one is left out. */
+static void join_ends(struct reader *reader)
+{
+    size_t kept = 0;
+    qsort(reader->items, reader->count, sizeof *reader->items, by_tag);
+    for (size_t i = 0; i < reader->count; i++) {
+        struct taken item = reader->items[i];
+        if (item.message) {
+            const struct taken *receive = &reader->items[i + 1];
+            if (i + 1 == reader->count || !same_message(&item, receive))
+                continue;
+            int64_t start = item.start_ns > receive->start_ns ? item.start_ns : receive->start_ns;
+            int64_t end = item.end_ns > receive->end_ns ? item.end_ns : receive->end_ns;
+            item.ns = end > start ? end - start : 0;
+            i++;
+        }
+        reader->items[kept++] = item;
+    }
+    reader->count = kept;
+}
+
+static enum status take_spans(struct reader *reader)
+{
+    const struct trace *trace = &reader->trace;
+    struct profile *profile = reader->profile;
+    reader->items = ARENA_ARRAY(&reader->scratch, trace->span_count + 1, struct taken);
+    if (!reader->items)
+        return diag_no_memory(reader->diag);
+    for (size_t i = 0; i < trace->span_count; i++) {
+        struct taken *item = &reader->items[reader->count];
+        if (!take_span(reader, &trace->spans[i], item))
+            continue;
+        if (!item->message && item->at >= reader->stages)
+            return diag_error(reader->diag, STATUS_INPUT,
+                              "run %" PRId64 ": found stage %d, expected those of %s: %d of them",
+                              profile->run, item->at, profile->plan.name, reader->stages);
+        reader->count++;
+    }
+    join_ends(reader);
+    qsort(reader->items, reader->count, sizeof *reader->items, by_time);
+    if (reader->count == 0)
+        return diag_error(reader->diag, STATUS_INPUT,
+                          "run %" PRId64 " has no passes and messages of rank programs",
+                          profile->run);
+    return STATUS_OK;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+/* Like items stand together, the shortest first. */
+static const struct taken *find_median(const struct reader *reader, const struct taken *key)
+{
+    size_t first = 0, last;
+    while (first < reader->count && compare_kinds(&reader->items[first], key) < 0)
+        first++;
+    for (last = first; last < reader->count && compare_kinds(&reader->items[last], key) == 0;)
+        last++;
+    return last > first ? &reader->items[first + (last - first - 1) / 2] : NULL;
+}
+
+static int64_t *find_medians(struct reader *reader, enum cost kind, int64_t *count)
+{
+    int64_t *items = ARENA_ARRAY(&reader->profile->arena, (size_t)reader->stages, int64_t);
+    *count = 0;
+    for (int s = 0; items && s < reader->stages; s++) {
+        const struct taken *median = find_median(reader, &(struct taken){.kind = kind, .at = s});
+        items[s] = median ? median->ns : -1;
+        *count += median != NULL;
+    }
+    return items;
+}
+
+/* The whole, divided as the plan's own two parts are. */
+static int64_t part_of(int64_t whole_ns, const struct stage_cost *own, enum cost kind)
+{
+    int64_t both = own->of[COST_I] + own->of[COST_W];
+    int64_t input =
+        both > 0 ? (int64_t)((long double)whole_ns * own->of[COST_I] / both) : whole_ns / 2;
+    return kind == COST_I ? input : whole_ns - input;
+}
+
+/* Passes of one kind of all stages; those that were not measured have the plan's costs. */
+static enum status set_passes(struct reader *reader, enum cost kind, const int64_t *whole,
+                              const struct stage_cost *own)
+{
+    struct profile *profile = reader->profile;
+    struct cost_list *list = &profile->plan.programs.stages.stages.of[kind];
+    int64_t measured;
+    int64_t *items = find_medians(reader, kind, &measured);
+    bool any = measured > 0;
+    if (!items)
+        return diag_no_memory(reader->diag);
+    for (int s = 0; s < reader->stages; s++) {
+        bool divided = items[s] < 0 && (kind == COST_I || kind == COST_W) && whole[s] >= 0;
+        any |= divided;
+        if (items[s] < 0)
+            items[s] = divided ? part_of(whole[s], &own[s], kind) : own[s].of[kind];
+    }
+    profile->drawn += (size_t)measured;
+    if (any)
+        *list = (struct cost_list){.items = items, .count = (size_t)reader->stages};
+    return STATUS_OK;
+}
+
+/* B measured as I and W is both: the plan's own B would go before them. */
+static enum status set_stages(struct reader *reader)
+{
+    struct profile *profile = reader->profile;
+    struct stage_cost *own;
+    int64_t wholes, inputs;
+    enum status status =
+        costs_resolve(&profile->plan, reader->stages, &profile->arena, &own, reader->diag);
+    if (status != STATUS_OK)
+        return status;
+    const int64_t *whole = find_medians(reader, COST_B, &wholes);
+    const int64_t *input = find_medians(reader, COST_I, &inputs);
+    if (!whole || !input)
+        return diag_no_memory(reader->diag);
+    for (int kind = COST_F; status == STATUS_OK && kind <= COST_B; kind++)
+        if (kind != COST_B || wholes > 0)
+            status = set_passes(reader, (enum cost)kind, whole, own);
+    if (wholes == 0 && inputs > 0) {
+        profile->plan.programs.times[ACTION_B] = (struct action_time){0};
+        profile->plan.programs.stages.stages.of[COST_B] = (struct cost_list){0};
+    }
+    return status;
+}
+
+/* The plan's own entry of an edge, or a new one. */
+static struct edge_link *edge_of(struct links *links, int from, int to)
+{
+    for (size_t i = 0; i < links->edge_count; i++)
+        if (links->edges[i].from == from && links->edges[i].to == to)
+            return &links->edges[i];
+    links->edges[links->edge_count] = (struct edge_link){.from = from, .to = to};
+    return &links->edges[links->edge_count++];
+}
+
+/* What the bandwidth does not explain is latency; a message that took less had a higher bandwidth. */
+static void set_edge(struct plan *plan, const struct taken *median)
+{
+    struct message_cost own =
+        costs_message(plan, median->at, median->to, median->tag[0] == FORWARD_TAG);
+    struct link *link = &edge_of(&plan->programs.links, median->at, median->to)->link;
+    int64_t latency_ns = median->ns - own.transfer_ns;
+    link->latency = (struct amount){true, latency_ns > 0 ? latency_ns : 0};
+    if (latency_ns < 0)
+        link->bandwidth = (struct amount){
+            true, (int64_t)((double)own.bytes * NS_PER_S / (double)(median->ns + 1)) + 1};
+}
+
+static enum status set_messages(struct reader *reader)
+{
+    struct profile *profile = reader->profile;
+    struct programs *programs = &profile->plan.programs;
+    const enum action_kind kinds[] = {ACTION_SEND_F, ACTION_RECV_F, ACTION_SEND_B, ACTION_RECV_B};
+    const struct edge_link *old = programs->links.edges;
+    size_t count = programs->links.edge_count, edges = 0;
+    for (size_t i = 0; i < reader->count; i++)
+        edges += reader->items[i].message &&
+                 (i == 0 || compare_kinds(&reader->items[i - 1], &reader->items[i]) != 0);
+    if (edges == 0)
+        return STATUS_OK;
+    programs->links.edges = ARENA_ARRAY(&profile->arena, count + edges, struct edge_link);
+    if (!programs->links.edges)
+        return diag_no_memory(reader->diag);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        programs->times[kinds[i]] = (struct action_time){0};
+    if (count)
+        memcpy(programs->links.edges, old, count * sizeof *old);
+    for (size_t i = 0; i < reader->count; i++)
+        if (reader->items[i].message &&
+            (i == 0 || compare_kinds(&reader->items[i - 1], &reader->items[i]) != 0))
+            set_edge(&profile->plan, find_median(reader, &reader->items[i]));
+    profile->drawn += edges;
+    return STATUS_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum status count_stages(const struct plan *plan, struct reader *reader)
+{
+    struct rank_program *ranks;
+    int count;
+    enum status status =
+        rank_programs_complete(plan, &reader->scratch, &ranks, &count, reader->diag);
+    for (int r = 0; status == STATUS_OK && r < count; r++)
+        for (size_t i = 0; i < ranks[r].count; i++)
+            if (ranks[r].actions[i].stage >= reader->stages)
+                reader->stages = ranks[r].actions[i].stage + 1;
+    return status;
+}
+
+static enum status read_run(struct reader *reader, struct store *store, int64_t run)
+{
+    struct profile *profile = reader->profile;
+    const struct run_info *info = &reader->trace.info;
+    enum status status = count_stages(&profile->plan, reader);
+    if (status == STATUS_OK)
+        status = store_load(store, run, STORE_ALL, STORE_ALL, &reader->scratch, &reader->trace,
+                            reader->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (!is_usable(info))
+        return diag_error(
+            reader->diag, STATUS_INPUT, "run %" PRId64 " of %s %s", run, info->plan_name,
+            info->kind == RUN_MEASURED ? "did not come to its end" : "is not measured");
+    profile->run = run;
+    profile->ranks = info->ranks;
+    profile->iterations = 1;
+    profile->device = arena_strdup(&profile->arena, info->device);
+    if (!profile->device)
+        return diag_no_memory(reader->diag);
+    status = take_spans(reader);
+    if (status == STATUS_OK)
+        status = set_stages(reader);
+    return status == STATUS_OK ? set_messages(reader) : status;
+}
+
+enum status profile_read_ranks(struct store *store, int64_t run, const struct plan *plan,
+                               struct profile *out, struct diag *diag)
+{
+    struct profile profile = {.plan = *plan};
+    struct reader reader = {.profile = &profile, .diag = diag};
+    enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    arena_init(&profile.arena, 0);
+    arena_init(&reader.scratch, 0);
+    status = read_run(&reader, store, run);
+    arena_fini(&reader.scratch);
+    if (status == STATUS_OK)
+        *out = profile;
+    else
+        profile_fini(&profile);
+    return status;
+}
