@@ -29,7 +29,7 @@ struct lowering {
     struct rank_programs
         *ranks;    /* where the operations of threads come from; NULL: the plan has them */
     int iteration; /* 1 + that of the operation of a host program that is lowered; 0: none */
-    const struct work *kept_work[LOWER_KEPT]; /* of actions: the last different ones */
+    const struct given *kept[LOWER_KEPT]; /* the last different ones */
     unsigned kept_next;
     bool failed; /* memory was exhausted */
 };
@@ -63,7 +63,9 @@ int lower_stream(struct lowering *lowering, int rank, int plan_stream);
 enum status lower_comms(struct lowering *lowering);
 int lower_channel(struct lowering *lowering, int comm, int from, int to);
 int lower_name(struct lowering *lowering, const char *name);
-/* The operation takes over jitter, shares and work of a host operation, in memory that lives as long as the program. */
+/* What is given, or one like it, becomes the operation's; without jitter it takes the same time always. */
+void lower_give(struct lowering *lowering, struct op *op, struct given given);
+/* The same of a host operation, in memory that lives as long as the program. */
 void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from);
 int lower_flag(struct lowering *lowering, const char *name);
 void lower_accesses(struct lowering *lowering, struct op *op, int rank,

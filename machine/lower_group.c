@@ -45,16 +45,15 @@ static int stream_of(const struct host_op *op)
 }
 
 static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int rank, int comm,
-                               const struct host_op *from)
+                               int plan_stream, const struct host_op *from)
 {
-    int stream = lower_stream(lowering, rank, stream_of(from));
+    int stream = lower_stream(lowering, rank, plan_stream);
     struct op *op = lower_emit(lowering, kind, from->mark);
     op->name = from->name ? lower_name(lowering, from->name) : -1;
     op->listed = from->listed;
     op->stream = stream;
     op->comm = comm;
-    op->member = lower_member(lowering, comm, rank);
-    op->bytes = from->bytes;
+    op->member = (int16_t)lower_member(lowering, comm, rank);
     op->time_ns = from->time_ns;
     op->sm = from->sm;
     lower_given(lowering, op, from);
@@ -129,7 +128,7 @@ enum status lower_collective(struct lowering *lowering, int home, const struct h
     int stream = stream_of(from);
     enter_process_group(lowering, rank, from);
     lower_legacy_begin(lowering, rank, stream, false, from->mark);
-    struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, from);
+    struct op *op = emit_comm_op(lowering, OP_COLLECTIVE, rank, from->comm, stream, from);
     lower_root(lowering, op, from->collective, from->work.root);
     int pushed_to = op->stream;
     lower_legacy_end(lowering, rank, stream, false, from->mark);
@@ -208,7 +207,9 @@ static void list_roots(struct lowering *lowering, struct op *op, const struct po
             continue;
         lower_root(lowering, op, part->collective, part->root);
         if (!collective_has_root(part->collective)) {
-            op->root_count = 0;
+            struct given given = *op->given;
+            given.root_count = 0;
+            lower_give(lowering, op, given);
             return;
         }
     }
@@ -235,8 +236,10 @@ static enum status list_collectives(struct lowering *lowering, struct op *op,
         work->bytes += part->bytes;
         name = single ? part->tag : append_collective(arena, name, part);
     }
-    op->bytes = work->bytes;
-    op->work = work;
+    struct given given = *op->given;
+    given.bytes = work->bytes;
+    given.work = work;
+    lower_give(lowering, op, given);
     op->name = lower_name(lowering, name);
     list_roots(lowering, op, portion);
     return STATUS_OK;
@@ -258,16 +261,15 @@ static enum status emit_portion(struct lowering *lowering, const struct portion 
 {
     const int rank = portion->rank;
     const struct host_op *group = portion->group;
-    struct host_op like = *group;
+    int stream = stream_of(group);
     if (portion_count(portion) == 0)
         return STATUS_OK;
-    for (size_t i = 0; i < group->part_count; i++)
+    for (size_t i = 0; !group->process_group && i < group->part_count; i++)
         if (is_of(portion, &group->parts[i]) && group->parts[i].stream >= 0)
-            like.stream = group->parts[i].stream;
-    lower_legacy_begin(lowering, rank, stream_of(&like), false, group->mark);
+            stream = group->parts[i].stream;
+    lower_legacy_begin(lowering, rank, stream, false, group->mark);
     struct op *op = emit_comm_op(lowering, portion->collectives ? OP_COLLECTIVE : OP_GROUP, rank,
-                                 portion->comm, &like);
-    lower_given(lowering, op, group);
+                                 portion->comm, stream, group);
     op->time_ns = *first ? group->time_ns : 0;
     *first = false;
     for (size_t i = 0; i < group->part_count; i++)
@@ -277,7 +279,7 @@ static enum status emit_portion(struct lowering *lowering, const struct portion 
     enum status status = portion->collectives ? list_collectives(lowering, op, portion)
                                               : list_messages(lowering, op, portion);
     int pushed_to = op->stream;
-    lower_legacy_end(lowering, rank, stream_of(&like), false, group->mark);
+    lower_legacy_end(lowering, rank, stream, false, group->mark);
     lower_launched(lowering, pushed_to, group->mark);
     return status;
 }

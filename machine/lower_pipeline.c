@@ -33,9 +33,9 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
     for (int i = 0; i < depends->count; i++) {
         const struct dep *dep = &pipeline->deps[depends->items[i].dep];
         struct op *op = lower_emit(lowering, OP_AWAIT, dep->mark);
-        op->task = task_index;
+        op->task = (int16_t)task_index;
         op->object = family(lowering->program, rank, dep->on);
-        op->distance = dep->distance;
+        op->distance = (int16_t)dep->distance;
     }
     for (int i = 0; i < depends->count; i++) {
         const struct dep *dep = &pipeline->deps[depends->items[i].dep];
@@ -44,10 +44,10 @@ static void emit_dependences(struct lowering *lowering, int rank, int task_index
             continue;
         lower_legacy_begin(lowering, rank, task->stream, false, dep->mark);
         struct op *op = lower_emit(lowering, OP_WAIT, dep->mark);
-        op->task = task_index;
+        op->task = (int16_t)task_index;
         op->stream = stream_of(lowering, rank, task);
         op->object = family(lowering->program, rank, dep->on);
-        op->distance = dep->distance;
+        op->distance = (int16_t)dep->distance;
         lower_legacy_end(lowering, rank, task->stream, false, dep->mark);
     }
 }
@@ -57,7 +57,7 @@ static struct op *emit_task_op(struct lowering *lowering, enum op_kind kind, int
 {
     const struct task *task = plan_task(lowering->plan, rank, task_index);
     struct op *op = lower_emit(lowering, kind, task->mark);
-    op->task = task_index;
+    op->task = (int16_t)task_index;
     op->name = lower_name(lowering, task->name);
     return op;
 }
@@ -86,10 +86,11 @@ static void emit_host_part(struct lowering *lowering, int rank, int task_index)
         return;
     struct op *op = emit_task_op(lowering, OP_HOST, rank, task_index);
     op->time_ns = task->host_time_ns;
-    op->jitter = &task->host_jitter;
+    lower_give(
+        lowering, op,
+        (struct given){.jitter = &task->host_jitter, .work = is_host_work ? &task->work : NULL});
     if (is_host_work) {
         op->time_ns += task->work.time_ns;
-        op->work = &task->work;
         lower_accesses(lowering, op, rank, &task->reads, &task->writes);
     }
 }
@@ -101,7 +102,7 @@ static void emit_host_after(struct lowering *lowering, int rank, int task_index)
     if (task->host_after_ns > 0) {
         struct op *op = emit_task_op(lowering, OP_HOST, rank, task_index);
         op->time_ns = task->host_after_ns;
-        op->jitter = &task->host_jitter;
+        lower_give(lowering, op, (struct given){.jitter = &task->host_jitter});
     }
     emit_sync_of_task(lowering, rank, task_index, task->sync_after);
 }
@@ -185,15 +186,16 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
     struct op *op = emit_task_op(lowering, kind, rank, task_index);
     op->stream = stream;
     op->time_ns = task->time_ns ? task->time_ns : task->work.time_ns;
-    op->jitter = &task->jitter;
     op->sm = task->sm;
-    op->shares = &task->shares;
-    op->bytes = task->work.bytes;
-    op->work = &task->work;
+    lower_give(lowering, op,
+               (struct given){.jitter = &task->jitter,
+                              .shares = &task->shares,
+                              .work = &task->work,
+                              .bytes = task->work.bytes});
     lower_accesses(lowering, op, rank, &task->reads, &task->writes);
     if (uses_comm) {
         op->comm = task->work.comm;
-        op->member = lower_member(lowering, op->comm, rank);
+        op->member = (int16_t)lower_member(lowering, op->comm, rank);
         if (kind == OP_COLLECTIVE)
             lower_root(lowering, op, task->work.collective, task->work.root);
     }
@@ -216,7 +218,7 @@ static void emit_locks(struct lowering *lowering, int rank, int task_index, enum
     for (size_t k = 0; k < count; k++) {
         size_t which = kind == OP_LOCK ? k : count - 1 - k;
         struct op *op = lower_emit(lowering, kind, task->mark);
-        op->task = task_index;
+        op->task = (int16_t)task_index;
         op->object = rank * ((int)lowering->plan->locks.count + 1) + task->holds.items[which];
     }
 }

@@ -89,7 +89,7 @@ static void emit_callback(struct lowering *lowering, int rank, const struct host
     op->is_kernel = from->kind == OP_LAUNCH;
     op->stream = stream;
     op->time_ns = from->time_ns;
-    op->jitter = &from->jitter;
+    lower_give(lowering, op, (struct given){.jitter = &from->jitter});
     op->sm = from->sm;
     op->callback = -1; /* its body is lowered after all threads, see lower_callbacks */
 }
@@ -116,13 +116,12 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
 {
     int rank = host_op_rank(from, home);
     struct op *op = lower_emit(lowering, from->kind, from->mark);
-    op->device = from->kind == OP_SYNC ? rank : -1;
+    op->device = (int16_t)(from->kind == OP_SYNC ? rank : -1);
     op->name = from->name ? lower_name(lowering, from->name) : -1;
     op->listed = from->listed;
     op->stream = stream;
     op->sync = from->sync;
-    op->ticket = from->ticket;
-    op->bytes = from->bytes;
+    op->ticket = (int)from->ticket;
     op->time_ns = from->time_ns;
     op->sm = from->sm;
     lower_given(lowering, op, from);
@@ -167,7 +166,7 @@ enum status lower_host_op(struct lowering *lowering, int home, const struct host
         struct op *op = lower_emit(lowering, OP_SYNC, from->mark);
         op->sync = SYNC_STREAM;
         op->stream = stream;
-        op->device = rank;
+        op->device = (int16_t)rank;
     }
     return STATUS_OK;
 }

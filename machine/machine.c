@@ -651,10 +651,10 @@ static void complete_collective(struct work_state *w, int comm)
 {
     const struct program *p = w->p;
     const struct op *op = item_op(p, w->c, active_stream(p, w->c, comm, 0), 0);
-    if (op->root_count == 0)
+    if (op->given->root_count == 0)
         tell_all(w, comm);
-    for (int i = 0; i < op->root_count; i++)
-        tell_from_root(w, comm, op->roots[i]);
+    for (int i = 0; i < op->given->root_count; i++)
+        tell_from_root(w, comm, op->given->roots[i]);
     for (int m = 0; m < p->comms[comm].count; m++)
         finish(w, active_stream(p, w->c, comm, m));
 }

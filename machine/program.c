@@ -37,10 +37,12 @@ void lower_reserve(struct lowering *lowering, size_t ops, size_t parts)
     program->part_cap = program->parts ? parts : 0;
 }
 
+static const struct work no_work = {.comm = -1};
+static const struct dist constant = {0};
+static const struct given nothing = {.jitter = &constant, .work = &no_work};
+
 struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark)
 {
-    static const struct work no_work = {.comm = -1};
-    static const struct dist constant = {0};
     struct program *program = lowering->program;
     if (program->op_count >= PLAN_MAX_LOWERED ||
         !arena_grow(&program->arena, (void **)&program->ops, program->op_count, &program->op_cap,
@@ -58,9 +60,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
                       .device = -1,
                       .iteration = lowering->iteration - 1,
                       .ticket = -1,
-                      .callback = -1,
-                      .jitter = &constant,
-                      .work = &no_work,
+                      .given = &nothing,
                       .mark = mark};
     return op;
 }
@@ -149,7 +149,9 @@ enum status lower_comms(struct lowering *lowering)
 int program_member(const struct program *program, int comm, int rank)
 {
     const struct comm_desc *desc = &program->comms[comm];
-    int low = 0, high = desc->count; /* members are ascending */
+    int low = 0, high = desc->count; /* members are ascending, and often all ranks */
+    if (rank < high && desc->members[rank] == rank)
+        return rank;
     while (low < high) {
         int middle = (low + high) / 2;
         if (desc->members[middle] < rank)
@@ -170,18 +172,20 @@ void lower_root(struct lowering *lowering, struct op *op, enum collective_kind k
     int place = root < 0 ? 0 : lower_member(lowering, op->comm, root);
     if (!collective_has_root(kind))
         return;
-    for (int i = 0; i < op->root_count; i++)
-        if (op->roots[i] == place)
+    struct given given = *op->given;
+    for (int i = 0; i < given.root_count; i++)
+        if (given.roots[i] == place)
             return;
-    int *roots = ARENA_ARRAY(&lowering->program->arena, (size_t)op->root_count + 1, int);
+    int *roots = ARENA_ARRAY(&lowering->program->arena, (size_t)given.root_count + 1, int);
     if (!roots) {
         lowering->failed = true;
         return;
     }
-    if (op->root_count)
-        memcpy(roots, op->roots, (size_t)op->root_count * sizeof *roots);
-    roots[op->root_count++] = place;
-    op->roots = roots;
+    if (given.root_count)
+        memcpy(roots, given.roots, (size_t)given.root_count * sizeof *roots);
+    roots[given.root_count++] = place;
+    given.roots = roots;
+    lower_give(lowering, op, given);
 }
 
 int lower_channel(struct lowering *lowering, int comm, int from, int to)
@@ -217,33 +221,51 @@ int lower_name(struct lowering *lowering, const char *name)
     return intern(lowering, &lowering->program->names, name);
 }
 
-/* Work that is alike is kept once. */
-static const struct work *keep_work(struct lowering *lowering, const struct work *work)
+static bool same_bytes(const void *a, const void *b, size_t size)
 {
-    for (int i = 0; i < LOWER_KEPT && lowering->kept_work[i]; i++)
-        if (memcmp(lowering->kept_work[i], work, sizeof *work) == 0)
-            return lowering->kept_work[i];
-    struct work *kept = ARENA_NEW(&lowering->program->arena, struct work);
-    if (!kept) {
+    return a == b || (a && b && memcmp(a, b, size) == 0);
+}
+
+static bool same_given(const struct given *a, const struct given *b)
+{
+    return a->bytes == b->bytes && a->roots == b->roots && a->root_count == b->root_count &&
+           same_bytes(a->work, b->work, sizeof *a->work) &&
+           same_bytes(a->jitter, b->jitter, sizeof *a->jitter) &&
+           same_bytes(a->shares, b->shares, sizeof *a->shares);
+}
+
+void lower_give(struct lowering *lowering, struct op *op, struct given given)
+{
+    given.jitter = given.jitter ? given.jitter : &constant;
+    given.work = given.work ? given.work : &no_work;
+    for (int i = 0; i < LOWER_KEPT && lowering->kept[i]; i++)
+        if (same_given(lowering->kept[i], &given)) {
+            op->given = lowering->kept[i];
+            return;
+        }
+    struct arena *arena = &lowering->program->arena;
+    struct given *kept = ARENA_NEW(arena, struct given);
+    struct work *work = lowering->ranks ? ARENA_NEW(arena, struct work) : NULL;
+    if (!kept || (lowering->ranks && !work)) {
         lowering->failed = true;
-        return work;
+        return;
     }
-    memcpy(kept, work, sizeof *kept);
-    lowering->kept_work[lowering->kept_next++ % LOWER_KEPT] = kept;
-    return kept;
+    *kept = given;
+    if (work) /* an action's lives no longer than the next one */
+        kept->work = memcpy(work, given.work, sizeof *work);
+    lowering->kept[lowering->kept_next++ % LOWER_KEPT] = kept;
+    op->given = kept;
 }
 
 void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from)
 {
     static const struct shares none = {0};
-    if (!lowering->ranks) {
-        op->jitter = &from->jitter;
-        op->shares = &from->shares;
-        op->work = &from->work;
-        return;
-    }
-    op->shares = &none; /* actions have neither jitter nor shares of their own */
-    op->work = keep_work(lowering, &from->work);
+    bool action = lowering->ranks; /* these have neither jitter nor shares of their own */
+    lower_give(lowering, op,
+               (struct given){.jitter = action ? NULL : &from->jitter,
+                              .shares = action ? &none : &from->shares,
+                              .work = &from->work,
+                              .bytes = from->bytes});
 }
 
 int lower_flag(struct lowering *lowering, const char *name)
@@ -356,7 +378,7 @@ void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark
     op->object = lower_context_lock(lowering, rank);
     op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = SYNC_LOAD;
-    op->device = rank;
+    op->device = (int16_t)rank;
     op->name = name;
     op->object = name;
 }
@@ -374,7 +396,7 @@ void lower_launched(struct lowering *lowering, int stream, struct mark mark)
     struct op *op = lower_emit(lowering, OP_SYNC, mark);
     op->sync = SYNC_STREAM;
     op->stream = stream;
-    op->device = lowering->program->streams[stream].rank;
+    op->device = (int16_t)lowering->program->streams[stream].rank;
 }
 
 void lower_allocating(struct lowering *lowering, int rank, struct mark mark)
@@ -383,7 +405,7 @@ void lower_allocating(struct lowering *lowering, int rank, struct mark mark)
     for (int i = 0; lowering->plan->machine.alloc_may_sync && i < 2; i++) {
         struct op *op = lower_emit(lowering, OP_SYNC, mark);
         op->sync = syncs[i];
-        op->device = rank;
+        op->device = (int16_t)rank;
     }
 }
 
@@ -851,7 +873,7 @@ static void assign_bodies(struct program *program)
         if (program->threads[t].kind == THREAD_HOST)
             program->bodies[program->threads[t].body].thread = t;
     for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].callback >= 0)
+        if (program->ops[i].kind == OP_CALLBACK)
             program->bodies[program->ops[i].object].thread = program->ops[i].callback;
 }
 
@@ -1176,7 +1198,7 @@ static void print_operands(const struct program *program, const struct op *op, F
     else if (op->name >= 0)
         fprintf(out, " %s%s", program->names.items[op->name], task ? "(i)" : "");
     if (op_operand(op->kind) == OPERAND_TURN && op->ticket >= 0)
-        fprintf(out, " %" PRId64, op->ticket);
+        fprintf(out, " %d", op->ticket);
     for (int i = 0; i < op->part_count; i++) {
         const struct part *part = &program->parts[op->part_first + i];
         const struct channel *channel = &program->channels[part->channel];

@@ -55,44 +55,54 @@ struct part {
     int64_t bytes;
 };
 
-struct op {
-    enum op_kind kind;
-    int name;      /* program->names: kernel, tag or label; -1 */
-    int task;      /* pipeline form: index into plan->pipeline.tasks; else -1 */
-    int stream;    /* program->streams; -1 */
-    int object;    /* event family, flag family, queue, lock, buffer or kernel; -1 */
-    int distance;  /* events and flags: the instance of iteration i - distance */
-    int iteration; /* host programs: of the thread's repeats; -1: in none */
-    int comm;      /* op_uses_comm: program->comms; else -1 */
-    int member;    /* op_uses_comm: this rank's position in the communicator */
-    int device;    /* SYNC: the rank whose device is waited for; -1: that of the thread */
+/* What few operations have of their own: those that agree in it share one. */
+struct given {
+    const struct dist *jitter;
+    const struct work *work;     /* work of a real run */
+    const struct shares *shares; /* its shares of the device; NULL: none given */
     const int
         *roots; /* COLLECTIVE: positions of the members whose data all get; none: of every one */
     int root_count;
-    enum sync_kind sync;
-    int sm;
-    int64_t ticket; /* TICKET, SERVE in host programs; -1: the instance's own */
     int64_t bytes;
-    int64_t time_ns; /* CPU work: CPU time; pushes of work: device time */
-    const struct dist *jitter;
-    const struct work *work;     /* work of a real run; never NULL for LAUNCH, COPY, COLLECTIVE */
-    const struct shares *shares; /* its shares of the device; NULL: none given */
+};
+
+/* There may be a hundred million: a member that one kind alone has shares its place with those of others. */
+struct op {
+    enum op_kind kind : 8;
+    enum sync_kind sync : 6;
+    bool is_kernel : 1; /* CALLBACK: a kernel of steps, which does not run on the host */
+    bool free : 1; /* commutes with every step of every other agent; see program_find_conflicts */
+    int16_t distance; /* events and flags: the instance of iteration i - distance */
+    int16_t task;     /* pipeline form: index into plan->pipeline.tasks; else -1 */
+    int16_t member;   /* op_uses_comm: this rank's position in the communicator */
+    int16_t device;   /* SYNC: the rank whose device is waited for; -1: that of the thread */
+    uint32_t listed;  /* index + 1 into plan->listed; 0: none */
+    int sm;
+    int name;      /* program->names: kernel, tag or label; -1 */
+    int stream;    /* program->streams; -1 */
+    int object;    /* event family, flag family, queue, lock, buffer or kernel; -1 */
+    int iteration; /* host programs: of the thread's repeats; -1: in none */
+    int comm;      /* op_uses_comm: program->comms; else -1 */
+    union {
+        int ticket;     /* TICKET, SERVE in host programs; -1: the instance's own */
+        int callback;   /* CALLBACK: program->threads */
+        int part_first; /* GROUP: program->parts */
+    };
+    int part_count;
     int access_first, access_count; /* program->accesses */
-    int part_first, part_count;     /* program->parts */
-    int callback;                   /* CALLBACK: program->threads */
-    bool is_kernel;  /* CALLBACK: a kernel of steps, which does not run on the host */
-    uint32_t listed; /* index + 1 into plan->listed; 0: none */
-    bool free;       /* commutes with every step of every other agent; see program_find_conflicts */
+    int64_t time_ns;                /* CPU work: CPU time; pushes of work: device time */
+    const struct given *given;      /* never NULL */
     struct mark mark;
 };
 
 /* Do the members that start these match as one collective? Iterations are apart. */
 static inline bool op_same_collective(const struct op *a, const struct op *b)
 {
-    return a->name == b->name && a->bytes == b->bytes &&
-           a->work->collective == b->work->collective && a->root_count == b->root_count &&
-           (a->root_count == 0 ||
-            memcmp(a->roots, b->roots, (size_t)a->root_count * sizeof *a->roots) == 0);
+    const struct given *x = a->given, *y = b->given;
+    return a->name == b->name && x->bytes == y->bytes &&
+           x->work->collective == y->work->collective && x->root_count == y->root_count &&
+           (x->root_count == 0 ||
+            memcmp(x->roots, y->roots, (size_t)x->root_count * sizeof *x->roots) == 0);
 }
 
 struct body {

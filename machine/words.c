@@ -736,11 +736,11 @@ static void differing_collectives(const struct program *p, const struct op *ours
 {
     if (ours->name != theirs->name)
         append_tags(p, ours->name, theirs->name, buf, cap);
-    if (ours->work->collective != theirs->work->collective)
-        append(buf, cap, ", kind (%s, %s)", collective_key(ours->work->collective),
-               collective_key(theirs->work->collective));
-    if (ours->bytes != theirs->bytes)
-        append_bytes(buf, cap, ours->bytes, theirs->bytes);
+    if (ours->given->work->collective != theirs->given->work->collective)
+        append(buf, cap, ", kind (%s, %s)", collective_key(ours->given->work->collective),
+               collective_key(theirs->given->work->collective));
+    if (ours->given->bytes != theirs->given->bytes)
+        append_bytes(buf, cap, ours->given->bytes, theirs->given->bytes);
 }
 
 /* The two sides of one channel that do not fit, the first such. */

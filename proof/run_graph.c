@@ -499,9 +499,9 @@ static bool before_meeting(const struct visitor *v, int meeting)
     const struct run_lists *meetings = &v->graph->meetings;
     for (int i = meetings->first[meeting]; i < meetings->first[meeting + 1]; i++) {
         const struct op *op = &v->graph->program->ops[meetings->items[i]];
-        bool known = op->root_count == 0;
-        for (int k = 0; k < op->root_count; k++)
-            known |= op->roots[k] == op->member;
+        bool known = op->given->root_count == 0;
+        for (int k = 0; k < op->given->root_count; k++)
+            known |= op->given->roots[k] == op->member;
         if (!after(v, meetings->items[i], RUN_START, known))
             return false;
     }

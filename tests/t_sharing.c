@@ -390,12 +390,13 @@ static double wanted(const struct program *p, const struct op *op, enum resource
         return 0;
     if (resource == RESOURCE_COPY_ENGINE) {
         int last = machine->copy_engines - 1;
-        int own = op->kind != OP_COPY || last < 0   ? -1
-                  : (int)op->work->direction > last ? last
-                                                    : (int)op->work->direction;
+        int own = op->kind != OP_COPY || last < 0          ? -1
+                  : (int)op->given->work->direction > last ? last
+                                                           : (int)op->given->work->direction;
         return own == engine;
     }
-    const struct shares *own = op->shares ? op->shares : &nothing, *usual = &machine->shares[kind];
+    const struct shares *own = op->given->shares ? op->given->shares : &nothing,
+                        *usual = &machine->shares[kind];
     const struct share *said = resource == RESOURCE_SM ? &own->sm : &own->link;
     if (!said->given)
         said = resource == RESOURCE_SM ? &usual->sm : &usual->link;

@@ -205,7 +205,7 @@ static void put_complete(const struct model *m, const struct op *op, int rank)
 static void put_ticket(const struct model *m, const struct op *op, int rank)
 {
     if (op->ticket >= 0)
-        promela_put(m, "served[%d] >= %" PRId64, rank, op->ticket);
+        promela_put(m, "served[%d] >= %d", rank, op->ticket);
     else
         promela_put(m, "served[%d] >= n", rank);
 }

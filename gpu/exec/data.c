@@ -105,13 +105,13 @@ static int members(const struct run *run, const struct op *op)
 
 static int64_t moved_bytes(const struct run *run, const struct op *op)
 {
-    int64_t bytes = op->bytes;
-    int buffer = data_access(run, op, op->work->direction == DIRECTION_H2D, 0);
+    int64_t bytes = op->given->bytes;
+    int buffer = data_access(run, op, op->given->work->direction == DIRECTION_H2D, 0);
     if (bytes == 0 && op->kind == OP_COPY && buffer >= 0)
         bytes = run->program->buffers[buffer].bytes;
     bytes = bytes ? cap_bytes(run, bytes) : DEFAULT_BYTES;
     if (op->kind == OP_COLLECTIVE)
-        bytes = device_collective_round(op->work->collective, bytes, members(run, op));
+        bytes = device_collective_round(op->given->work->collective, bytes, members(run, op));
     return bytes;
 }
 
@@ -166,11 +166,11 @@ static void prepare_ops(struct run *run, struct diag *diag)
     bool cut = false, other_type = false;
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
-        run->ops[i].work = *op->work;
+        run->ops[i].work = *op->given->work;
         if (op->kind == OP_LAUNCH)
             fit_work(run, &run->ops[i].work);
-        cut = cut || !same_work(&run->ops[i].work, op->work);
-        other_type = other_type || run->ops[i].work.dtype != op->work->dtype;
+        cut = cut || !same_work(&run->ops[i].work, op->given->work);
+        other_type = other_type || run->ops[i].work.dtype != op->given->work->dtype;
         if (op->kind == OP_COPY || op->kind == OP_COLLECTIVE)
             run->ops[i].bytes = moved_bytes(run, op);
     }
@@ -254,11 +254,11 @@ static enum status open_staging(struct run *run, struct diag *diag)
     for (size_t i = 0; i < p->op_count && !status; i++) {
         const struct op *op = &p->ops[i];
         struct run_op *of = &run->ops[i];
-        if (op->kind != OP_COPY || op->work->direction == DIRECTION_D2D ||
+        if (op->kind != OP_COPY || op->given->work->direction == DIRECTION_D2D ||
             !run_has(run, p->streams[op->stream].rank))
             continue;
         /* The program has the blocking part of a pageable copy as an operation of its own. */
-        bool pageable = op->work->pageable && run->config.device == DEVICE_KIND_CUDA;
+        bool pageable = op->given->work->pageable && run->config.device == DEVICE_KIND_CUDA;
         status = alloc_all(run->ranks[p->streams[op->stream].rank].device,
                            pageable ? MEMORY_PAGEABLE : MEMORY_PINNED, (size_t)of->bytes,
                            run->config.instances, &of->staging, &of->staging_count, diag);

@@ -263,7 +263,7 @@ static enum status push_collective(struct job *job, struct device_op op, struct 
         .comm = job->run->comms[comm->first_member + job->op->member],
         .kind = job->of->work.collective,
         .tag = job->op->name >= 0 ? p->names.items[job->op->name] : NULL,
-        .root = comm->members[job->op->root_count ? job->op->roots[0] : 0],
+        .root = comm->members[job->op->given->root_count ? job->op->given->roots[0] : 0],
         .bytes = job->of->bytes,
         .send = operand(job, false, 0),
         .recv = operand(job, true, 0)};
@@ -334,7 +334,7 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
 
 bool work_alternates(const struct run *run, const struct op *op)
 {
-    return run->config.timed && op->kind == OP_LAUNCH && op->work->kind == WORK_AXPY;
+    return run->config.timed && op->kind == OP_LAUNCH && op->given->work->kind == WORK_AXPY;
 }
 
 static void write_constant(const struct job *job)

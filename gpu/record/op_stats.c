@@ -110,7 +110,7 @@ void op_stats_close(struct op_stats *op_stats)
 /* A task with CPU work and device work is called once: what it does on the device counts. */
 static bool counts_on_host(const struct program *p, const struct op *op)
 {
-    return op_is_cpu_work(op->kind) && (p->tasks == 0 || op->work->kind == WORK_HOST);
+    return op_is_cpu_work(op->kind) && (p->tasks == 0 || op->given->work->kind == WORK_HOST);
 }
 
 void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)

@@ -247,7 +247,7 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
     if (op_is_work(op->kind)) {
         span.task = op_name(p, op, name);
         int64_t id = add_span(trace, agent, &span);
-        if (op_is_cpu_work(op->kind) && op->work->kind == WORK_HOST)
+        if (op_is_cpu_work(op->kind) && op->given->work->kind == WORK_HOST)
             stand_for(trace, rank, op->task, entry->iteration, id);
         return id;
     }

@@ -114,7 +114,7 @@ static int share_of(const struct share *own, const struct share *usual)
 
 static void find_wants(const struct program *p, const struct op *op, int wants[SLOT_COUNT])
 {
-    const struct shares *usual = usual_shares(p, op), *own = op->shares;
+    const struct shares *usual = usual_shares(p, op), *own = op->given->shares;
     memset(wants, 0, SLOT_COUNT * sizeof *wants);
     if (!usual)
         return;
@@ -122,7 +122,7 @@ static void find_wants(const struct program *p, const struct op *op, int wants[S
     wants[SLOT_LINK] = share_of(own ? &own->link : NULL, &usual->link);
     int engines = p->plan->machine.copy_engines;
     if (op->kind == OP_COPY && engines > 0)
-        wants[SLOT_ENGINE + engine_of(op->work->direction, engines)] = SHARE_WHOLE;
+        wants[SLOT_ENGINE + engine_of(op->given->work->direction, engines)] = SHARE_WHOLE;
 }
 
 /* Of each stream the most any of its work wants: it does one thing at a time. */

@@ -28,7 +28,8 @@ static bool names(const char *rule, const char *name)
 /* Does a rule for this task or operation speak of this part of it? */
 static bool names_part(const struct program *program, const char *task, const struct op *op)
 {
-    bool varied_part = !op_is_cpu_work(op->kind) || op->task < 0 || op->work->kind == WORK_HOST;
+    bool varied_part =
+        !op_is_cpu_work(op->kind) || op->task < 0 || op->given->work->kind == WORK_HOST;
     return varied_part && op_is_work(op->kind) && names(task, random_task(program, op));
 }
 
@@ -49,13 +50,14 @@ static void set_time(struct op_time *time, const struct program *program, const 
 {
     bool host = op_is_cpu_work(op->kind);
     time->mean_ns = op->time_ns;
-    if (op->time_ns == 0 && (op->work->kind == WORK_SPIN || op->work->kind == WORK_HOST))
-        time->mean_ns = op->work->time_ns;
+    if (op->time_ns == 0 &&
+        (op->given->work->kind == WORK_SPIN || op->given->work->kind == WORK_HOST))
+        time->mean_ns = op->given->work->time_ns;
     time->host = host;
     time->timed = true;
     time->draw = -1;
     time->rank = (uint16_t)rank;
-    time->dist = op->jitter;
+    time->dist = op->given->jitter;
     for (size_t i = 0; i < rule_count; i++)
         if (rule_applies(program, &rules[i], op)) {
             time->dist = &rules[i].dist;
