@@ -33,12 +33,17 @@ static enum status write_body(const struct plan *plan, const struct program_opti
                               struct search_watch *watch, struct certified *certified, char **body,
                               unsigned *proves, struct diag *diag)
 {
-    static certify_kind *const kinds[PROOF_KINDS] = {certify_run, certify_structure,
-                                                     certify_states};
+    static certify_kind *const kinds[PROOF_KINDS] = {
+        [PROOF_RUN] = certify_run,
+        [PROOF_STRUCTURE] = certify_structure,
+        [PROOF_STATES] = certify_states,
+        [PROOF_TEAMS] = certify_teams,
+        [PROOF_FAULTY_STATES] = certify_states,
+    };
     struct program *program;
     struct text_stream stream;
     *body = NULL;
-    enum status status = proof_program(plan, kind, options, &program, diag);
+    enum status status = proof_program(plan, kind, asked, options, &program, diag);
     if (status != STATUS_OK)
         return status;
     bool opened = text_open(&stream);
@@ -48,6 +53,7 @@ static enum status write_body(const struct plan *plan, const struct program_opti
                                   .asked = asked,
                                   .most_states = most_states,
                                   .proves = proves,
+                                  .before = certified->covers,
                                   .why_not = certified->why_not};
     status = opened ? kinds[kind](&certifier, diag) : diag_no_memory(diag);
     program_close(program);
@@ -57,10 +63,11 @@ static enum status write_body(const struct plan *plan, const struct program_opti
 }
 
 /* A text is added if swcheck's own code accepts it. */
-static enum status add_checked(const struct plan *plan, const char *text, FILE *out,
-                               struct certified *certified, struct diag *diag)
+static enum status add_checked(const struct plan *plan, const struct program_options *options,
+                               const char *text, FILE *out, struct certified *certified,
+                               struct diag *diag)
 {
-    struct proof_result result;
+    struct proof_result result = {.good = true, .options = *options, .proves = certified->covers};
     size_t length = strlen(text);
     enum status status = proof_check(plan, text, &length, &result, diag);
     if (status != STATUS_OK)
@@ -94,24 +101,30 @@ static enum status add_kind(const struct plan *plan, const struct program_option
             fputs("end\n", whole.out);
             text = text_close(&whole, true, NULL);
         }
-        status = text ? add_checked(plan, text, out, certified, diag) : diag_no_memory(diag);
+        status =
+            text ? add_checked(plan, options, text, out, certified, diag) : diag_no_memory(diag);
     }
     free(body);
     free(text);
     return status;
 }
 
-/* The properties that another kind has left. The reasons of both are told. */
-static enum status add_states(const struct plan *plan, const struct program_options *options,
-                              unsigned left, size_t most_states, struct search_watch *watch,
-                              FILE *out, struct certified *certified, struct diag *diag)
+/* The properties that other kinds have left. The reasons of all are told. */
+static enum status add_left(const struct plan *plan, const struct program_options *options,
+                            enum proof_kind kind, unsigned left, size_t most_states,
+                            struct search_watch *watch, FILE *out, struct certified *certified,
+                            struct diag *diag)
 {
     struct certified before = *certified;
+    if (!left)
+        return STATUS_OK;
     *certified->why_not = '\0';
     enum status status =
-        add_kind(plan, options, PROOF_STATES, left, most_states, watch, out, certified, diag);
+        add_kind(plan, options, kind, left, most_states, watch, out, certified, diag);
     struct certified after = *certified;
-    if (*before.why_not && *after.why_not)
+    if (*before.why_not && !*after.why_not && certified->covers != before.covers)
+        memcpy(certified->why_not, before.why_not, sizeof before.why_not);
+    else if (*before.why_not && *after.why_not)
         snprintf(certified->why_not, sizeof certified->why_not, "%.110s; %.110s", before.why_not,
                  after.why_not);
     return status;
@@ -128,12 +141,19 @@ enum status certify_plan(const struct plan *plan, const struct program_options *
     if (!text_open(&stream))
         return diag_no_memory(diag);
     FILE *file = stream.out;
-    enum proof_kind first = plan->form == FORM_PIPELINE ? PROOF_STRUCTURE : PROOF_RUN;
-    enum status status =
-        add_kind(plan, options, first, proved, most_states, watch, file, out, diag);
-    unsigned left = proved & ~out->covers;
-    if (status == STATUS_OK && left)
-        status = add_states(plan, options, left, most_states, watch, file, out, diag);
+    const unsigned faults = 1u << PROPERTY_FAULTS, serial = 1u << PROPERTY_SERIAL;
+    const struct {
+        enum proof_kind kind;
+        unsigned asks;
+    } kinds[] = {{plan->form == FORM_PIPELINE ? PROOF_STRUCTURE : PROOF_RUN, ~faults},
+                 {PROOF_STATES, ~faults & ~serial},
+                 {PROOF_STATES, serial},
+                 {PROOF_TEAMS, faults},
+                 {PROOF_FAULTY_STATES, faults}};
+    enum status status = STATUS_OK;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == STATUS_OK; k++)
+        status = add_left(plan, options, kinds[k].kind, proved & ~out->covers & kinds[k].asks,
+                          most_states, watch, file, out, diag);
     bool any = status == STATUS_OK && out->covers != 0;
     out->text = text_close(&stream, any, NULL);
     return any && !out->text ? diag_no_memory(diag) : status;

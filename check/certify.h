@@ -41,11 +41,12 @@ struct certifier {
     struct search_watch *watch;
     FILE *out;
     unsigned asked, *proves;
+    unsigned before; /* properties that certificates in front of it prove */
     size_t most_states;
     char *why_not; /* room as in struct certified */
 };
 typedef enum status certify_kind(const struct certifier *certifier, struct diag *diag);
-certify_kind certify_run, certify_structure, certify_states;
+certify_kind certify_run, certify_structure, certify_states, certify_teams;
 
 void certify_why_not(const struct certifier *certifier, const char *why);
 

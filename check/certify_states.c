@@ -47,12 +47,20 @@ static bool keep(struct gatherer *g, size_t parent, struct transition step)
     return true;
 }
 
+/* What the state itself violates, where so many steps are possible. */
+static unsigned judge(const struct gatherer *g, int steps)
+{
+    if (g->p->options.faults)
+        return machine_never_woken(g->p, g->state) ? 1u << PROPERTY_FAULTS : 0;
+    bool hangs = steps == 0 && !machine_done(g->p, g->state);
+    return hangs ? 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_DRAIN : 0;
+}
+
 static bool expand(struct gatherer *g, size_t index)
 {
     memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
     int count = machine_enabled(g->p, g->state, g->steps);
-    if (count == 0 && !machine_done(g->p, g->state))
-        g->violated |= 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_DRAIN;
+    g->violated |= judge(g, count);
     for (int k = 0; k < count; k++) {
         struct effect effect;
         memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
@@ -72,11 +80,13 @@ static void gather(struct gatherer *g)
     machine_canonical(g->p, g->state);
     keep(g, 0, (struct transition){0, 0});
     for (size_t i = 0; i < g->count && all; i++) {
-        all = expand(g, i) && !(g->violated & 1u << PROPERTY_MISMATCH);
+        all = expand(g, i) && !(g->violated & (1u << PROPERTY_MISMATCH | 1u << PROPERTY_FAULTS));
         if (i % LOOK_EVERY == 0 && watch_look(certifier->watch))
             all = false;
     }
-    if (!all)
+    if (g->violated & 1u << PROPERTY_FAULTS)
+        certify_why_not(certifier, "a thread is not woken after a fault");
+    else if (!all)
         certify_why_not(certifier, "there are too many states to list");
     else if (g->violated & 1u << PROPERTY_DEADLOCK)
         certify_why_not(certifier, "not every state can go on");

@@ -180,7 +180,8 @@ static void drop(struct pipeline_writer *w, enum property property)
 }
 
 /* swcheck asks for these paths, for each two tasks. */
-static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, int a, int b)
+static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, int lag, int a,
+                       int b)
 {
     bool shared = w->p->plan->buffers[buffer].scope == SCOPE_SHARED;
     const int *serial = w->p->serial_place;
@@ -194,7 +195,7 @@ static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, i
         drop(w, PROPERTY_RACE);
     int later = serial[writer] < serial[other];
     int forth = other == a ? there : back, home = other == a ? back : there;
-    if (shared ? forth > later || home > 1 - later : later ? home > 0 : forth > 0)
+    if (shared ? forth > later || home > 1 - later + lag : later ? home > 0 : forth > 0)
         drop(w, PROPERTY_SERIAL);
     return true;
 }
@@ -202,10 +203,14 @@ static bool write_pair(struct pipeline_writer *w, int buffer, const int *uses, i
 static bool write_buffer(struct pipeline_writer *w, int buffer, const int *uses)
 {
     const int tasks = w->p->tasks;
+    int writers = 0;
     memset(w->fed, 0, (size_t)tasks * sizeof *w->fed);
+    for (int t = 0; t < tasks; t++)
+        writers += (uses[t] & WRITES) != 0;
+    int lag = writers == 1 ? w->p->plan->buffers[buffer].staleness : 0;
     for (int a = 0; a < tasks; a++)
         for (int b = a + 1; uses[a] && b < tasks; b++)
-            if (uses[b] && (uses[a] | uses[b]) & WRITES && !write_pair(w, buffer, uses, a, b))
+            if (uses[b] && (uses[a] | uses[b]) & WRITES && !write_pair(w, buffer, uses, lag, a, b))
                 return false;
     for (int t = 0; t < tasks; t++)
         if (uses[t] & READS && !w->fed[t] && !w->p->buffers[buffer].initialised)

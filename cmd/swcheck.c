@@ -69,8 +69,8 @@ static enum status check(const struct plan *plan, const char *text, size_t lengt
                          struct diag *diag)
 {
     enum status verdict = STATUS_OK;
+    struct proof_result result = {0};
     for (size_t left = length; left > 0 && verdict == STATUS_OK;) {
-        struct proof_result result;
         enum status status = proof_check(plan, text + (length - left), &left, &result, diag);
         if (status != STATUS_OK)
             return status;

@@ -17,6 +17,7 @@
 struct certificate {
     const char *at, *end; /* of the text, which the caller owns */
     int64_t line;
+    unsigned before; /* bits of the properties that certificates in front of it prove */
     bool refused;
     char why[240]; /* one sentence */
 };

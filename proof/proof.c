@@ -17,6 +17,8 @@ static const struct kind {
     [PROOF_RUN] = {"run", proof_run, proof_run_covers},
     [PROOF_STRUCTURE] = {"structure", proof_structure, proof_structure_covers},
     [PROOF_STATES] = {"states", proof_states, proof_states_covers},
+    [PROOF_TEAMS] = {"teams", proof_teams, proof_teams_covers},
+    [PROOF_FAULTY_STATES] = {"faulty_states", proof_states, proof_states_covers},
 };
 
 const char *proof_key(enum proof_kind kind)
@@ -40,7 +42,7 @@ enum status proof_hash(const struct plan *plan, uint64_t *hash, struct diag *dia
     return STATUS_OK;
 }
 
-enum status proof_program(const struct plan *plan, enum proof_kind kind,
+enum status proof_program(const struct plan *plan, enum proof_kind kind, unsigned proves,
                           const struct program_options *options, struct program **out,
                           struct diag *diag)
 {
@@ -48,6 +50,9 @@ enum status proof_program(const struct plan *plan, enum proof_kind kind,
                                     .iterations = options->iterations,
                                     .ranks = options->ranks,
                                     .max_depth = options->max_depth,
+                                    .serial =
+                                        kind == PROOF_STATES && proves & 1u << PROPERTY_SERIAL,
+                                    .faults = kind == PROOF_FAULTY_STATES,
                                     .clocks = kind == PROOF_RUN};
     return program_build(plan, &built, out, diag);
 }
@@ -96,6 +101,12 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
         out->kind = (enum proof_kind)kind;
 }
 
+static bool same_options(const struct program_options *a, const struct program_options *b)
+{
+    return a->driver == b->driver && a->ranks == b->ranks && a->max_depth == b->max_depth &&
+           a->iterations == b->iterations;
+}
+
 enum status proof_check(const struct plan *plan, const char *text, size_t *length,
                         struct proof_result *out, struct diag *diag)
 {
@@ -103,13 +114,17 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
     struct program *program = NULL;
     bool no_memory = false;
     uint64_t hash;
+    const struct proof_result last = *out;
     *out = (struct proof_result){0};
     enum status status = proof_hash(plan, &hash, diag);
     if (status != STATUS_OK)
         return status;
     read_head(&c, plan, hash, out);
+    if (last.good && same_options(&last.options, &out->options))
+        out->before = last.before | last.proves;
     if (!c.refused) {
-        status = proof_program(plan, out->kind, &out->options, &program, diag);
+        c.before = out->before;
+        status = proof_program(plan, out->kind, out->proves, &out->options, &program, diag);
         if (status != STATUS_OK)
             return status;
         out->ranks = program->ranks;

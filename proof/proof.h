@@ -17,13 +17,21 @@
 #define PROOF_STATE_BYTES ((size_t)1 << 30)
 
 /* How a certificate proves: its keyword, and the property bits that it can prove. */
-enum proof_kind { PROOF_RUN, PROOF_STRUCTURE, PROOF_STATES, PROOF_KINDS };
+enum proof_kind {
+    PROOF_RUN,
+    PROOF_STRUCTURE,
+    PROOF_STATES,
+    PROOF_TEAMS,
+    PROOF_FAULTY_STATES,
+    PROOF_KINDS
+};
 const char *proof_key(enum proof_kind kind);
 
 struct proof_result {
     bool good;
     char why[240];   /* not good: one sentence */
     unsigned proves; /* good: bits of enum property */
+    unsigned before; /* those of the certificates in front of it, with the same options */
     enum proof_kind kind;
     struct program_options options; /* driver, ranks, max_depth, iterations it speaks of */
     int ranks;
@@ -32,13 +40,14 @@ struct proof_result {
 /* The hash of the plan's canonical text. */
 enum status proof_hash(const struct plan *plan, uint64_t *hash, struct diag *diag);
 
-/* Look at the first certificate of a text; *length becomes that of the rest, which is empty or another one. An error
-   only where the plan cannot be lowered or memory is exhausted; a bad certificate is a result. */
+/* Look at the first certificate of a text; *length becomes that of the rest, which is empty or another one. *out holds
+   the result of the certificate in front of it, or zeros. An error only where the plan cannot be lowered or memory is
+   exhausted; a bad certificate is a result. */
 enum status proof_check(const struct plan *plan, const char *text, size_t *length,
                         struct proof_result *out, struct diag *diag);
 
-/* The program that a certificate of this kind speaks of; the caller closes it. */
-enum status proof_program(const struct plan *plan, enum proof_kind kind,
+/* The program that a certificate of this kind, which claims to prove these, speaks of; the caller closes it. */
+enum status proof_program(const struct plan *plan, enum proof_kind kind, unsigned proves,
                           const struct program_options *options, struct program **out,
                           struct diag *diag);
 
@@ -46,11 +55,11 @@ enum status proof_program(const struct plan *plan, enum proof_kind kind,
    *no_memory: it could not be looked at. */
 typedef bool proof_judge(const struct program *program, struct certificate *certificate,
                          unsigned proves, bool *no_memory);
-proof_judge proof_run, proof_structure, proof_states;
+proof_judge proof_run, proof_structure, proof_states, proof_teams;
 
 /* The properties that such a certificate of this program can prove. */
 typedef unsigned proof_cover(const struct program *program);
-proof_cover proof_run_covers, proof_structure_covers, proof_states_covers;
+proof_cover proof_run_covers, proof_structure_covers, proof_states_covers, proof_teams_covers;
 unsigned proof_covers(enum proof_kind kind, const struct program *program);
 
 #endif

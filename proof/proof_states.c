@@ -5,7 +5,8 @@
  *     PARENT AGENT CHOICE      of each but the first: the state it follows by this step of the machine
  *
  * The first is the initial one. Every step from every state of the set leads into the set and violates nothing, and where none
- * is possible all work is done. All steps are tried, none is left out.
+ * is possible all work is done. All steps are tried, none is left out. With faults: in none a thread is blocked for ever after
+ * a fault.
  */
 #include "proof.h"
 
@@ -76,15 +77,26 @@ static bool read_tree(struct set *set)
     return true;
 }
 
+/* A state where no step is possible is an end; after a fault every thread can still be woken. */
+static bool is_good(struct set *set, size_t index, int steps)
+{
+    const struct program *p = set->p;
+    if (p->options.faults)
+        return !machine_never_woken(p, set->state) ||
+               certificate_refuse(set->c, "in state %zu a thread is never woken after a fault",
+                                  index);
+    return steps > 0 || machine_done(p, set->state) ||
+           certificate_refuse(set->c, "in state %zu no step is possible and work remains", index);
+}
+
 /* No step leads out of the set or violates what is proved. */
 static bool is_closed(struct set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         load(set, i);
         int count = machine_enabled(set->p, set->state, set->steps);
-        if (count == 0 && !machine_done(set->p, set->state))
-            return certificate_refuse(set->c, "in state %zu no step is possible and work remains",
-                                      i);
+        if (!is_good(set, i, count))
+            return false;
         for (int k = 0; k < count; k++) {
             struct effect effect;
             load(set, i);
@@ -102,8 +114,11 @@ static bool is_closed(struct set *set)
 
 unsigned proof_states_covers(const struct program *p)
 {
+    if (p->options.faults)
+        return 1u << PROPERTY_FAULTS;
     unsigned covers = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_SLOT |
                       1u << PROPERTY_DRAIN;
+    covers |= p->options.serial ? 1u << PROPERTY_SERIAL : 0;
     if (!p->untracked)
         covers |= 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
     covers |= p->tasks == 0 && program_asks_bound(p) ? 0 : 1u << PROPERTY_BOUND;

@@ -190,17 +190,27 @@ struct touch {
     bool reads, writes;
 };
 
-/* The order of `a` and the writes of `b` is that of a serial run; the gaps lead from a to b and back. */
-static bool is_serial(const struct structure *s, bool shared, int a, int b, int64_t there,
+/* Reads of a buffer with `staleness` may lag by so many iterations if one other task writes it. */
+static int lag_of(const struct structure *s, const struct touch *touches, size_t count)
+{
+    int staleness = s->p->plan->buffers[touches->buffer].staleness, writers = 0;
+    for (size_t i = 0; i < count; i++)
+        writers += touches[i].writes;
+    return writers == 1 ? staleness : 0;
+}
+
+/* The order of `a` and the writes of `b` is that of a serial run, behind which reads by `a` may lag; the gaps lead from a to b
+   and back. */
+static bool is_serial(const struct structure *s, bool shared, int lag, int a, int b, int64_t there,
                       int64_t back)
 {
     int later = s->p->serial_place[b] < s->p->serial_place[a];
     if (!shared)
         return later ? back <= 0 : there <= 0;
-    return there <= later && back <= 1 - later;
+    return there <= later && back <= 1 - later + lag;
 }
 
-static bool read_pair(struct structure *s, const struct touch *a, const struct touch *b)
+static bool read_pair(struct structure *s, int lag, const struct touch *a, const struct touch *b)
 {
     bool shared = s->p->plan->buffers[a->buffer].scope == SCOPE_SHARED;
     int buffer = -1, first = -1, second = -1;
@@ -222,8 +232,8 @@ static bool read_pair(struct structure *s, const struct touch *a, const struct t
     if (s->proves & 1u << PROPERTY_RACE && !ordered && !same_place(s, first, second))
         return certificate_refuse(s->c, "tasks %d and %d may race on buffer %d", first, second,
                                   buffer);
-    bool serial = b->writes ? is_serial(s, shared, first, second, there, back)
-                            : is_serial(s, shared, second, first, back, there);
+    bool serial = b->writes ? is_serial(s, shared, lag, first, second, there, back)
+                            : is_serial(s, shared, lag, second, first, back, there);
     return serial || !(s->proves & 1u << PROPERTY_SERIAL) ||
            certificate_refuse(s->c, "tasks %d and %d need not be in serial order", first, second);
 }
@@ -231,10 +241,12 @@ static bool read_pair(struct structure *s, const struct touch *a, const struct t
 static bool read_buffer(struct structure *s, const struct touch *touches, size_t count)
 {
     bool initialised = s->p->buffers[touches->buffer].initialised;
+    int lag = lag_of(s, touches, count);
     memset(s->fed, 0, (size_t)s->p->tasks * sizeof *s->fed);
     for (size_t i = 0; i < count; i++)
         for (size_t k = i + 1; k < count; k++)
-            if ((touches[i].writes || touches[k].writes) && !read_pair(s, &touches[i], &touches[k]))
+            if ((touches[i].writes || touches[k].writes) &&
+                !read_pair(s, lag, &touches[i], &touches[k]))
                 return false;
     for (size_t i = 0; i < count && s->proves & 1u << PROPERTY_VALUE; i++)
         if (touches[i].reads && !initialised && !s->fed[touches[i].task])

@@ -12,6 +12,7 @@ bool mutants_check(const struct plan *plan, const char *text, struct proof_resul
 {
     size_t length = strlen(text), left = length;
     *proves = 0;
+    *result = (struct proof_result){0};
     while (left > 0) {
         if (proof_check(plan, text + (length - left), &left, result, diag) != STATUS_OK ||
             !result->good)

@@ -16,6 +16,30 @@ fails()
     exits "$code" "$@" && says "$pattern" "$@"
 }
 
+# hash_of PLAN: as swcheck tells it.
+hash_of()
+{
+    printf 'swcert 1\nplan x\n' | "$SWCHECK" "$1" - | sed 's/.* //'
+}
+
+# Each line of a certificate, left out.
+each_line_counts()
+{
+    lines=$(grep -n '^end$' "$2" | head -n 1 | cut -d: -f1)
+    n=1
+    while [ "$n" -le "$lines" ]; do
+        sed "${n}d" "$2" >"$dir/shorter"
+        "$SWCHECK" -q "$1" "$dir/shorter" && echo "line $n is not needed" && return 1
+        n=$((n + 1))
+    done
+}
+# claims_safety DRIVER PLAN: is it safe after faults by its structure alone?
+claims_safety()
+{
+    printf 'swcert 1\nplan %s\noptions %s 0 0 -1\nproves faults\nby teams\nend\n' "$(hash_of "$2")" "$1" |
+        "$SWCHECK" "$2" -
+}
+
 check "a pipeline has a certificate" exits 0 "$SWSIM" verify --quiet --certificate="$dir/hello" "$good"
 check "swcheck says yes" prints 0 'yes: .*deadlock-free.*race-free.*any number of iterations, driver dataflow' \
     "$SWCHECK" "$good" "$dir/hello"
@@ -23,6 +47,31 @@ check "a rank program has one" exits 0 "$SWSIM" verify --quiet --certificate="$d
 check "and swcheck says yes" prints 0 'yes: .*race-free.*written before they are read.*by run' "$SWCHECK" "$rank" "$dir/rank"
 check "a searched plan has one" exits 0 "$SWSIM" verify --quiet --certificate="$dir/searched" "$searched"
 check "swcheck closes its set of states" prints 0 'yes: .*by states' "$SWCHECK" "$searched" "$dir/searched"
+cat >"$dir/alone.yaml" <<'END'
+swplan: 1
+name: alone
+threads:
+  r0.reader:
+    - {host: 1ms, name: read}
+    - {launch: train, stream: compute, time: 2ms}
+    - {sync: stream, stream: compute}
+END
+check "safety after faults has one, by the plan" exits 0 \
+    "$SWSIM" verify --quiet --certificate="$dir/safe" "$plans/faults/flag_fixed.yaml"
+check "swcheck looks at the plan" prints 0 'yes: survives faults, 1 rank; by teams' \
+    "$SWCHECK" "$plans/faults/flag_fixed.yaml" "$dir/safe"
+check "or by states with each fault" exits 0 "$SWSIM" verify --quiet --faults --certificate="$dir/alone" "$dir/alone.yaml"
+check "which swcheck closes" prints 0 'yes: survives faults, 1 rank; by faulty_states' "$SWCHECK" "$dir/alone.yaml" "$dir/alone"
+check "every line of both counts" each_line_counts "$dir/alone.yaml" "$dir/alone"
+check "reads that may lag have one" exits 0 "$SWSIM" verify --quiet --certificate="$dir/lag" "$plans/properties/staleness.yaml"
+check "swcheck adds what they may" prints 0 "in serial order.*by structure" "$SWCHECK" "$plans/properties/staleness.yaml" "$dir/lag"
+check "the order of a searched plan has one" exits 0 \
+    "$SWSIM" verify --quiet --certificate="$dir/order" "$plans/reality/legacy_loader.yaml"
+check "by states that count writes" prints 0 "in serial order; .*by states" "$SWCHECK" "$plans/reality/legacy_loader.yaml" "$dir/order"
+check "a wakened rank alone does not save its peers" prints 1 'not told to the other ranks' \
+    claims_safety clock "$plans/faults/peer_wake.yaml"
+check "nor do ranks that are told nothing" prints 1 'are not told' claims_safety none "$plans/faults/flag_broken.yaml"
+check "several teams must not hang by themselves" prints 1 'nothing hangs' claims_safety clock "$plans/faults/idle_rank_wake.yaml"
 check "--quiet prints nothing" prints 0 '^$' sh -c '"$1" -q "$2" "$3" && echo' sh "$SWCHECK" "$good" "$dir/hello"
 check "it reads standard input" prints 0 yes sh -c '"$1" "$2" - <"$3"' sh "$SWCHECK" "$good" "$dir/hello"
 check "a certificate of another plan" prints 1 'another plan' "$SWCHECK" "$rank" "$dir/hello"
@@ -38,12 +87,6 @@ check "a violated plan gets none" fails 1 'was not written' \
     "$SWSIM" verify --quiet --no-fix --certificate="$dir/none" "$plans/deadlocks/scenario1_broken.yaml"
 check "and no file" test ! -e "$dir/none"
 check "one plan at a time" fails 2 'found 2 plans' "$SWSIM" verify --certificate="$dir/none" "$good" "$rank"
-
-# hash_of PLAN: as swcheck tells it.
-hash_of()
-{
-    printf 'swcert 1\nplan x\n' | "$SWCHECK" "$1" - | sed 's/.* //'
-}
 
 # refused DRIVER FIXED BROKEN: what was mended, for what was broken. Counts in $tried.
 refused()
@@ -78,17 +121,6 @@ mended_is_refused()
 }
 check "the certificate of a mended plan is none of the broken one" mended_is_refused
 
-# Each line of a certificate, left out.
-each_line_counts()
-{
-    lines=$(grep -n '^end$' "$2" | head -n 1 | cut -d: -f1)
-    n=1
-    while [ "$n" -le "$lines" ]; do
-        sed "${n}d" "$2" >"$dir/shorter"
-        "$SWCHECK" -q "$1" "$dir/shorter" && echo "line $n is not needed" && return 1
-        n=$((n + 1))
-    done
-}
 check "every line of a pipeline's certificate counts" each_line_counts "$good" "$dir/hello"
 check "every line of a rank program's" each_line_counts "$rank" "$dir/rank"
 check "every line of a searched plan's" each_line_counts "$searched" "$dir/searched"
