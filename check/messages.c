@@ -96,13 +96,29 @@ static const char *position(const struct program *p, const struct op *op, struct
                         (unsigned)op->mark.col);
 }
 
+/* An earlier one with the same end and tag: the message is there twice. */
+static const struct op *find_first(const struct program *p, int lone)
+{
+    const struct part *part = &p->parts[lone];
+    for (int i = 0; i < lone; i++)
+        if (p->parts[i].channel == part->channel && p->parts[i].tag == part->tag &&
+            p->parts[i].send == part->send)
+            return op_of(p, i);
+    return NULL;
+}
+
 /* Actions as the lists have them. */
-static const char *tell_listed(const struct program *p, const struct part *part, const char *at,
+static const char *tell_listed(const struct program *p, int lone, const char *at,
                                struct arena *arena)
 {
-    const struct listed_action *listed = &p->plan->listed[part->listed - 1];
+    const struct listed_action *listed = &p->plan->listed[p->parts[lone].listed - 1];
+    const struct op *first = find_first(p, lone);
     char own[ACTION_NAME], other[ACTION_NAME];
-    return arena_printf(arena, "%s%s has no %s", listed_name(listed, own, sizeof own), at,
+    listed_name(listed, own, sizeof own);
+    if (first)
+        return arena_printf(arena, "%s%s is there a second time, after the first%s", own, at,
+                            position(p, first, arena));
+    return arena_printf(arena, "%s%s has no %s", own, at,
                         listed_partner(listed, other, sizeof other));
 }
 
@@ -115,7 +131,7 @@ const char *messages_tell(const struct program *p, int lone, struct arena *arena
     if (!at)
         return NULL;
     if (part->listed)
-        return tell_listed(p, part, at, arena);
+        return tell_listed(p, lone, at, arena);
     return arena_printf(arena, "rank %d %s %s%s %s rank %d on communicator %s, which has no %s",
                         part->send ? channel->from : channel->to, part->send ? "sends" : "receives",
                         tag, at, part->send ? "to" : "from",

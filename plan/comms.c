@@ -212,6 +212,7 @@ struct adding {
     struct stage_map map;
     uint8_t *placed;       /* [stage * microbatches + microbatch] */
     struct clocks *clocks; /* COMMS_TIMED */
+    int column;            /* of the action that is placed now */
 };
 
 /* The messages of a pass with the neighbouring stages. */
@@ -287,6 +288,7 @@ static void place_part(struct adding *adding, int rank, const struct action *par
     struct action message = {.kind = flow.send,
                              .stage = part->stage,
                              .microbatch = part->microbatch,
+                             .column = adding->column,
                              .mark = part->mark};
     append(&adding->out[rank], message);
     message.kind = flow.recv;
@@ -311,6 +313,7 @@ static bool place_head(struct adding *adding, int rank)
     if (!head || blocking_part(adding, rank, head))
         return false;
     append(&adding->out[rank], *head);
+    adding->column = head->column;
     const struct action *parts;
     size_t count = comms_parts(head, &parts);
     for (size_t i = 0; i < count; i++)

@@ -75,7 +75,7 @@ static bool parse_cell(struct parser *parser, struct span cell, struct mark mark
 {
     const char *what;
     size_t where;
-    *out = (struct action){ACTION_IDLE, -1, -1, NULL, 0, mark};
+    *out = (struct action){.kind = ACTION_IDLE, .stage = -1, .microbatch = -1, .mark = mark};
     if (cell.start == cell.end)
         return true;
     if (!action_parse(cell.start, (size_t)(cell.end - cell.start), old_dialect,

@@ -8,7 +8,7 @@
 
 #include "printable.h"
 
-enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400 };
+enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400, AROUND = 80 };
 
 void diag_init(struct diag *diag)
 {
@@ -44,9 +44,37 @@ static char *format_text(const char *format, va_list args)
     return text;
 }
 
-/* The line `mark` points into, cut to a printable length. */
-static char *copy_source_line(const char *source, struct mark mark)
+static const char *to_character(const char *at)
 {
+    while ((*at & 0xc0) == 0x80)
+        at++;
+    return at;
+}
+
+/* Of a long line, the piece around the place; *col is then the place in it. */
+static char *copy_piece(const char *line, size_t length, uint32_t *col)
+{
+    static const char cut[] = "...";
+    size_t place = *col < length ? *col : length, before = place > AROUND ? place - AROUND : 0;
+    const char *from = to_character(line + before);
+    const char *end =
+        line + length - from > 2 * AROUND ? to_character(from + 2 * AROUND) : line + length;
+    char *copy = NULL;
+    size_t room = (size_t)(end - from) + 2 * sizeof cut;
+    copy = malloc(room);
+    if (!copy)
+        return NULL;
+    snprintf(copy, room, "%s%.*s%s", from > line ? cut : "", (int)(end - from), from,
+             end < line + length ? cut : "");
+    if (from > line)
+        *col = (uint32_t)(place - (size_t)(from - line) + strlen(cut));
+    return copy;
+}
+
+/* The line `mark` points into, cut to a printable length. */
+static char *copy_source_line(const char *source, struct mark mark, uint32_t *col)
+{
+    *col = mark.col;
     if (!source || mark.line == 0)
         return NULL;
     for (uint32_t line = 1; line < mark.line; line++) {
@@ -56,7 +84,7 @@ static char *copy_source_line(const char *source, struct mark mark)
         source++;
     }
     size_t length = strcspn(source, "\r\n");
-    return strndup(source, length < MAX_SOURCE_LINE ? length : MAX_SOURCE_LINE);
+    return length <= MAX_SOURCE_LINE ? strndup(source, length) : copy_piece(source, length, col);
 }
 
 static size_t limit_of(const struct diag *diag)
@@ -99,7 +127,7 @@ static void add(struct diag *diag, enum severity severity, const char *file, con
     struct diag_message message = {.severity = severity, .mark = mark};
     message.text = format_text(format, args);
     message.file = file ? strdup(file) : NULL;
-    message.source = copy_source_line(source, mark);
+    message.source = copy_source_line(source, mark, &message.source_col);
     if (!message.text || (file && !message.file)) {
         drop(&message);
         diag->out_of_memory = true;
@@ -226,7 +254,7 @@ static void print_caret(const struct diag_message *message, FILE *out)
     const char *at = message->source;
     unsigned code;
     print_source(at, out);
-    for (uint32_t col = 1; col < message->mark.col && *at; col++) {
+    for (uint32_t col = 1; col < message->source_col && *at; col++) {
         fputc(*at == '\t' ? '\t' : ' ', out);
         at += printable_decode(at, &code);
     }

@@ -28,7 +28,8 @@ struct diag_message {
     char *file; /* NULL: not about a file */
     struct mark mark;
     char *text;   /* one sentence, no final newline */
-    char *source; /* the input line the mark points into, NULL if unknown */
+    char *source; /* the input line the mark points into, or the piece around it; NULL if unknown */
+    uint32_t source_col; /* the mark's column in it */
 };
 
 struct diag {

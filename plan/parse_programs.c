@@ -71,7 +71,8 @@ static bool parse_list_program(struct parser *parser, const struct node *node,
     bool ok = true;
     READ_LIST (parser, node, item) {
         struct action *action = &out->actions[out->count++];
-        *action = (struct action){ACTION_IDLE, -1, -1, NULL, 0, item->mark};
+        *action =
+            (struct action){.kind = ACTION_IDLE, .stage = -1, .microbatch = -1, .mark = item->mark};
         if (item->kind != NODE_SCALAR)
             ok = parse_mismatch(parser, item, "an action such as \"0F3\"");
         else if (item->length)
@@ -259,31 +260,59 @@ struct census {
     bool ok;
 };
 
-static size_t slot_of(const struct census *census, const struct action *action)
+static size_t slot_of(const struct census *census, const struct action *action,
+                      enum action_kind kind)
 {
     uint64_t key =
-        (uint64_t)action->kind << 40 | (uint64_t)action->stage << 20 | (uint64_t)action->microbatch;
+        (uint64_t)kind << 40 | (uint64_t)action->stage << 20 | (uint64_t)action->microbatch;
     size_t at = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 20) & census->mask;
     for (const struct action *other; (other = census->slots[at]); at = (at + 1) & census->mask)
-        if (other->kind == action->kind && other->stage == action->stage &&
+        if (other->kind == kind && other->stage == action->stage &&
             other->microbatch == action->microbatch)
             break;
     return at;
 }
 
-static void count_compute(struct census *census, const struct action *action)
+static void refuse_twice(struct census *census, const struct action *action,
+                         const struct action *earlier)
 {
-    size_t at = slot_of(census, action);
-    const struct action *earlier = census->slots[at];
-    if (!earlier) {
-        census->slots[at] = action;
-        return;
-    }
     char text[64];
     action_format(action, text, sizeof text);
     census->ok = parse_error(census->parser, action->mark,
                              "found %s a second time (first at %u:%u), expected it once", text,
                              earlier->mark.line, earlier->mark.col);
+}
+
+/* B is I and W in one. */
+static void refuse_both(struct census *census, const struct action *action, enum action_kind kind)
+{
+    const struct action *other = census->slots[slot_of(census, action, kind)];
+    char text[64], earlier[64];
+    if (!other)
+        return;
+    action_format(action, text, sizeof text);
+    action_format(other, earlier, sizeof earlier);
+    census->ok =
+        parse_error(census->parser, action->mark,
+                    "found %s beside %s (at %u:%u), expected either B or I and W of a stage and "
+                    "microbatch: B is both",
+                    text, earlier, other->mark.line, other->mark.col);
+}
+
+static void count_compute(struct census *census, const struct action *action)
+{
+    size_t at = slot_of(census, action, action->kind);
+    if (census->slots[at]) {
+        refuse_twice(census, action, census->slots[at]);
+        return;
+    }
+    census->slots[at] = action;
+    if (action->kind == ACTION_I || action->kind == ACTION_W)
+        refuse_both(census, action, ACTION_B);
+    if (action->kind == ACTION_B) {
+        refuse_both(census, action, ACTION_I);
+        refuse_both(census, action, ACTION_W);
+    }
 }
 
 static void count_action(struct census *census, int rank, const struct action *action)
@@ -347,6 +376,7 @@ bool parse_check_programs(struct parser *parser)
         struct rank_program *program = &programs->ranks[rank];
         drop_last_idle(program);
         for (size_t i = 0; i < program->count && !parse_gave_up(parser); i++) {
+            program->actions[i].column = (int)i + 1;
             count_action(&census, rank, &program->actions[i]);
             programs->has_comms |= is_message(program->actions[i].kind);
         }

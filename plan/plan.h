@@ -329,6 +329,7 @@ struct action {
     enum action_kind kind;
     int stage;
     int microbatch;       /* -1: none */
+    int column;           /* of the list in the file, from 1; 0: it is generated */
     struct action *parts; /* OVERLAP_F_B */
     size_t part_count;
     struct mark mark;

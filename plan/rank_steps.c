@@ -352,12 +352,18 @@ static bool step_action(struct lowering *lowering, const struct action *action, 
                                                : step_pass(lowering, action, listed));
 }
 
+/* That of the file, where it has the list. */
+static size_t column_of(const struct rank_program *list, size_t at)
+{
+    return list->actions[at].column > 0 ? (size_t)list->actions[at].column : at + 1;
+}
+
 bool steps_make(struct lowering *lowering, const struct rank_program *list)
 {
     struct rank_steps *now = &lowering->now;
     now->step_count = now->message_count = now->wait_count = now->run_first = 0;
     for (size_t i = 0; i < list->count; i++)
-        if (!step_action(lowering, &list->actions[i], i + 1))
+        if (!step_action(lowering, &list->actions[i], column_of(list, i)))
             return false;
     for (size_t i = 0; i < now->step_count; i++)
         link_step(lowering, i);

@@ -6,6 +6,7 @@
  */
 #include "warnings.h"
 
+#include "list_warnings.h"
 #include "nearest.h"
 
 #include <ctype.h>
@@ -384,59 +385,23 @@ static void warn_of_streams(struct book *book)
              "waits for none of them");
 }
 
-/* The stage that all actions of a list are of; -1: there are several. */
-static int only_stage(const struct rank_program *list)
+static bool stands_before(const struct warning *first, const struct warning *second)
 {
-    int stage = -1;
-    for (size_t i = 0; i < list->count; i++) {
-        const struct action *action = &list->actions[i];
-        if (action->kind == ACTION_IDLE)
-            continue;
-        if (action->kind == ACTION_OVERLAP_F_B || (stage >= 0 && action->stage != stage))
-            return -1;
-        stage = action->stage;
-    }
-    return stage;
-}
-
-/* PyTorch's table of 1F1B has two forwards in front of the last rank's first backward, and then one by one. */
-static void warn_of_late_backward(struct book *book)
-{
-    const struct plan *plan = book->plan;
-    if (plan->form != FORM_PROGRAMS || !plan->programs.ranks || plan->ranks < 2 ||
-        plan->programs.generate.given)
-        return;
-    const struct rank_program *last = &plan->programs.ranks[plan->ranks - 1];
-    const struct action *second = NULL;
-    int forwards = 0, ahead = 0, backwards = 0;
-    for (int rank = 0; rank < plan->ranks; rank++)
-        if (only_stage(&plan->programs.ranks[rank]) != rank)
-            return;
-    for (size_t i = 0; i < last->count; i++) {
-        const struct action *action = &last->actions[i];
-        forwards += action->kind == ACTION_F;
-        second = action->kind == ACTION_F && forwards == 2 ? action : second;
-        if (action->kind == ACTION_I || action->kind == ACTION_W)
-            return;
-        if (action->kind == ACTION_B)
-            ahead += forwards - backwards++ == 2;
-    }
-    if (forwards < 3 || ahead != forwards - 1)
-        return;
-    warn(book, WARNING_LATE_BACKWARD, second->mark,
-         arena_printf(book->arena,
-                      "the last rank (row %d) does %dF%d before its first backward: in 1F1B it "
-                      "does one forward, one backward; this is off by one, holds one more "
-                      "activation and makes every rank before it wait a forward longer",
-                      plan->ranks, second->stage, second->microbatch));
-}
-
-static int by_position(const void *a, const void *b)
-{
-    const struct warning *first = a, *second = b;
     if (first->mark.line != second->mark.line)
-        return first->mark.line < second->mark.line ? -1 : 1;
-    return first->mark.col < second->mark.col ? -1 : first->mark.col > second->mark.col;
+        return first->mark.line < second->mark.line;
+    return first->mark.col < second->mark.col;
+}
+
+/* Those of one position keep their order. */
+static void sort_by_position(struct warnings *warnings)
+{
+    for (size_t i = 1; i < warnings->count; i++) {
+        struct warning moved = warnings->items[i];
+        size_t at = i;
+        for (; at > 0 && stands_before(&moved, &warnings->items[at - 1]); at--)
+            warnings->items[at] = warnings->items[at - 1];
+        warnings->items[at] = moved;
+    }
 }
 
 enum status warnings_find(const struct plan *plan, struct arena *arena, struct warnings *out,
@@ -455,10 +420,12 @@ enum status warnings_find(const struct plan *plan, struct arena *arena, struct w
     warn_of_similar(&book, GROUPS, "thread group");
     warn_of_similar(&book, LOCKS, "lock");
     warn_of_similar(&book, BARRIERS, "barrier");
-    warn_of_late_backward(&book);
+    enum status status = list_warnings_find(plan, arena, out, diag);
+    if (status != STATUS_OK)
+        return status;
     if (arena->failed)
         return diag_no_memory(diag);
-    qsort(out->items, out->count, sizeof *out->items, by_position);
+    sort_by_position(out);
     return STATUS_OK;
 }
 

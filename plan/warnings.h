@@ -20,7 +20,11 @@
     X(UNDECLARED, "undeclared")         /* a communicator, where others are declared */            \
     X(SIMILAR_NAME, "similar_name")     /* used once, and one edit from another name */            \
     X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */      \
-    X(LATE_BACKWARD, "late_backward")   /* of 1F1B's last rank: one forward too many before it */
+    X(DOUBLED, "doubled")               /* a send or receive of the lists */                       \
+    X(MISSING, "missing")               /* an action that another needs, or a pass */              \
+    X(UNPAIRED, "unpaired")           /* a send without its receive, a receive without its send */ \
+    X(OUT_OF_ORDER, "out_of_order")   /* an action before what it needs */                         \
+    X(LATE_BACKWARD, "late_backward") /* of 1F1B's last rank: one forward too many before it */
 
 enum warning_kind {
 #define X(name, key) WARNING_##name,
