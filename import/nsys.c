@@ -176,10 +176,10 @@ static struct job_rank *rank_of_work(struct nsys *nsys, int64_t pid)
 /* CUPTI's kinds of memory copies. */
 static enum direction direction_of(int kind)
 {
-    enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2 };
-    return kind == HOST_TO_DEVICE   ? DIRECTION_H2D
-           : kind == DEVICE_TO_HOST ? DIRECTION_D2H
-                                    : DIRECTION_D2D;
+    enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, HOST_TO_ARRAY = 3, ARRAY_TO_HOST = 4 };
+    return kind == HOST_TO_DEVICE || kind == HOST_TO_ARRAY   ? DIRECTION_H2D
+           : kind == DEVICE_TO_HOST || kind == ARRAY_TO_HOST ? DIRECTION_D2H
+                                                             : DIRECTION_D2D;
 }
 
 static enum status refuse_times(const struct nsys *nsys, const char *name)
@@ -303,10 +303,10 @@ static const char *name_column(const struct nsys *nsys, const char *table, const
 static enum status read_works(struct nsys *nsys, const char *table, enum work_class class,
                               const char *named, const char *otherwise)
 {
-    enum { UNKNOWN = 0, PAGEABLE = 1 };
     char name[200], pageable[100] = "0";
     if (!has(nsys, table, NULL))
         return STATUS_OK;
+    /* Nsight's own numbers of memories, not CUPTI's: 0 is pageable. */
     if (has(nsys, table, "srcKind") && has(nsys, table, "dstKind"))
         snprintf(pageable, sizeof pageable, "(srcKind = 0 OR dstKind = 0)");
     char *query = sqlite3_mprintf(
