@@ -1,10 +1,14 @@
 /* cmd_render.c - `swsim render`: a run of a trace store as a timeline, a plan as a graph. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "app.h"
+#include "gzip.h"
 #include "options.h"
 #include "run_spec.h"
 
+#include "plan/output.h"
+#include "plan/text_stream.h"
 #include "sim/predict/stalls.h"
 #include "trace/plangraph.h"
 #include "trace/profiler_json.h"
@@ -20,10 +24,15 @@ struct render_options {
     bool all, no_threads;
 };
 
+static bool ends_with(const char *path, const char *suffix)
+{
+    const size_t length = strlen(path), end = strlen(suffix);
+    return length > end && strcmp(path + length - end, suffix) == 0;
+}
+
 static bool wants_json(const char *path)
 {
-    const size_t length = strlen(path), suffix = strlen(".json");
-    return length > suffix && strcmp(path + length - suffix, ".json") == 0;
+    return strcmp(path, "-") == 0 || ends_with(path, ".json") || ends_with(path, ".json.gz");
 }
 
 /* The steps explain why streams were idle; a later part of a long run would need too many of them. */
@@ -56,6 +65,32 @@ static enum status load(struct app *app, struct store *store, int64_t run, int64
     return status;
 }
 
+static enum status save_compressed(struct app *app, const char *path, const char *text,
+                                   size_t bytes)
+{
+    size_t packed_bytes;
+    char *packed = gzip_text(text, bytes, &packed_bytes);
+    enum status status =
+        packed ? output_write(path, packed, packed_bytes, &app->diag) : diag_no_memory(&app->diag);
+    free(packed);
+    return status;
+}
+
+static enum status write_compressed(struct app *app, const struct trace *trace,
+                                    const struct profiler_json_options *json, const char *path)
+{
+    struct text_stream stream;
+    size_t bytes;
+    if (!text_open(&stream))
+        return diag_no_memory(&app->diag);
+    enum status status = profiler_json_write(trace, json, stream.out, &app->diag);
+    char *text = text_close(&stream, status == STATUS_OK, &bytes);
+    if (status == STATUS_OK)
+        status = text ? save_compressed(app, path, text, bytes) : diag_no_memory(&app->diag);
+    free(text);
+    return status;
+}
+
 /* The whole run unless a part is asked for: what reads the file can show a part by itself. */
 static enum status write_json(struct app *app, struct store *store,
                               const struct render_options *options)
@@ -69,6 +104,8 @@ static enum status write_json(struct app *app, struct store *store,
     struct app_output output;
     struct trace trace;
     enum status status = load(app, store, options->run, options->from, options->to, &trace);
+    if (status == STATUS_OK && ends_with(options->output, ".gz"))
+        return write_compressed(app, &trace, &json, options->output);
     if (status == STATUS_OK)
         status = app_create(app, options->output, &output);
     if (status != STATUS_OK)
@@ -120,7 +157,7 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         .run = STORE_LATEST, .rank = -1, .from = STORE_ALL, .to = STORE_ALL};
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
-         "output file: .svg, .png, .dot; a run also as .json, for Perfetto and HTA", OPTION_TEXT,
+         "output file: .svg, .png, .dot; a run also .json, .json.gz, - (as JSON)", OPTION_TEXT,
          .value = &render.output},
         {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER,
          .value = &render.run, .max = INT64_MAX},

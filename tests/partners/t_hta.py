@@ -1,6 +1,6 @@
 # HolisticTraceAnalysis on what `swsim render -o trace.json` writes: its figures of kernels, communication, overlap and idle
 # time against those of the trace store, for predicted, measured and imported runs. Times in whole nanoseconds.
-import collections, json, logging, os, sqlite3, subprocess
+import collections, gzip, json, logging, os, sqlite3, subprocess
 
 os.environ["HTA_DISABLE_NS_ROUNDING"] = "1"
 from tap import check, comment, done, folder, here, needs, swsim
@@ -44,10 +44,10 @@ def ours(store, rank, class_of):
 
 
 def export(database, rank):
-    trace = folder / f"rank{rank}.json"
+    trace = folder / f"rank{rank}.json.gz"
     made = swsim("render", f"--rank={rank}", "-o", trace, database)
     assert made.returncode == 0, made.stderr
-    events = json.loads(trace.read_text())["traceEvents"]
+    events = json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"]
     names = {event["name"]: event["args"]["task"] for event in events if event.get("cat") in ("kernel", "gpu_memcpy")}
     return trace, names
 

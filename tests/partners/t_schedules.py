@@ -7,6 +7,7 @@ from tap import check, comment, done, folder, needs, swsim
 
 needs("torch.distributed.pipelining")
 import torch
+from executed import calls_of, row
 from pipelining import CLASSES, compute_only, load, passes, read_rows, schedules, text
 
 SIMULATED = re.compile(r"\d+(F|I|W|B|SEND_F|RECV_F|SEND_B|RECV_B)\d+$")
@@ -122,6 +123,30 @@ def compare_simulator(name, chunks, order):
           "\n".join(refused[:1]))
 
 
+# What GPipe and 1F1B do when they run, without a file: passes and messages in the order of `--comms=deferred`.
+def compare_executed(name, cls):
+    equal, differ, together, alone = 0, [], 0, 0
+    for ranks, _, microbatches in grid(None):
+        try:
+            calls = [calls_of(cls, ranks, rank, microbatches) for rank in range(ranks)]
+        except ValueError:
+            continue
+        want = text([row(rank) for rank in calls])
+        made = generated(name, ranks, 1, microbatches, "--comms=deferred")
+        if made == want:
+            equal += 1
+        else:
+            differ.append(f"p {ranks}, m {microbatches}\n{want}\n{made}")
+        groups = [call for rank in calls for call in rank if isinstance(call, list)]
+        together += sum(len(group) > 1 for group in groups)
+        alone += sum(len(group) == 1 for group in groups)
+    check(f"{name}: what PyTorch {torch.__version__} executes, messages too, equals ours, deferred, in {equal} cases",
+          equal and not differ, "\n".join(differ[:1]))
+    comment(f"of its calls of messages {together} have two, {alone} one")
+
+
+for name in ("gpipe", "1f1b"):
+    compare_executed(name, CLASSES[name][0])
 for name, (cls, chunks) in CLASSES.items():
     for order in ("early", "deferred", "timed"):
         compare_simulator(name, chunks, order)
