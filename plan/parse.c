@@ -169,6 +169,7 @@ static const struct field machine_fields[] = {
     FIELD("sm_slots", struct machine_spec, sm_slots, field_int, .min = 0, .max = 65536),
     FIELD("hw_queues", struct machine_spec, hw_queues, field_int, .min = 0, .max = 1024),
     FIELD("launch_queue", struct machine_spec, launch_queue, field_int, .min = 0, .max = 65536),
+    FIELD("launch_latency", struct machine_spec, launch_latency_ns, field_time),
     FIELD("first_use_blocks", struct machine_spec, first_use_blocks, field_bool),
     FIELD("launch_order_implicit", struct machine_spec, launch_order_implicit, field_bool),
     FIELD("lazy_load", struct machine_spec, lazy_load, field_bool),

@@ -529,8 +529,9 @@ struct machine_spec {
     int sm_slots;      /* residency slots of a device; 0: unlimited */
     int *share_device; /* per rank the first rank on its device; NULL: each has its own */
     struct mark share_device_mark;
-    int hw_queues;    /* in-order hardware queues a rank; 0: one a stream */
-    int launch_queue; /* operations a stream can hold before a push blocks; 0: derived */
+    int hw_queues;             /* in-order hardware queues a rank; 0: one a stream */
+    int launch_queue;          /* operations a stream can hold before a push blocks; 0: derived */
+    int64_t launch_latency_ns; /* from a push until its work can begin; of time alone */
     bool first_use_blocks;
     bool launch_order_implicit;
     bool lazy_load;

@@ -220,7 +220,8 @@ static bool is_usual_machine(const struct plan *plan)
     return !machine->sm_slots && !machine->hw_queues && !machine->launch_queue &&
            !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
            !machine->launch_lock && !machine->launch_blocking && !machine->alloc_may_sync &&
-           !machine->copy_engines && !machine->memory_bytes && has_no_shares(plan);
+           !machine->copy_engines && !machine->memory_bytes && !machine->launch_latency_ns &&
+           has_no_shares(plan);
 }
 
 void print_machine(struct printer *printer)
@@ -234,6 +235,7 @@ void print_machine(struct printer *printer)
     print_share_device(printer);
     put_pair_number(printer, "hw_queues", machine->hw_queues, 0);
     put_pair_number(printer, "launch_queue", machine->launch_queue, 0);
+    put_pair_time(printer, "launch_latency", machine->launch_latency_ns, 0);
     put_pair_bool(printer, "first_use_blocks", machine->first_use_blocks, false);
     put_pair_bool(printer, "launch_order_implicit", machine->launch_order_implicit, false);
     put_pair_bool(printer, "lazy_load", machine->lazy_load, false);

@@ -40,8 +40,12 @@ bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, 
     machine->launch_order_implicit = false;
     if (cuda && machine->sm_slots > 0)
         note(diag, "machine.sm_slots is left to the device");
-    if (cuda)
+    if (cuda && machine->launch_latency_ns > 0)
+        note(diag, "machine.launch_latency is left to the device");
+    if (cuda) {
         machine->sm_slots = 0;
+        machine->launch_latency_ns = 0;
+    }
     if (!cuda && !drop_eager(plan, arena, &eager))
         return false;
     if (eager)

@@ -3,7 +3,7 @@
  * verdict is drawn, and most of those that cannot, in any mixture.
  *
  *     every form   about, on_failure, ranks, comms (of some ranks too), queues, buffers (scope, bytes), machine
- *     machine      sm_slots, hw_queues, launch_queue, first_use_blocks, launch_order_implicit,
+ *     machine      sm_slots, hw_queues, launch_queue, launch_latency, first_use_blocks, launch_order_implicit,
  *                  lazy_load, launch_blocking, alloc_may_sync, memory, copy_engines, eager_messages, eager_bytes
  *     pipeline     every key of the form, of a task and of work; rank_overrides of both kinds
  *     programs     programs, generate, p2p (all keys), times; every action; written as lists, texts
@@ -52,6 +52,7 @@ static void write_machine(struct random *random, int often, int ranks, const cha
     }
     KNOB("hw_queues: %d", 1 + below(random, 2));
     KNOB("launch_queue: %d", 2 + below(random, 6));
+    KNOB("launch_latency: %dus", 1 + below(random, 5));
     KNOB("first_use_blocks: true");
     KNOB("launch_order_implicit: true");
     KNOB("lazy_load: true");

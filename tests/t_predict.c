@@ -410,6 +410,11 @@ static void test_more_causes(void)
                 DRIVER_CLOCK, "main", 0, STALL_HOST, 0.75,
                 "the device works beside the task's thread");
     check_cause("swplan: 1\n"
+                "machine: {launch_latency: 3ms}\n"
+                "retire: device\nschedule:\n"
+                "  Work: {stage: 0, time: 1ms, host_sync: device}\n",
+                DRIVER_CLOCK, "main", 0, STALL_HOST, 0.75, "a launch is on its way to the device");
+    check_cause("swplan: 1\n"
                 "pipeline_depth: 2\nretire: device\nschedule:\n"
                 "  A: {stage: 0, stream: a, time: 3ms, sync_after: stream}\n"
                 "  B: {stage: 1, stream: b, time: 1ms}\n",
@@ -571,6 +576,32 @@ static void test_host_program(void)
         tap_is_int(account->stall_ns[STALL_DEPENDENCE], 5000000, "5 ms for the loader");
         tap_is_int(account->stall_ns[STALL_HOST], 1000000, "1 ms for the launch");
         tap_is_int(account->stall_ns[STALL_NO_MORE_DATA], 1000000, "1 ms after its last work");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
+/* Two launches on their way at once, and a record behind the second. */
+static void test_launch_latency(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "machine: {launch_latency: 1ms}\n"
+                               "threads:\n"
+                               "  r0.t:\n"
+                               "    - {launch: a, stream: s, time: 2ms, host_time: 1ms}\n"
+                               "    - {launch: b, stream: s, time: 3ms, host_time: 1ms}\n"
+                               "    - {record: e, stream: s}\n"
+                               "    - {wait: e, stream: u}\n"
+                               "    - {launch: c, stream: u, time: 1ms}\n"
+                               "    - {sync: device}\n"
+                               "    - {launch: d, stream: s, time: 1ms}\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!plan_of_text(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        tap_is_int((long long)prediction.makespan_ns, 10000000, "the launches a and d take 1 ms");
+        tap_is_int(prediction.streams[0].stall_ns[STALL_HOST], 3000000, "... beside the host's");
         prediction_fini(&prediction);
     }
     plan_fini(&plan);
@@ -950,6 +981,7 @@ int main(void)
     test_schedules();
     test_pytorch_schedules();
     test_host_program();
+    test_launch_latency();
     test_repeat();
     test_callback();
     test_deadlock();

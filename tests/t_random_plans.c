@@ -71,10 +71,10 @@ static const char *const keys[] = {
     "scope: iteration", "on_failure: none", "on_failure: wake", "on_failure: abort",
     "scope: shared", "comm: half", "comm: C",
     /* the machine */
-    "sm_slots:", "hw_queues:", "launch_queue:", "launch_lock:", "first_use_blocks:",
-    "launch_order_implicit:", "lazy_load:", "launch_blocking:", "alloc_may_sync:", "memory:",
-    "copy_engines:", "eager_messages: {", "eager_bytes: {", "legacy: true", "blocking: false",
-    "hw_queue: 0", "share_device:",
+    "sm_slots:", "hw_queues:", "launch_queue:", "launch_latency:", "launch_lock:",
+    "first_use_blocks:", "launch_order_implicit:", "lazy_load:", "launch_blocking:",
+    "alloc_may_sync:", "memory:", "copy_engines:", "eager_messages: {", "eager_bytes: {",
+    "legacy: true", "blocking: false", "hw_queue: 0", "share_device:",
     /* pipeline */
     "pipeline_depth:", "max_depth: 1", "max_depth: 2", "max_depth: 3", "max_depth: 4",
     "max_depth: 5", "max_depth: 6", "max_depth: 7", "max_depth: 8",

@@ -73,6 +73,16 @@ check "all keys of the contract are there" sh -c '
 check "data-flow as well" \
     prints 0 '"legal":true,"results_match_serial":true' \
     "$SWRUN" -n 20 --json --driver=dataflow "$dir/quick.yaml"
+# Three launches in a row, each awaited: 20 ms each for the way and 1 ms for the work.
+printf 'swplan: 1\nmachine: {launch_latency: 20ms}\nthreads:\n  r0.t:\n' >"$dir/far.yaml"
+for k in a b c; do printf '  - {launch: %s, stream: s, time: 1ms}\n  - {sync: device}\n' $k; done >>"$dir/far.yaml"
+takes_the_latency()
+{
+    "$SWRUN" --json "$dir/far.yaml" >"$dir/far" || return
+    cat "$dir/far"
+    [ "$(field makespan_ns <"$dir/far" | cut -d. -f1)" -ge 63000000 ]
+}
+check "a launch takes its time to the device" takes_the_latency
 check "serially" prints 0 'legal  *yes' "$SWRUN" -n 5 --serial "$dir/quick.yaml"
 check "no iterations at all" prints 0 '"iterations":0' "$SWRUN" -n 0 --json "$dir/quick.yaml"
 check "other numbers of ranks" prints 0 '"legal":true' "$SWRUN" -n 5 --ranks 3 --json "$dir/quick.yaml"

@@ -73,6 +73,7 @@ struct device_config {
                                 has its own. Borrowed while devices open; host, one process only */
     int launch_queue;  /* unfinished operations a stream holds before a push blocks, 0: unlimited;
                          host only, a GPU has its own */
+    int64_t launch_latency_ns; /* from a push until its work can begin; host only */
     struct rendezvous
         *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is
                                       only this one. It is a member with the number first_rank /

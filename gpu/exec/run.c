@@ -262,6 +262,7 @@ static enum status open_ranks(struct run *run, struct diag *diag)
                                    .first_rank = run_first_rank(run),
                                    .local_ranks = run_last_rank(run) - run_first_rank(run),
                                    .sm_slots = p->plan->machine.sm_slots,
+                                   .launch_latency_ns = p->plan->machine.launch_latency_ns,
                                    .share_device = p->plan->machine.share_device ? p->device : NULL,
                                    .rendezvous = run->config.rendezvous};
     const bool borrowed = run->config.world;

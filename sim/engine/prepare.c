@@ -52,6 +52,7 @@ static void make_clocks(struct simulation *sim)
 {
     struct clocks *clocks = &sim->clocks;
     const struct program *p = sim->program;
+    launches_init(&clocks->launches, p, &sim->arena);
     clocks->timers = TABLE(sim, p->agent_count, uint8_t);
     clocks->started_ns = TABLE(sim, p->agent_count, int64_t);
     clocks->member_ops = TABLE(sim, p->member_count, struct timed_op);

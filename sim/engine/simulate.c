@@ -573,10 +573,18 @@ static void stream_starts(struct simulation *sim, int agent)
         mark_rank(sim, p->streams[stream].rank);
 }
 
+static void note_launches(struct simulation *sim, int stream)
+{
+    launches_note(&sim->clocks.launches, sim->program, sim->state, stream, sim->now_ns);
+}
+
 static void stream_finishes(struct simulation *sim, int agent)
 {
     struct effect effect;
+    const int stream = sim->program->agents[agent].index;
+    note_launches(sim, stream);
     machine_does(sim, agent, &effect);
+    note_launches(sim, stream);
     const struct op *op = &sim->program->ops[effect.op];
     sim->clocks.timers[agent] = TIMER_NONE;
     if (op->comm >= 0)
@@ -584,7 +592,7 @@ static void stream_finishes(struct simulation *sim, int agent)
     tell_span(sim, SIMULATE_DEVICE, agent, effect.op, effect.iteration);
     if (op->comm >= 0)
         mark_rank(sim, sim->program->agents[agent].rank);
-    mark_beyond(sim, sim->program->agents[agent].index);
+    mark_beyond(sim, stream);
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
@@ -620,12 +628,14 @@ static void comm_completes(struct simulation *sim, int agent)
             program_stream_agent(p, sim->clocks.member_streams[comm->first_member + m]);
         ended.op = machine_current_op(p, sim->state, stream_agent, &ended.iteration);
         tell_span(sim, SIMULATE_DEVICE, stream_agent, ended.op, ended.iteration);
+        note_launches(sim, p->agents[stream_agent].index);
     }
     struct effect effect;
     machine_does(sim, agent, &effect);
     sim->clocks.timers[agent] = TIMER_NONE;
     for (int m = 0; m < comm->count; m++) {
         int *stream = &sim->clocks.member_streams[comm->first_member + m];
+        note_launches(sim, *stream);
         sim->clocks.timers[program_stream_agent(p, *stream)] = TIMER_NONE;
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
@@ -662,14 +672,37 @@ static void look_at_thread(struct simulation *sim, int agent)
         thread_does(sim, agent, &p->ops[op]);
 }
 
+/* The head begins when it has come to the device: maybe later than now. */
+static bool is_on_its_way(struct simulation *sim, int agent)
+{
+    int64_t iteration;
+    const int op = machine_current_op(sim->program, sim->state, agent, &iteration);
+    const int64_t begin_ns =
+        launches_head_ns(&sim->clocks.launches, sim->program->agents[agent].index);
+    if (begin_ns <= sim->now_ns || !op_is_work(sim->program->ops[op].kind))
+        return false;
+    sim->clocks.timers[agent] = TIMER_LAUNCH;
+    if (!events_push(&sim->clocks.events, begin_ns, PRIORITY_STREAM, agent))
+        simulation_fail(sim, diag_no_memory(sim->diag));
+    return true;
+}
+
+static bool has_event(const struct simulation *sim, int agent)
+{
+    return sim->clocks.timers[agent] == TIMER_RUNNING || sim->clocks.timers[agent] == TIMER_LAUNCH;
+}
+
 static void look_at_stream(struct simulation *sim, int agent)
 {
     const struct program *p = sim->program;
-    if (sim->clocks.timers[agent] == TIMER_RUNNING || !machine_agent_enabled(p, sim->state, agent))
+    note_launches(sim, p->agents[agent].index);
+    if (has_event(sim, agent) || !machine_agent_enabled(p, sim->state, agent))
         return;
     touch(sim, p->agents[agent].rank);
     account_touch(sim, p->agents[agent].index);
     if (!machine_stream_running(p, sim->state, p->agents[agent].index)) {
+        if (is_on_its_way(sim, agent))
+            return;
         stream_starts(sim, agent);
         return;
     }
@@ -702,8 +735,7 @@ static void look_at(struct simulation *sim, int agent)
 static bool nothing_forgotten(struct simulation *sim)
 {
     for (int agent = 0; agent < sim->program->agent_count; agent++)
-        if (sim->program->agents[agent].kind != AGENT_DATA &&
-            sim->clocks.timers[agent] != TIMER_RUNNING &&
+        if (sim->program->agents[agent].kind != AGENT_DATA && !has_event(sim, agent) &&
             machine_agent_enabled(sim->program, sim->state, agent))
             return false;
     return true;
@@ -739,6 +771,11 @@ void simulation_event(struct simulation *sim, int agent)
         break;
     case AGENT_STREAM:
         account_touch(sim, p->agents[agent].index);
+        if (sim->clocks.timers[agent] == TIMER_LAUNCH) {
+            sim->clocks.timers[agent] = TIMER_NONE;
+            simulation_mark(sim, agent);
+            break;
+        }
         sim->clocks.timers[agent] = TIMER_OVER; /* a callback's body may still be running */
         if (machine_agent_enabled(p, sim->state, agent))
             stream_finishes(sim, agent);
@@ -767,7 +804,7 @@ static void run(struct simulation *sim)
 {
     struct event event;
     simulation_instant(sim);
-    if (!sim->options->forgetful)
+    if (!sim->options->forgetful && sim->clocks.launches.latency_ns == 0)
         memo_run(sim);
     while (sim->status == STATUS_OK && events_next(&sim->clocks.events, &event)) {
         sim->now_ns = event.time_ns;

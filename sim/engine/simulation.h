@@ -28,6 +28,7 @@
 
 #include "plan/arena.h"
 #include "events.h"
+#include "launches.h"
 #include "sharing.h"
 #include "simulate.h"
 
@@ -43,6 +44,7 @@ struct timed_op {
 enum timer {
     TIMER_NONE,
     TIMER_RUNNING, /* its event is to come */
+    TIMER_LAUNCH,  /* a stream whose head is on its way to the device */
     TIMER_OVER     /* a callback whose own time is over and whose body is not */
 };
 
@@ -56,7 +58,8 @@ struct draws {
 
 struct clocks {
     struct events events;
-    struct sharing *sharing;     /* NULL: no work slows other work down */
+    struct sharing *sharing; /* NULL: no work slows other work down */
+    struct launches launches;
     struct draws *draws;         /* per operation that varies */
     uint8_t *timers;             /* enum timer of an agent */
     int64_t *started_ns;         /* per agent: the start of its current operation */

@@ -85,6 +85,8 @@ static bool may_apply(struct builder *b)
                                   : machine->first_use_blocks ? "first_use_blocks"
                                   : machine->launch_lock      ? "launch_lock"
                                                               : "launch_order_implicit");
+    if (machine->launch_latency_ns)
+        return event_graph_refuse(b, "machine.launch_latency is not part of the event graph");
     for (int rank = 1; rank < p->ranks; rank++)
         if (p->ends[rank] != p->ends[0])
             return event_graph_refuse(b, "ranks have different amounts of data");

@@ -255,6 +255,8 @@ static bool build(struct builder *b)
     const char *shared = sharing_why(b->p, &b->scratch);
     if (shared)
         return refuse(b, "streams share %s: how long work takes depends on what else runs", shared);
+    if (b->p->plan->machine.launch_latency_ns)
+        return refuse(b, "machine.launch_latency is not part of the event graph");
     if (!cut_data(b) || !make_tables(b))
         return false;
     for (int agent = 0; agent < b->p->agent_count; agent++) {

@@ -35,7 +35,7 @@ struct recurrent {
     int64_t now_ns;                   /* of the last step */
     bool retired;                     /* rank 0, since the last snapshot */
     bool found, gave_up, failed, deadlock;
-    char shared[EVENT_GRAPH_WHY / 2]; /* what streams share; "": nothing */
+    char refused[EVENT_GRAPH_WHY]; /* why a state does not say how time goes on; "": it does */
 };
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
@@ -237,9 +237,8 @@ static enum status say_why(const struct recurrent *run, struct steady *steady)
     const struct program *p = run->program;
     int64_t iterations = machine_oldest(p, enabling_steps_state(run->steps), 0);
     int apart = first_apart(p);
-    if (*run->shared)
-        snprintf(steady->why, sizeof steady->why,
-                 "streams share %s: how long work takes depends on what else runs", run->shared);
+    if (*run->refused)
+        snprintf(steady->why, sizeof steady->why, "%s", run->refused);
     else if (run->deadlock)
         snprintf(steady->why, sizeof steady->why, "the run comes to a deadlock");
     else if (apart < p->ranks)
@@ -299,14 +298,18 @@ static enum status run_means(struct recurrent *run, const struct program *progra
     return run->found || run->gave_up ? STATUS_OK : status; /* it was stopped from here */
 }
 
-/* The resource that streams share, if that may slow work down. */
-static enum status find_sharing(struct recurrent *run, const struct program *p, struct diag *diag)
+/* Why states alike do not go on alike in time, if they do not. */
+static enum status find_refusal(struct recurrent *run, const struct program *p, struct diag *diag)
 {
     struct arena scratch;
     arena_init(&scratch, 0);
     const char *shared = sharing_why(p, &scratch);
     if (shared)
-        snprintf(run->shared, sizeof run->shared, "%s", shared);
+        snprintf(run->refused, sizeof run->refused,
+                 "streams share %s: how long work takes depends on what else runs", shared);
+    else if (p->plan->machine.launch_latency_ns)
+        snprintf(run->refused, sizeof run->refused,
+                 "machine.launch_latency is not part of a state");
     enum status status = scratch.failed ? diag_no_memory(diag) : STATUS_OK;
     arena_fini(&scratch);
     return status;
@@ -321,8 +324,8 @@ static enum status find(struct recurrent *run, const struct program *endless,
     run->program = enabling_steps_program(run->steps);
     if (!snapshot_open(&run->earlier, run->program) || !snapshot_open(&run->now, run->program))
         return diag_no_memory(diag);
-    enum status status = find_sharing(run, endless, diag);
-    if (status == STATUS_OK && !*run->shared && first_apart(endless) == endless->ranks)
+    enum status status = find_refusal(run, endless, diag);
+    if (status == STATUS_OK && !*run->refused && first_apart(endless) == endless->ranks)
         status = run_means(run, endless, timing, diag);
     return status == STATUS_OK ? describe(run, out, diag) : status;
 }

@@ -144,6 +144,7 @@ struct entry {
     struct device_op op;
     struct stamp *stamp;
     int64_t number; /* -1: the device's next, when it goes into the FIFO */
+    int64_t pushed_ns;
     enum phase phase;
     enum status injected;
     struct place awaited;    /* WAIT: the snapshot */

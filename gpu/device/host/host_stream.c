@@ -155,10 +155,18 @@ static void perform(struct entry *entry, int64_t start_ns)
         stretch(entry, start_ns + entry->op.time_ns);
 }
 
+static bool is_work(enum device_op_kind kind)
+{
+    return kind != DEVICE_OP_RECORD && kind != DEVICE_OP_WAIT;
+}
+
 /* Admit, perform and stamp one entry of a stream that has not failed. */
 static void run(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
+    const int64_t latency_ns = stream->world->base.config.launch_latency_ns;
+    if (latency_ns > 0 && is_work(entry->op.kind))
+        stretch(entry, entry->pushed_ns + latency_ns);
     if (entry->op.turn.enters)
         await_turn(entry, entry->op.turn.start);
     admit(entry);
@@ -372,6 +380,7 @@ static void append(struct entry *entry)
         stream->head = entry;
     stream->tail = entry;
     stream->pushed++;
+    entry->pushed_ns = device_now(&stream->world->base);
     pthread_cond_signal(&stream->work);
 }
 
