@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/random_costs.h"
 #include "tests/random_draw.h"
 
 const char *random_form_key(enum random_form form)
@@ -579,12 +580,10 @@ static void write_programs(struct random *random)
         fputs(", batch: true", random->out);
     if (rarely(random, 3))
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
-    if (rarely(random, 3))
-        fputs(", latency: 10us, bandwidth: 1GB/s, forward: {bytes: 1MB}", random->out);
-    if (rarely(random, 3))
-        fputs(", node: 1, between: {latency: 20us}, edges: [{from: 1, to: 0, bytes: 2MB}]",
-              random->out);
+    random_link_costs(random);
     fputs("}\n", random->out);
+    random_costs(random, 2);
+    random_memory(random);
     if (rarely(random, 6))
         drop(random, &ranks[below(random, 2)]);
     if (rarely(random, 8))

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "plan/generate.h"
+#include "tests/random_costs.h"
 #include "tests/random_draw.h"
 #include "tests/random_plan.h"
 
@@ -718,8 +719,10 @@ static void write_generate(struct random *random)
     bool interleaved = strcmp(name, "interleaved_1f1b") == 0;
     if ((vee || line) && below(random, 2))
         write_found(random, vee);
-    else
+    else {
+        random_costs(random, 0);
         fputs("generate: {", random->out);
+    }
     if (interleaved && below(random, 2))
         fputs("moe_overlap: true, ", random->out);
     if (interleaved || (strcmp(name, "forward_only") == 0 && below(random, 2)))
@@ -740,6 +743,7 @@ static void write_p2p(struct random *random)
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
     if (rarely(random, 4))
         fprintf(random->out, ", eager_bytes: %dKiB", 1 + below(random, 2));
+    random_link_costs(random);
     fputs("}\n", random->out);
 }
 
@@ -761,6 +765,7 @@ static void write_programs(struct random *random)
     writer.ranks = 2 + rarely(random, 6);
     writer.stages = writer.ranks * (1 + rarely(random, 5));
     writer.microbatches = 1 + rarely(random, 3);
+    random_costs(random, writer.stages);
     writer.messages = below(random, 2);
     writer.split = rarely(random, 3);
     fill_lists(&writer);
