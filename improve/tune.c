@@ -227,7 +227,7 @@ static enum status find_steady(const struct plan *plan, enum driver driver, enum
         return status;
     status = timing_init(&timing, program, NULL, 0, diag);
     if (status == STATUS_OK) {
-        if (!timing.varies)
+        if (timing.draw_count == 0)
             status = steady_find_by(program, &timing, last, out, diag);
         timing_fini(&timing);
     }

@@ -276,8 +276,8 @@ int lower_flag(struct lowering *lowering, const char *name)
 static void add_access(struct lowering *lowering, struct op *op, int buffer, bool write)
 {
     struct program *program = lowering->program;
-    if (!arena_grow(&program->arena, (void **)&program->accesses, program->access_count,
-                    &program->access_cap, sizeof *program->accesses)) {
+    if (!arena_regrow(&program->arena, (void **)&program->accesses, program->access_count,
+                      &program->access_cap, sizeof *program->accesses)) {
         lowering->failed = true;
         return;
     }
@@ -833,14 +833,9 @@ static int access_agent(const struct program *program, const struct op *op, int 
                            : program_thread_agent(program, thread);
 }
 
-static enum status note_record(struct lowering *lowering, size_t *cap, struct record record)
+static void note_record(struct program *program, struct record record)
 {
-    struct program *program = lowering->program;
-    size_t count = (size_t)program->record_count;
-    if (!arena_grow(&program->arena, (void **)&program->records, count, cap, sizeof record))
-        return diag_no_memory(lowering->diag);
     program->records[program->record_count++] = record;
-    return STATUS_OK;
 }
 
 static int compare_records(const void *a, const void *b)
@@ -877,68 +872,37 @@ static void assign_bodies(struct program *program)
             program->bodies[program->ops[i].object].thread = program->ops[i].callback;
 }
 
-static enum status note_accesses(struct lowering *lowering, size_t *cap)
+static void note_accesses(struct program *program)
 {
-    const struct program *program = lowering->program;
-    enum status status = STATUS_OK;
     for (size_t b = 0; b < program->body_count; b++) {
         const struct body *body = &program->bodies[b];
         for (int i = 0; i < body->count; i++) {
             const struct op *op = &program->ops[body->first + i];
-            for (int k = 0; k < op->access_count && status == STATUS_OK; k++) {
+            for (int k = 0; k < op->access_count; k++) {
                 const struct access *access = &program->accesses[op->access_first + k];
-                status =
-                    note_record(lowering, cap,
-                                (struct record){.buffer = access->buffer,
-                                                .agent = access_agent(program, op, body->thread),
-                                                .write = access->write});
+                note_record(program,
+                            (struct record){.buffer = access->buffer,
+                                            .agent = access_agent(program, op, body->thread),
+                                            .write = access->write});
             }
         }
     }
-    return status;
 }
 
-static enum status note_allocations(struct lowering *lowering, size_t *cap)
+static void note_allocations(struct program *program)
 {
-    const struct program *program = lowering->program;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < program->op_count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
         if (op->kind == OP_ALLOC)
-            status = note_record(lowering, cap,
-                                 (struct record){.buffer = op->object,
+            note_record(program, (struct record){.buffer = op->object,
                                                  .agent = program_stream_agent(program, op->stream),
                                                  .alloc = true});
     }
-    return status;
 }
 
-/* Every possible (buffer, agent, read, write or allocation) gets one bit; shared buffers come first, then those
-   of one iteration, which are repeated for each iteration of the window. */
-static enum status list_records(struct lowering *lowering)
+/* Shared buffers come first, then those of one iteration. */
+static void sort_records(struct program *program, struct record *sorted)
 {
-    struct program *program = lowering->program;
-    size_t cap = program->access_count;
-    for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].kind == OP_ALLOC) {
-            program->buffers[program->ops[i].object].allocated = true;
-            cap++;
-        }
-    program->records = ARENA_ARRAY(&program->arena, cap, struct record);
-    if (!program->records)
-        return diag_no_memory(lowering->diag);
-    enum status status = note_accesses(lowering, &cap);
-    if (status == STATUS_OK && program->record_count > 0)
-        status = note_allocations(lowering, &cap);
-    if (status != STATUS_OK || program->record_count == 0)
-        return status;
-    qsort(program->records, (size_t)program->record_count, sizeof *program->records,
-          compare_records);
-    remove_twins(program);
-    struct record *sorted =
-        ARENA_ARRAY(&program->arena, (size_t)program->record_count, struct record);
-    if (!sorted)
-        return diag_no_memory(lowering->diag);
     int count = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < program->record_count; i++) {
@@ -952,9 +916,45 @@ static enum status list_records(struct lowering *lowering)
         if (pass == 0)
             program->shared_records = count;
     }
-    program->records = sorted;
     program->period_records = count - program->shared_records;
-    return STATUS_OK;
+}
+
+static size_t most_records(const struct program *program)
+{
+    size_t count = 0;
+    for (size_t b = 0; b < program->body_count; b++)
+        for (int i = 0; i < program->bodies[b].count; i++)
+            count += (size_t)program->ops[program->bodies[b].first + i].access_count;
+    for (size_t i = 0; i < program->op_count; i++)
+        count += program->ops[i].kind == OP_ALLOC;
+    return count;
+}
+
+/* Every possible (buffer, agent, read, write or allocation) gets one bit; shared buffers come first, then those
+   of one iteration, which are repeated for each iteration of the window. */
+static enum status list_records(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_ALLOC)
+            program->buffers[program->ops[i].object].allocated = true;
+    struct record *noted = malloc((most_records(program) + 1) * sizeof *noted);
+    if (!noted)
+        return diag_no_memory(lowering->diag);
+    program->records = noted;
+    note_accesses(program);
+    if (program->record_count > 0)
+        note_allocations(program);
+    qsort(noted, (size_t)program->record_count, sizeof *noted, compare_records);
+    if (program->record_count > 0)
+        remove_twins(program);
+    struct record *sorted =
+        ARENA_ARRAY(&program->arena, (size_t)program->record_count + 1, struct record);
+    if (sorted)
+        sort_records(program, sorted);
+    program->records = sorted;
+    free(noted);
+    return sorted ? STATUS_OK : diag_no_memory(lowering->diag);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */

@@ -156,3 +156,29 @@ bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, si
     *cap = grown_cap;
     return true;
 }
+
+/* The block that begins with `memory`, if nothing else can be in it: a piece as large has one of its own. */
+static void free_block(struct arena *arena, const void *memory, size_t bytes)
+{
+    if (bytes <= BLOCK_BYTES)
+        return;
+    for (struct arena_block **at = &arena->head; *at; at = &(*at)->next)
+        if ((*at)->data == memory) {
+            struct arena_block *block = *at;
+            *at = block->next;
+            arena->used_bytes -= block->used;
+            free(block);
+            return;
+        }
+}
+
+bool arena_regrow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)
+{
+    const void *old = *array;
+    size_t old_bytes = *cap * size;
+    if (!arena_grow(arena, array, count, cap, size))
+        return false;
+    if (*array != old && old_bytes)
+        free_block(arena, old, old_bytes);
+    return true;
+}

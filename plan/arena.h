@@ -37,6 +37,8 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 /* Room for one more element in an arena-backed array: grows by doubling (the old copy stays in the
    arena until its end). Returns false when memory is exhausted, the array then unchanged. */
 bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size);
+/* The same, but the old copy is freed if it is large: no pointer into the array may be kept. */
+bool arena_regrow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size);
 
 #define ARENA_NEW(arena, type)          ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, count, type) ((type *)arena_array((arena), (count), sizeof(type)))

@@ -319,22 +319,23 @@ static bool has_sharded(const struct rank_program *ranks, int rank_count)
     return false;
 }
 
-enum status rank_memory_find(const struct plan *plan, struct arena *arena,
-                             struct rank_memory **ranks, int *rank_count, struct diag *diag)
+/* `scratch`: for the lists. */
+static enum status find_memory(const struct plan *plan, struct arena *arena, struct arena *scratch,
+                               struct rank_memory **ranks, int *rank_count, struct diag *diag)
 {
     struct account account = {.plan = plan};
     struct rank_program *lists;
     int count;
-    enum status status = rank_programs_complete(plan, arena, &lists, &count, diag);
+    enum status status = rank_programs_complete(plan, scratch, &lists, &count, diag);
     if (status == STATUS_OK)
         status =
-            comms_map_stages(arena, lists, count, rank_programs_copies(plan), &account.map, diag);
+            comms_map_stages(scratch, lists, count, rank_programs_copies(plan), &account.map, diag);
     if (status == STATUS_OK)
-        status = costs_resolve(plan, account.map.stages, arena, &account.costs, diag);
+        status = costs_resolve(plan, account.map.stages, scratch, &account.costs, diag);
     if (status != STATUS_OK)
         return status;
     struct rank_memory *made = ARENA_ARRAY(arena, (size_t)count, struct rank_memory);
-    account.local = ARENA_ARRAY(arena, (size_t)account.map.stages + 1, int);
+    account.local = ARENA_ARRAY(scratch, (size_t)account.map.stages + 1, int);
     bool good = made && account.local;
     account.sharded = has_sharded(lists, count);
     for (account.rank = 0; good && account.rank < count; account.rank++)
@@ -344,4 +345,14 @@ enum status rank_memory_find(const struct plan *plan, struct arena *arena,
     *ranks = made;
     *rank_count = count;
     return STATUS_OK;
+}
+
+enum status rank_memory_find(const struct plan *plan, struct arena *arena,
+                             struct rank_memory **ranks, int *rank_count, struct diag *diag)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    enum status status = find_memory(plan, arena, &scratch, ranks, rank_count, diag);
+    arena_fini(&scratch);
+    return status;
 }

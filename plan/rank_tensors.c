@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "integers.h"
 #include "rank_internal.h"
 #include "rank_programs.h"
 
@@ -147,6 +148,22 @@ static int64_t tensor_bytes(const struct lowering *lowering, enum tensor_kind ki
     return 0;
 }
 
+/* "activation.2.7" */
+static const char *buffer_name(struct arena *arena, const struct tensor *tensor, int number)
+{
+    const char *text = tensor_text(tensor->kind);
+    size_t length = strlen(text);
+    char *name = arena_alloc(arena, length + 2 * INTEGERS_TEXT + 3);
+    if (!name)
+        return NULL;
+    memcpy(name, text, length);
+    name[length] = '.';
+    char *end = integers_print(name + length + 1, tensor->stage);
+    *end++ = '.';
+    *integers_print(end, number) = '\0';
+    return name;
+}
+
 int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number)
 {
     struct plan *out = lowering->out;
@@ -154,16 +171,15 @@ int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *te
         return *cell - 1;
     bool outside = lowering->plan->programs.fragment &&
                    !table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)];
-    struct buffer buffer = {.name = arena_printf(&out->arena, "%s.%d.%d", tensor_text(tensor->kind),
-                                                 tensor->stage, number),
+    struct buffer buffer = {.name = buffer_name(&out->arena, tensor, number),
                             .scope = SCOPE_SHARED,
                             .bytes = tensor_bytes(lowering, tensor->kind),
                             .owner = lowering->rank + 1,
                             .declared = true,
                             .input = outside,
                             .holds = *tensor};
-    if (!buffer.name || !arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
-                                    &lowering->buffer_cap, sizeof buffer))
+    if (!buffer.name || !arena_regrow(&out->arena, (void **)&out->buffers, out->buffer_count,
+                                      &lowering->buffer_cap, sizeof buffer))
         return -1;
     out->buffers[out->buffer_count] = buffer;
     *cell = (int)++out->buffer_count;

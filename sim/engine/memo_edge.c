@@ -50,7 +50,7 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
 {
     for (int i = 0; i < count; i++) {
         const struct op_time *time = &sim->timing->ops[ops[i].op];
-        struct draws *draws = time->dist ? &sim->clocks.draws[time->draw] : NULL;
+        struct draws *draws = time->draw >= 0 ? &sim->clocks.draws[time->draw] : NULL;
         ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
     ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),

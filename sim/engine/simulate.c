@@ -214,7 +214,7 @@ static void start_timer(struct simulation *sim, int agent, int priority, const s
 
 static bool takes_time(const struct simulation *sim, int op)
 {
-    return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].dist;
+    return sim->timing->ops[op].mean_ns > 0 || sim->timing->ops[op].draw >= 0;
 }
 
 /* A piece of work of a host program's repeat has ended. */

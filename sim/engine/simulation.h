@@ -232,7 +232,7 @@ static inline int64_t simulation_draw_next(struct simulation *sim, struct draws 
 static inline int64_t simulation_draw(struct simulation *sim, int op, int64_t iteration)
 {
     const struct op_time *time = &sim->timing->ops[op];
-    if (!time->dist)
+    if (time->draw < 0)
         return time->mean_ns;
     if (sim->program->tasks == 0)
         return timing_draw(sim->timing, op, 0, sim->options->seed, sim->options->replication);

@@ -45,28 +45,28 @@ static bool varies(const struct dist *dist, int64_t mean_ns)
     return dist->spike_probability > 0 || (dist->kind != DIST_CONSTANT && mean_ns != 0);
 }
 
-static void set_time(struct op_time *time, const struct program *program, const struct op *op,
-                     int rank, const struct jitter_rule *rules, bool *used, size_t rule_count)
+/* How it varies: by the last rule that speaks of it, else as the plan says. */
+static const struct dist *find_dist(const struct program *program, const struct op *op,
+                                    const struct jitter_rule *rules, bool *used, size_t rule_count)
 {
-    bool host = op_is_cpu_work(op->kind);
+    const struct dist *dist = op->given->jitter;
+    for (size_t i = 0; i < rule_count; i++)
+        if (rule_applies(program, &rules[i], op)) {
+            dist = &rules[i].dist;
+            used[i] = true;
+        }
+    return dist;
+}
+
+static void set_time(struct op_time *time, const struct op *op, int rank)
+{
     time->mean_ns = op->time_ns;
     if (op->time_ns == 0 &&
         (op->given->work->kind == WORK_SPIN || op->given->work->kind == WORK_HOST))
         time->mean_ns = op->given->work->time_ns;
-    time->host = host;
+    time->host = op_is_cpu_work(op->kind);
     time->timed = true;
-    time->draw = -1;
     time->rank = (uint16_t)rank;
-    time->dist = op->given->jitter;
-    for (size_t i = 0; i < rule_count; i++)
-        if (rule_applies(program, &rules[i], op)) {
-            time->dist = &rules[i].dist;
-            used[i] = true;
-        }
-    if (!varies(time->dist, time->mean_ns))
-        time->dist = NULL;
-    else
-        time->name = random_name(random_task(program, op));
 }
 
 /* Host programs: number the operations of one name on a rank. */
@@ -74,7 +74,7 @@ static enum status number_names(struct timing *timing, struct diag *diag)
 {
     const struct program *program = timing->program;
     size_t per_rank = program->names.count + 1;
-    if (!timing->varies)
+    if (timing->draw_count == 0)
         return STATUS_OK; /* numbers make draws differ */
     uint32_t *seen = calloc(per_rank * (size_t)program->ranks, sizeof *seen);
     if (!seen)
@@ -86,44 +86,67 @@ static enum status number_names(struct timing *timing, struct diag *diag)
         int name = op->name >= 0        ? op->name
                    : op->part_count > 0 ? program->parts[op->part_first].tag
                                         : (int)program->names.count;
-        timing->ops[i].occurrence = seen[(size_t)timing->ops[i].rank * per_rank + (size_t)name]++;
+        uint32_t number = seen[(size_t)timing->ops[i].rank * per_rank + (size_t)name]++;
+        if (timing->ops[i].draw >= 0)
+            timing->variation[timing->ops[i].draw].occurrence = number;
     }
     free(seen);
     return STATUS_OK;
 }
 
-static void set_body(struct timing *timing, const struct body *body, int rank,
-                     const struct jitter_rule *rules, bool *used, size_t rule_count)
+static void set_body(struct timing *timing, const struct body *body, int rank)
 {
-    for (int i = body->first; i < body->first + body->count; i++) {
-        const struct op *op = &timing->program->ops[i];
-        if (!op_is_work(op->kind))
-            continue;
-        set_time(&timing->ops[i], timing->program, op, rank, rules, used, rule_count);
-        timing->varies |= timing->ops[i].dist != NULL;
-    }
+    for (int i = body->first; i < body->first + body->count; i++)
+        if (op_is_work(timing->program->ops[i].kind))
+            set_time(&timing->ops[i], &timing->program->ops[i], rank);
 }
 
 /* The rank a body's operations belong to. */
-static void set_all(struct timing *timing, const struct jitter_rule *rules, bool *used,
-                    size_t rule_count)
+static void set_all(struct timing *timing)
 {
     const struct program *program = timing->program;
     if (program->tasks) {
         for (size_t b = 0; b < program->body_count; b++)
-            set_body(timing, &program->bodies[b], (int)b / program->tasks, rules, used, rule_count);
+            set_body(timing, &program->bodies[b], (int)b / program->tasks);
         return;
     }
     for (int t = 0; t < program->thread_count; t++)
         if (program->threads[t].body >= 0)
-            set_body(timing, &program->bodies[program->threads[t].body], program->threads[t].rank,
-                     rules, used, rule_count);
+            set_body(timing, &program->bodies[program->threads[t].body], program->threads[t].rank);
     for (size_t i = 0; i < program->op_count; i++) {
         const struct op *op = &program->ops[i];
         if (op->kind == OP_CALLBACK && op->object >= 0)
-            set_body(timing, &program->bodies[op->object], program->streams[op->stream].rank, rules,
-                     used, rule_count);
+            set_body(timing, &program->bodies[op->object], program->streams[op->stream].rank);
     }
+}
+
+/* The operations that vary get their numbers. */
+static enum status list_variation(struct timing *timing, const struct jitter_rule *rules,
+                                  bool *used, size_t rule_count, struct diag *diag)
+{
+    const struct program *program = timing->program;
+    size_t cap = 0;
+    for (size_t i = 0; i < program->op_count; i++) {
+        const struct op *op = &program->ops[i];
+        struct op_time *time = &timing->ops[i];
+        time->draw = -1;
+        const struct dist *dist =
+            time->timed ? find_dist(program, op, rules, used, rule_count) : NULL;
+        if (!dist || !varies(dist, time->mean_ns))
+            continue;
+        if ((size_t)timing->draw_count == cap) {
+            cap = cap ? 2 * cap : 16;
+            struct op_variation *grown =
+                realloc(timing->variation, cap * sizeof *timing->variation);
+            if (!grown)
+                return diag_no_memory(diag);
+            timing->variation = grown;
+        }
+        time->draw = timing->draw_count++;
+        timing->variation[time->draw] = (struct op_variation){
+            .dist = dist, .name = random_name(random_task(program, op)), .op = (int)i};
+    }
+    return STATUS_OK;
 }
 
 static enum status check_rules(const struct jitter_rule *rules, const bool *used, size_t rule_count,
@@ -143,28 +166,24 @@ static bool same_shape(const struct dist *a, const struct dist *b)
            (a->kind != DIST_EMPIRICAL && a->kind == b->kind && a->parameter == b->parameter);
 }
 
-/* Number the operations that vary and give each the table of its distribution. */
+/* Each gets the table of its distribution. */
 static enum status make_quantiles(struct timing *timing, struct diag *diag)
 {
-    size_t count = timing->program->op_count;
-    timing->quantiles = calloc(count + 1, sizeof *timing->quantiles);
+    timing->quantiles = calloc((size_t)timing->draw_count + 1, sizeof *timing->quantiles);
     if (!timing->quantiles)
         return diag_no_memory(diag);
-    for (size_t i = 0; i < count; i++) {
-        struct op_time *time = &timing->ops[i];
+    for (int i = 0; i < timing->draw_count; i++) {
+        struct op_variation *variation = &timing->variation[i];
         int known = 0;
-        if (!time->dist)
-            continue;
         while (known < timing->quantile_count &&
-               !same_shape(timing->quantiles[known].dist, time->dist))
+               !same_shape(timing->quantiles[known].dist, variation->dist))
             known++;
         if (known == timing->quantile_count) {
-            if (!quantile_init(&timing->quantiles[known], time->dist))
+            if (!quantile_init(&timing->quantiles[known], variation->dist))
                 return diag_no_memory(diag);
             timing->quantile_count++;
         }
-        time->quantile = &timing->quantiles[known];
-        time->draw = timing->draw_count++;
+        variation->quantile = &timing->quantiles[known];
     }
     return STATUS_OK;
 }
@@ -180,11 +199,13 @@ enum status timing_init(struct timing *timing, const struct program *program,
         timing_fini(&made);
         return diag_no_memory(diag);
     }
-    set_all(&made, rules, used, rule_count);
-    enum status status = check_rules(rules, used, rule_count, diag);
+    set_all(&made);
+    enum status status = list_variation(&made, rules, used, rule_count, diag);
+    if (status == STATUS_OK)
+        status = check_rules(rules, used, rule_count, diag);
     if (status == STATUS_OK && program->tasks == 0)
         status = number_names(&made, diag);
-    if (status == STATUS_OK && made.varies)
+    if (status == STATUS_OK && made.draw_count > 0)
         status = make_quantiles(&made, diag);
     free(used);
     if (status != STATUS_OK) {
@@ -199,8 +220,11 @@ void timing_fini(struct timing *timing)
 {
     for (int i = 0; timing->quantiles && i < timing->quantile_count; i++)
         quantile_fini(&timing->quantiles[i]);
+    if (!timing->copied)
+        free(timing->variation);
     free(timing->quantiles);
     free(timing->ops);
+    timing->variation = NULL;
     timing->quantiles = NULL;
     timing->ops = NULL;
 }
@@ -233,6 +257,7 @@ enum status timing_without(struct timing *out, const struct timing *timing, int 
 {
     const struct program *program = timing->program;
     struct timing copy = *timing;
+    copy.copied = true;
     copy.quantiles = NULL; /* they belong to the original */
     copy.ops = malloc((program->op_count + 1) * sizeof *copy.ops);
     if (!copy.ops)
@@ -241,7 +266,7 @@ enum status timing_without(struct timing *out, const struct timing *timing, int 
     for (size_t i = 0; i < program->op_count; i++)
         if (program->ops[i].task == task && op_is_work(program->ops[i].kind) && !copy.ops[i].host) {
             copy.ops[i].mean_ns = 0;
-            copy.ops[i].dist = NULL;
+            copy.ops[i].draw = -1;
         }
     *out = copy;
     return STATUS_OK;
@@ -250,8 +275,8 @@ enum status timing_without(struct timing *out, const struct timing *timing, int 
 int64_t timing_mean(const struct timing *timing, int op)
 {
     const struct op_time *time = &timing->ops[op];
-    double spikes =
-        time->dist ? time->dist->spike_probability * (double)time->dist->spike_add_ns : 0;
+    const struct dist *dist = time->draw < 0 ? NULL : timing->variation[time->draw].dist;
+    double spikes = dist ? dist->spike_probability * (double)dist->spike_add_ns : 0;
     return time->mean_ns + llround(spikes);
 }
 
@@ -264,11 +289,12 @@ static struct random_subject subject_of(const struct timing *timing, int op, int
                                         uint64_t seed, uint32_t replication)
 {
     const struct op_time *time = &timing->ops[op];
+    const struct op_variation *variation = &timing->variation[time->draw];
     return (struct random_subject){
         .seed = seed,
-        .task = time->name,
+        .task = variation->name,
         .replication = replication,
-        .iteration = timing->program->tasks ? (uint32_t)iteration : time->occurrence,
+        .iteration = timing->program->tasks ? (uint32_t)iteration : variation->occurrence,
         .rank = time->rank,
         .part = time->host ? RANDOM_HOST : RANDOM_DEVICE,
     };
@@ -296,17 +322,17 @@ static struct random_subject subject_at(const struct timing_words *words, int i)
 }
 
 /* One in 2^QUANTILE_DEEP_BITS needs more bits. */
-static void draw_shapes(const struct op_time *time, const struct timing_words *words,
-                        int64_t *out_ns)
+static void draw_shapes(const struct timing *timing, const struct op_time *time,
+                        const struct timing_words *words, int64_t *out_ns)
 {
-    if (!quantile_durations(time->quantile, time->mean_ns, words->words, words->count, out_ns))
+    const struct quantile *quantile = timing->variation[time->draw].quantile;
+    if (!quantile_durations(quantile, time->mean_ns, words->words, words->count, out_ns))
         return;
     for (int i = 0; i < words->count; i++)
         if (quantile_is_deep(words->words[i])) {
             const struct random_subject subject = subject_at(words, i);
-            out_ns[i] =
-                quantile_deep_duration(time->quantile, time->mean_ns,
-                                       long_word(words->words[i], &subject, USE_SHAPE_REST));
+            out_ns[i] = quantile_deep_duration(
+                quantile, time->mean_ns, long_word(words->words[i], &subject, USE_SHAPE_REST));
         }
 }
 
@@ -330,17 +356,18 @@ int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint
                     uint32_t replication)
 {
     const struct op_time *time = &timing->ops[op];
-    if (!time->dist)
+    if (time->draw < 0)
         return time->mean_ns;
+    const struct dist *dist = timing->variation[time->draw].dist;
     uint32_t word;
     const struct timing_words words = {&word, 1, 1,
                                        subject_of(timing, op, iteration, seed, replication)};
     int64_t ns;
     word = random_word(&words.first, USE_SHAPE);
-    draw_shapes(time, &words, &ns);
-    if (time->dist->spike_probability > 0) {
+    draw_shapes(timing, time, &words, &ns);
+    if (dist->spike_probability > 0) {
         word = random_word(&words.first, USE_SPIKE);
-        add_spikes(time->dist, &words, &ns);
+        add_spikes(dist, &words, &ns);
     }
     return ns;
 }
@@ -349,15 +376,16 @@ void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uin
                      uint32_t replication, int64_t out_ns[RANDOM_RUN])
 {
     const struct op_time *time = &timing->ops[op];
+    const struct dist *dist = timing->variation[time->draw].dist;
     _Alignas(64) uint32_t drawn[RANDOM_RUN];
     const struct timing_words words = {
         drawn, RANDOM_RUN, 1,
         subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
     random_words(&words.first, USE_SHAPE, drawn);
-    draw_shapes(time, &words, out_ns);
-    if (time->dist->spike_probability > 0) {
+    draw_shapes(timing, time, &words, out_ns);
+    if (dist->spike_probability > 0) {
         random_words(&words.first, USE_SPIKE, drawn);
-        add_spikes(time->dist, &words, out_ns);
+        add_spikes(dist, &words, out_ns);
     }
 }
 
@@ -365,14 +393,15 @@ void timing_draw_across(const struct timing *timing, int op, int64_t iteration, 
                         uint32_t replication, int64_t out_ns[RANDOM_ROWS][RANDOM_LANES])
 {
     const struct op_time *time = &timing->ops[op];
+    const struct dist *dist = timing->variation[time->draw].dist;
     _Alignas(64) uint32_t drawn[RANDOM_ROWS][RANDOM_LANES];
     const struct timing_words words = {
         drawn[0], RANDOM_ROWS * RANDOM_LANES, RANDOM_LANES,
         subject_of(timing, op, iteration / RANDOM_ROWS * RANDOM_ROWS, seed, replication)};
     random_words_across(&words.first, USE_SHAPE, drawn);
-    draw_shapes(time, &words, out_ns[0]);
-    if (time->dist->spike_probability > 0) {
+    draw_shapes(timing, time, &words, out_ns[0]);
+    if (dist->spike_probability > 0) {
         random_words_across(&words.first, USE_SPIKE, drawn);
-        add_spikes(time->dist, &words, out_ns[0]);
+        add_spikes(dist, &words, out_ns[0]);
     }
 }

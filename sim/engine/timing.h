@@ -29,23 +29,30 @@ struct jitter_rule {
 
 struct op_time {
     int64_t mean_ns;
-    const struct dist *dist; /* NULL: always the mean */
-    const struct quantile *quantile;
-    int draw;            /* the number of this operation among those that vary; -1 */
-    uint64_t name;       /* random_name of the task, where the time varies */
-    uint32_t occurrence; /* host programs; pipeline form: 0 */
+    int draw; /* the number of this operation among those that vary; -1: it takes the mean always */
+    uint16_t rank;
     bool host;
     bool timed; /* it takes time, be it 0 */
-    uint16_t rank;
+};
+
+/* How the time of an operation varies. */
+struct op_variation {
+    const struct dist *dist;
+    const struct quantile *quantile;
+    uint64_t name;       /* random_name of the task */
+    uint32_t occurrence; /* host programs; pipeline form: 0 */
+    int op;
 };
 
 struct timing {
     const struct program *program;
-    struct op_time *ops;        /* beside program->ops */
-    bool varies;                /* at least one operation has a distribution */
+    struct op_time *ops; /* beside program->ops */
+    struct op_variation
+        *variation;             /* in the order of the operations; a copy's are the original's */
     int draw_count;             /* operations that vary */
     struct quantile *quantiles; /* one a distribution; NULL in a copy */
     int quantile_count;
+    bool copied;
 };
 
 /* Of several rules for one task the last one holds. STATUS_USAGE when a rule names nothing. */

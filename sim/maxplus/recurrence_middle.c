@@ -118,7 +118,7 @@ static void draw_duration(struct runner *run, int d, int64_t iteration)
         out[i] = duration->constant_ns;
     for (int i = 0; i < duration->op_count; i++) {
         int op = r->graph.ops[duration->op_first + i];
-        if (!r->timing->ops[op].dist)
+        if (r->timing->ops[op].draw < 0)
             continue;
         draw_op(run, op, iteration, run->one_draw);
         take_later(out, run->one_draw, numbers);

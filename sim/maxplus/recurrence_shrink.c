@@ -343,7 +343,7 @@ static void find_duration(struct recurrence *r, int v)
     bool varies = false;
     for (int i = 0; i < event->op_count; i++) {
         const struct op_time *time = &r->timing->ops[r->graph.ops[event->op_first + i]];
-        if (time->dist)
+        if (time->draw >= 0)
             varies = true;
         else if (time->mean_ns > constant_ns)
             constant_ns = time->mean_ns;

@@ -270,10 +270,10 @@ static enum status means_of(struct timing *out, const struct timing *timing, str
     enum status status = timing_without(out, timing, NONE, diag); /* a copy */
     for (size_t i = 0; status == STATUS_OK && i < timing->program->op_count; i++) {
         out->ops[i].mean_ns = timing_mean(timing, (int)i);
-        out->ops[i].dist = NULL;
+        out->ops[i].draw = -1;
     }
     if (status == STATUS_OK)
-        out->varies = false;
+        out->draw_count = 0;
     return status;
 }
 

@@ -670,7 +670,7 @@ static enum status find_exposed(struct prediction *prediction, const struct plan
     struct program_options how = options->program;
     double mean_ns;
     int64_t wanted = EXPOSED_ITERATIONS + EXPOSED_DEPTHS * prediction->program->depth;
-    if (prediction->timing.varies && wanted < EXPOSED_JITTER_ITERATIONS)
+    if (prediction->timing.draw_count > 0 && wanted < EXPOSED_JITTER_ITERATIONS)
         wanted = EXPOSED_JITTER_ITERATIONS;
     if (how.iterations > wanted)
         how.iterations = wanted;
@@ -686,7 +686,7 @@ static void find_penalty(struct prediction *prediction)
 {
     const struct steady *steady = &prediction->steady;
     prediction->jitter_penalty = NAN;
-    if (steady->kind != STEADY_EXACT || !prediction->timing.varies || steady->num_ns == 0)
+    if (steady->kind != STEADY_EXACT || prediction->timing.draw_count == 0 || steady->num_ns == 0)
         return;
     double exact_ns = (double)steady->num_ns / (double)steady->den;
     prediction->jitter_penalty = prediction->iteration.mean / exact_ns - 1;

@@ -57,7 +57,7 @@ static void print_head(const struct prediction *prediction, FILE *out)
         fprintf(out, ", %d iteration%s", p->repeats, p->repeats == 1 ? "" : "s");
     if (prediction->replications > 1)
         fprintf(out, ", mean of %d replications", prediction->replications);
-    if (prediction->timing.varies)
+    if (prediction->timing.draw_count > 0)
         fprintf(out, ", seed %" PRIu64, prediction->seed);
     fputs("\n\n", out);
 }
@@ -73,7 +73,7 @@ static void print_iteration(const struct prediction *prediction, FILE *out)
     fprintf(out, "   p50 %s   p95 %s   p99 %s\n", report_show(figures->p50, p50),
             report_show(figures->p95, p95), report_show(figures->p99, p99));
     if (figures->doubt != DOUBT_NONE && !prediction->blocked_count &&
-        (prediction->timing.varies || figures->doubt == DOUBT_FEW))
+        (prediction->timing.draw_count > 0 || figures->doubt == DOUBT_FEW))
         fprintf(out, "              (%s)\n", doubt_words(figures->doubt));
     if (prediction->iteration.mean > 0)
         fprintf(out, "  throughput  %.4g iterations/s\n", prediction->throughput_per_s);
@@ -124,7 +124,7 @@ static void print_steady(const struct prediction *prediction, FILE *out)
     case STEADY_DEADLOCK: fputs("deadlock, each waiting for the one before: ", out); break;
     case STEADY_EXACT: fputs(report_show(report_steady_ns(steady), time), out); break;
     }
-    if (steady->kind == STEADY_EXACT && prediction->timing.varies)
+    if (steady->kind == STEADY_EXACT && prediction->timing.draw_count > 0)
         fputs(" without jitter", out);
     if (steady->kind == STEADY_EXACT && steady->way == STEADY_BY_RECURRENT_STATE)
         fputs(", as the run repeats itself", out);
