@@ -22,14 +22,14 @@ static const struct link *find_edge(const struct links *links, int from, int to)
 }
 
 /* The links of a message, narrowest first; returns how many. */
-static int links_of(const struct links *links, int from, int to, bool forward,
+static int links_of(const struct links *links, int from, int to, bool apart, bool forward,
                     const struct link *out[MOST_LINKS])
 {
     int count = 0;
     const struct link *edge = find_edge(links, from, to);
     if (edge)
         out[count++] = edge;
-    if (links->node && from / links->node != to / links->node)
+    if (apart)
         out[count++] = &links->between;
     out[count++] = forward ? &links->forward : &links->backward;
     out[count++] = &links->all;
@@ -58,21 +58,29 @@ static bool given_time(const struct programs *programs, bool forward, int64_t *n
     return send->given || recv->given;
 }
 
-struct message_cost costs_message(const struct plan *plan, int from, int to, bool forward)
+struct message_cost costs_link(const struct link *const *links, int count, int64_t bytes)
 {
-    const struct programs *programs = &plan->programs;
-    const struct link *links[MOST_LINKS];
-    int count = links_of(&programs->links, from, to, forward, links);
-    int64_t latency = 0, bandwidth = 0, bytes = programs->p2p_bytes, given;
-    if (bytes == 0 && programs->stages.model.layers)
-        bytes = model_message_bytes(&programs->stages.model);
+    int64_t latency = 0, bandwidth = 0;
     FIRST_GIVEN(links, count, latency)
     FIRST_GIVEN(links, count, bandwidth)
     FIRST_GIVEN(links, count, bytes)
-    if (given_time(programs, forward, &given))
-        return (struct message_cost){.bytes = bytes, .latency_ns = given};
     return (struct message_cost){
         .bytes = bytes, .latency_ns = latency, .transfer_ns = transfer_ns(bytes, bandwidth)};
+}
+
+struct message_cost costs_message(const struct plan *plan, int from, int to, bool apart,
+                                  bool forward)
+{
+    const struct programs *programs = &plan->programs;
+    const struct link *links[MOST_LINKS];
+    int count = links_of(&programs->links, from, to, apart, forward, links);
+    int64_t bytes = programs->p2p_bytes, given;
+    if (bytes == 0 && programs->stages.model.layers)
+        bytes = model_message_bytes(&programs->stages.model);
+    struct message_cost cost = costs_link(links, count, bytes);
+    if (given_time(programs, forward, &given))
+        return (struct message_cost){.bytes = cost.bytes, .latency_ns = given};
+    return cost;
 }
 
 /* ---- layers of stages ------------------------------------------------------------------------ */

@@ -50,8 +50,11 @@ struct message_cost {
     int64_t bytes, latency_ns, transfer_ns;
 };
 
-/* A message from rank to rank (those of one replica), forward or backward. */
-struct message_cost costs_message(const struct plan *plan, int from, int to, bool forward);
+/* A message from rank to rank (those of one replica), forward or backward; `apart`: they are on different nodes. */
+struct message_cost costs_message(const struct plan *plan, int from, int to, bool apart,
+                                  bool forward);
+/* What the first of these links that gives a value says; `bytes`, where none does. */
+struct message_cost costs_link(const struct link *const *links, int count, int64_t bytes);
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 

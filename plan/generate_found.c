@@ -43,7 +43,8 @@ static int64_t message_time(const struct plan *costs, int from, int to, bool for
 {
     if (!costs || from == to)
         return 0;
-    struct message_cost cost = costs_message(costs, from, to, forward);
+    struct message_cost cost =
+        costs_message(costs, from, to, parallel_apart(costs, 0, from, to), forward);
     return cost.latency_ns + cost.transfer_ns;
 }
 

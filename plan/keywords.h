@@ -23,6 +23,8 @@ extern const char *const keywords_fifo[];
 extern const char *const keywords_balance[]; /* all but a list */
 extern const char *const keywords_checkpoint[];
 extern const char *const keywords_release[];
+extern const char *const keywords_grad_reduce[];
+extern const char *const keywords_embedding[];
 extern const char *const keywords_sync[];
 extern const char *const keywords_driver[];
 

@@ -156,6 +156,7 @@ static struct need source_of(const struct action *action)
     case ACTION_WAIT_SEND_F:
     case ACTION_WAIT_SEND_B:
     case ACTION_WAIT_REDUCE_GRAD:
+    case ACTION_REDUCE_EMBEDDING:
     case ACTION_OVERLAP_F_B:
     case ACTION_IDLE: break;
     }

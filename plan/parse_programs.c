@@ -335,13 +335,13 @@ static void count_action(struct census *census, int rank, const struct action *a
 }
 
 /* Room for every compute action at half load. */
-static bool census_init(struct census *census, struct parser *parser)
+static bool census_init(struct census *census, struct parser *parser,
+                        const struct rank_program *ranks, int rank_count)
 {
-    const struct programs *programs = &parser->plan->programs;
     size_t actions = 1, cap = 16;
-    for (int rank = 0; rank < parser->plan->ranks; rank++)
-        for (size_t i = 0; i < programs->ranks[rank].count; i++)
-            actions += programs->ranks[rank].actions[i].part_count + 1;
+    for (int rank = 0; rank < rank_count; rank++)
+        for (size_t i = 0; i < ranks[rank].count; i++)
+            actions += ranks[rank].actions[i].part_count + 1;
     while (cap < 2 * actions)
         cap *= 2;
     *census = (struct census){.parser = parser, .mask = cap - 1, .ok = true};
@@ -366,22 +366,34 @@ static bool check_no_idle(struct parser *parser, const struct rank_program *prog
     return true;
 }
 
-bool parse_check_programs(struct parser *parser)
+static bool check_lists(struct parser *parser, struct rank_program *ranks, int rank_count,
+                        bool *has_comms)
 {
-    struct programs *programs = &parser->plan->programs;
     struct census census;
-    if (!census_init(&census, parser))
+    if (!census_init(&census, parser, ranks, rank_count))
         return false;
-    for (int rank = 0; rank < parser->plan->ranks; rank++) {
-        struct rank_program *program = &programs->ranks[rank];
+    for (int rank = 0; rank < rank_count; rank++) {
+        struct rank_program *program = &ranks[rank];
         drop_last_idle(program);
         for (size_t i = 0; i < program->count && !parse_gave_up(parser); i++) {
             program->actions[i].column = (int)i + 1;
             count_action(&census, rank, &program->actions[i]);
-            programs->has_comms |= is_message(program->actions[i].kind);
+            *has_comms |= is_message(program->actions[i].kind);
         }
     }
-    for (int rank = 0; programs->has_comms && rank < parser->plan->ranks; rank++)
-        census.ok &= check_no_idle(parser, &programs->ranks[rank]);
+    for (int rank = 0; *has_comms && rank < rank_count; rank++)
+        census.ok &= check_no_idle(parser, &ranks[rank]);
     return census.ok;
+}
+
+bool parse_check_programs(struct parser *parser)
+{
+    struct programs *programs = &parser->plan->programs;
+    return check_lists(parser, programs->ranks, parser->plan->ranks, &programs->has_comms);
+}
+
+bool parse_one_program(struct parser *parser, const struct node *node, struct rank_program *out)
+{
+    bool has_comms = false;
+    return parse_program(parser, node, out) && check_lists(parser, out, 1, &has_comms);
 }

@@ -31,8 +31,7 @@ bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)
 
 int plan_rank_count(const struct plan *plan)
 {
-    int replicas = plan->form == FORM_PROGRAMS ? plan->programs.fsdp_replicas : 1;
-    return plan->ranks * (replicas > 1 ? replicas : 1);
+    return plan->ranks * (plan->form == FORM_PROGRAMS ? parallel_replicas(plan) : 1);
 }
 
 static const struct rank_override *find_override(const struct plan *plan, int rank)

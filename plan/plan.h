@@ -19,6 +19,7 @@
 #include "diag.h"
 #include "dist.h"
 #include "ops.h"
+#include "parallel.h"
 #include "tensors.h"
 
 /* Limits of sizes that an input determines; the message that refuses more names the limit. */
@@ -317,6 +318,7 @@ struct pipeline {
     X(WAIT_SEND_F, "WAIT_SEND_F", 1)                                                               \
     X(WAIT_SEND_B, "WAIT_SEND_B", 1)                                                               \
     X(WAIT_REDUCE_GRAD, "WAIT_REDUCE_GRAD", 0)                                                     \
+    X(REDUCE_EMBEDDING, "REDUCE_EMBEDDING", 0)                                                     \
     X(OVERLAP_F_B, "OVERLAP_F_B", 0) /* composite: parts */                                        \
     X(IDLE, "", 0)                   /* an empty cell of a compute_only schedule */
 enum action_kind {
@@ -382,11 +384,12 @@ struct programs {
     bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */
     int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message, where its links say nothing else */
     struct links links;  /* p2p: {latency, bandwidth, ...} */
-    struct stage_spec stages; /* stages:, layers:, balance:, checkpoint:, release: */
-    int eager_messages;       /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
-    int64_t eager_bytes;      /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
-    int fsdp_replicas;        /* fsdp: {replicas: 2}, of the whole pipeline; 0 or 1: one */
-    int64_t fsdp_bytes;       /* fsdp: {bytes: 1GiB}, the unsharded parameters of a stage */
+    struct stage_spec stages;      /* stages:, layers:, balance:, checkpoint:, release: */
+    int eager_messages;            /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
+    int64_t eager_bytes;           /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
+    int fsdp_replicas;             /* fsdp: {replicas: 2}, of the whole pipeline; 0 or 1: one */
+    int64_t fsdp_bytes;            /* fsdp: {bytes: 1GiB}, the unsharded parameters of a stage */
+    struct parallel_spec parallel; /* `parallel:`, the pipelines and groups of all ranks */
     struct action_time times[ACTION_IDLE];
 };
 
@@ -641,7 +644,7 @@ const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
 /* Both CPU parts together take `time_ns`; each keeps its share. */
 void plan_set_host_time(struct task *task, int64_t time_ns);
-/* The ranks of a run: those of all replicas. */
+/* The ranks of a run: those of all pipelines. */
 int plan_rank_count(const struct plan *plan);
 /* The enqueue order as rank `rank` states it. */
 const struct order_spec *plan_order(const struct plan *plan, int rank);

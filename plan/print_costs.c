@@ -10,7 +10,7 @@ static bool has_link(const struct link *link)
     return link->latency.given || link->bandwidth.given || link->bytes.given;
 }
 
-static void put_link_pairs(struct printer *printer, const struct link *link)
+void put_link_pairs(struct printer *printer, const struct link *link)
 {
     if (link->latency.given)
         put_pair_time(printer, "latency", link->latency.value, -1);
@@ -20,7 +20,7 @@ static void put_link_pairs(struct printer *printer, const struct link *link)
         put_pair_bytes(printer, "bytes", link->bytes.value, -1);
 }
 
-static void put_link(struct printer *printer, const char *key, const struct link *link)
+void put_link(struct printer *printer, const char *key, const struct link *link)
 {
     if (!has_link(link))
         return;

@@ -94,6 +94,12 @@ void print_threads(struct printer *printer);
 /* print_costs.c: the pairs of `p2p:` about links; are there any? */
 bool has_links(const struct links *links);
 void put_links(struct printer *printer, const struct links *links);
+void put_link_pairs(struct printer *printer, const struct link *link);
+void put_link(struct printer *printer, const char *key, const struct link *link);
 void print_stages(struct printer *printer);
+
+/* A list of actions; `parallel:` (print_parallel.c). */
+void put_program(struct printer *printer, const struct rank_program *program);
+void print_parallel(struct printer *printer);
 
 #endif

@@ -38,8 +38,16 @@ static void put_actions_as_text(struct printer *printer, const struct rank_progr
     put_scalar(printer, text, YAML_PLAIN_SCALAR_STYLE);
 }
 
-/* Without idle cells one text a rank is shorter and reads better than a list. Elsewhere a line is a
-   task's property or an operation, however long; only these are folded. */
+/* Without idle cells one text is shorter and reads better than a list. */
+void put_program(struct printer *printer, const struct rank_program *program)
+{
+    if (program->count == 0 || has_idle(program))
+        put_actions_as_list(printer, program);
+    else
+        put_actions_as_text(printer, program);
+}
+
+/* Elsewhere a line is a task's property or an operation, however long; only these are folded. */
 static void print_rank_programs(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
@@ -49,12 +57,8 @@ static void print_rank_programs(struct printer *printer)
     put_word(printer, "programs");
     open_map(printer, BLOCK);
     for (int rank = 0; rank < plan->ranks; rank++) {
-        const struct rank_program *program = &plan->programs.ranks[rank];
         put_number(printer, rank);
-        if (program->count == 0 || has_idle(program))
-            put_actions_as_list(printer, program);
-        else
-            put_actions_as_text(printer, program);
+        put_program(printer, &plan->programs.ranks[rank]);
     }
     close_map(printer);
 }
@@ -129,6 +133,7 @@ void print_programs(struct printer *printer)
     print_comms(printer);
     print_p2p(printer);
     print_fsdp(printer);
+    print_parallel(printer);
     print_times(printer);
     print_stages(printer);
     put_pair_bool(printer, "fragment", printer->plan->programs.fragment, false);

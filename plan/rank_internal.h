@@ -5,7 +5,9 @@
  *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
  *     rank_ops.c        the steps as host operations, with events
  *     rank_tensors.c    what the steps read and write: buffers, and the steps that bring it
- *     rank_fsdp.c       sharded parameters: their communicators and buffers, replicas of the pipeline
+ *     rank_fsdp.c       sharded parameters: their communicators and buffers
+ *     rank_groups.c     the groups of `parallel:`: their communicators, the collectives of passes and stages
+ *     rank_replicas.c   the pipelines beside the first: their ranks, communicators and buffers
  */
 #ifndef SWSIM_RANK_INTERNAL_H
 #define SWSIM_RANK_INTERNAL_H
@@ -20,7 +22,14 @@ enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP, STEP_COLLECTIVE };
 struct rank_step {
     enum step_kind kind;
     const struct action *action; /* a pass; GROUP: its first message */
-    uint32_t listed;             /* index + 1 into plan->listed */
+    struct step_collective {     /* COLLECTIVE */
+        enum collective_kind kind;
+        enum group_kind group;
+        int64_t bytes;
+    } collective;
+    uint32_t tail; /* steps behind it that belong to its action; those have `is_tail` */
+    bool is_tail;
+    uint32_t listed; /* index + 1 into plan->listed */
     int stream, comm;
     int64_t time_ns;
     size_t first_message, last_message, message_count; /* GROUP: rank_steps.messages */
@@ -83,14 +92,22 @@ struct fsdp_stage {
     bool gathered, reduced; /* there is an UNSHARD, a REDUCE_GRAD of it */
     bool whole;             /* its parameters are unsharded now */
     int gathers;            /* so far */
-    int parameters;
+    int *parameters;        /* per gather: buffers */
+    size_t cap;
 };
 
 struct fsdp {
     int *comms; /* per rank; -1: not made yet */
     struct fsdp_stage *stages;
-    int *made; /* the buffers of parameters so far, in their order */
-    size_t made_count, made_cap, next;
+};
+
+/* A list of actions that is lowered: that of a place of all pipelines, or of one rank that differs. */
+struct rank_list {
+    const struct rank_program *program;
+    int replica, own; /* its place */
+    enum grad_reduce reduce;
+    size_t first_listed;         /* of plan->listed */
+    size_t op_count, part_count; /* of its thread */
 };
 
 /* Takes the operations of a thread one by one. What an operation points to is in `arena`, which may be emptied after
@@ -130,15 +147,26 @@ struct lowering {
     struct rank_steps now;
     size_t op_count, part_count; /* of all ranks so far */
     struct ops_sink sink;
-    size_t kept_cap; /* room in the operations of the thread that is kept */
-    bool again;      /* the second walk: communicators, events and buffers are there */
+    size_t kept_cap;         /* room in the operations of the thread that is kept */
+    bool again;              /* the second walk: communicators, events and buffers are there */
+    struct rank_list *lists; /* per place, then those of ranks that differ */
+    int list_count;
+    const struct rank_list *list; /* being lowered, of the pipeline `replica` */
+    int replica;
+    size_t all_listed, all_parts;
+    int *group_comms[GROUP_KIND_COUNT]; /* per group; -1: not made yet */
+    struct replicas {
+        int *route; /* per communicator: 1 + its number among those of messages; 0: not one */
+        int routes, first_copy;
+        size_t buffers; /* of one pipeline */
+        int *lists;     /* per rank: of lowering->lists */
+    } replicas;
 };
 
 /* How often the pipeline is there. */
 static inline int replica_count(const struct lowering *lowering)
 {
-    int count = lowering->plan->programs.fsdp_replicas;
-    return count > 1 ? count : 1;
+    return parallel_replicas(lowering->plan);
 }
 
 /* ---- rank_steps.c ---------------------------------------------------------------------------- */
@@ -173,14 +201,21 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread);
 
 /* All: false is out of memory. */
 bool tensors_begin(struct lowering *lowering, size_t actions);
-/* Before the second walk: no step has brought anything. */
+/* Before a list: what it makes, where ranks differ. */
+void tensors_turn(struct lowering *lowering, const struct rank_program *list);
+/* Behind a list: no step has brought anything. */
+void tensors_forget(struct lowering *lowering, const struct rank_list *list);
+/* Behind all lists. */
 void tensors_again(struct lowering *lowering);
 /* A buffer of this rank, declared at its first use and kept as index + 1 in *cell; -1: out of memory. */
 int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number);
 /* Append what an action reads and writes to the operation, if there are buffers. */
 bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action);
-/* Step `at` waits for the steps that brought what the action reads, and brings what it writes. */
-void tensors_link(struct lowering *lowering, size_t at, const struct action *action);
+/* Step `at` waits for the steps that brought what the action reads, and step `last` brings what it writes. */
+void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action);
+/* Append what the collectives of a pass read and write: what the pass has written for others. */
+bool tensors_access_written(struct lowering *lowering, struct host_op *op,
+                            const struct action *action);
 /* The tensors of this rank that no action makes, appended to what the end of its list reads. */
 bool tensors_missing(struct lowering *lowering, struct index_list *out);
 
@@ -188,10 +223,10 @@ bool tensors_missing(struct lowering *lowering, struct index_list *out);
 
 /* All: false or -1 is out of memory. */
 bool fsdp_begin(struct lowering *lowering);
-/* Before the second walk. */
-void fsdp_again(struct lowering *lowering);
+/* Before a list. */
+void fsdp_again(struct lowering *lowering, int stage);
 int fsdp_stream(struct lowering *lowering);
-/* The communicator of the ranks that hold a stage. */
+/* The communicator of the ranks that hold a stage; -1: out of memory. */
 int fsdp_comm(struct lowering *lowering, int stage);
 /* New memory for the parameters of a stage. */
 int fsdp_gather(struct lowering *lowering, int stage);
@@ -199,7 +234,32 @@ int fsdp_gather(struct lowering *lowering, int stage);
 int fsdp_free(struct lowering *lowering, int stage);
 /* The memory that passes of a sharded stage read; -1: out of memory. */
 int fsdp_parameters(struct lowering *lowering, int stage);
-/* After the threads of the first replica those of the others. */
-bool fsdp_replicate(struct lowering *lowering);
+
+/* ---- rank_groups.c --------------------------------------------------------------------------- */
+
+/* Does `parallel:` fit the lists? */
+enum status groups_check(const struct lowering *lowering);
+bool groups_begin(struct lowering *lowering); /* false: out of memory */
+/* The most collectives that an action has behind it. */
+size_t groups_most_calls(const struct lowering *lowering);
+/* Behind the last step, a pass or a collective of its stage: those of its groups. False: out of memory. */
+bool groups_add_steps(struct lowering *lowering);
+/* The step that reduces gradients, of a stage or an embedding. */
+bool groups_reduce(struct lowering *lowering, struct rank_step *step);
+/* The communicator of this rank, made at its first use; -1: out of memory. */
+int groups_comm(struct lowering *lowering, enum group_kind kind);
+/* All communicators of the kinds that are used so far. */
+bool groups_make_all(struct lowering *lowering);
+/* "0F3.tp" */
+const char *groups_step_name(struct lowering *lowering, const struct rank_step *step);
+
+/* ---- rank_replicas.c ------------------------------------------------------------------------- */
+
+/* Threads, communicators and buffers of all ranks, behind the first walk. */
+enum status replicas_make(struct lowering *lowering);
+/* The list of a rank, and its pipeline. */
+const struct rank_list *replicas_list(const struct lowering *lowering, int rank, int *replica);
+/* An operation of the first pipeline becomes one of lowering->replica. */
+void replicas_move(struct lowering *lowering, struct host_op *op);
 
 #endif

@@ -86,7 +86,9 @@ static enum memory_use use_of(enum slot slot)
 static int64_t message_bytes(const struct account *account, int from, int to, bool forward)
 {
     int sender = comms_rank_of(&account->map, from), receiver = comms_rank_of(&account->map, to);
-    return costs_message(account->plan, sender, receiver, forward).bytes;
+    return costs_message(account->plan, sender, receiver,
+                         parallel_apart(account->plan, 0, sender, receiver), forward)
+        .bytes;
 }
 
 /* Does the pass keep its own copy of what it reads? Then messages are held until it is done. */

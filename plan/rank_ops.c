@@ -65,8 +65,10 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
     op->writes.items = ARENA_ARRAY(lowering->sink.arena, most, int);
     if (!op->reads.items || !op->writes.items)
         return false;
+    bool of_pass = step->is_tail && step->action->kind != ACTION_REDUCE_GRAD;
     for (size_t k = 0; k < count; k++)
-        if (!tensors_access(lowering, op, &parts[k]))
+        if (!(of_pass ? tensors_access_written(lowering, op, &parts[k])
+                      : tensors_access(lowering, op, &parts[k])))
             return false;
     const struct message *messages = lowering->now.messages;
     for (size_t i = count ? 0 : step->first_message + 1; i; i = messages[i - 1].next)
@@ -78,8 +80,11 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
 /* ---- steps to host operations ---------------------------------------------------------------- */
 
 /* Hand on the operation that has been written, if there is one. */
-static void hand_on(struct ops_sink *sink, struct host_thread *thread)
+static void hand_on(struct lowering *lowering, struct host_thread *thread)
 {
+    struct ops_sink *sink = &lowering->sink;
+    if (sink->open)
+        replicas_move(lowering, &sink->op);
     if (sink->open && sink->status == STATUS_OK)
         sink->status = sink->take(sink->arg, thread, &sink->op);
     if (sink->open && sink->empties)
@@ -92,7 +97,7 @@ static struct host_op *add_op(struct lowering *lowering, struct host_thread *thr
                               enum op_kind kind, struct mark mark)
 {
     struct ops_sink *sink = &lowering->sink;
-    hand_on(sink, thread);
+    hand_on(lowering, thread);
     sink->open = true;
     thread->op_count++;
     sink->op = (struct host_op){.kind = kind, .mark = mark, .stream = -1, .object = -1, .comm = -1};
@@ -214,13 +219,11 @@ static void write_free(struct lowering *lowering, struct host_thread *thread,
     write_buffer_op(lowering, thread, OP_FREE, buffer, -1, action->mark);
 }
 
-static void fill_collective(const struct lowering *lowering, struct host_op *op,
-                            const struct rank_step *step)
+static void fill_collective(struct host_op *op, const struct rank_step *step)
 {
     op->comm = step->comm;
-    op->collective =
-        step->action->kind == ACTION_UNSHARD ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
-    op->bytes = lowering->plan->programs.fsdp_bytes;
+    op->collective = step->collective.kind;
+    op->bytes = step->collective.bytes;
     op->work = (struct work){.kind = WORK_COLLECTIVE,
                              .collective = op->collective,
                              .comm = op->comm,
@@ -254,16 +257,12 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
         if (!write_group(lowering, op, step))
             return false;
     } else {
-        char name[ACTION_NAME];
-        op->name = !lowering->sink.names
-                       ? ""
-                       : arena_strdup(lowering->sink.arena,
-                                      comms_action_name(step->action, name, sizeof name));
+        op->name = lowering->sink.names ? groups_step_name(lowering, step) : "";
         if (!op->name)
             return false;
     }
     if (step->kind == STEP_COLLECTIVE)
-        fill_collective(lowering, op, step);
+        fill_collective(op, step);
     if (!add_accesses(lowering, op, step) || !write_record(lowering, thread, step))
         return false;
     write_free(lowering, thread, step->action);
@@ -274,7 +273,7 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
 static bool write_end(struct lowering *lowering, struct host_thread *thread)
 {
     struct index_list missing = {0};
-    hand_on(&lowering->sink, thread);
+    hand_on(lowering, thread);
     if (!tensors_missing(lowering, &missing))
         return false;
     if (missing.count == 0)
@@ -316,7 +315,7 @@ enum status ops_write(struct lowering *lowering, struct host_thread *thread)
     end->sync = SYNC_DEVICE;
     if (!write_optimizer(lowering, thread) || !write_end(lowering, thread))
         return diag_no_memory(lowering->diag);
-    hand_on(&lowering->sink, thread);
+    hand_on(lowering, thread);
     lowering->op_count += thread->op_count;
     if (lowering->op_count > PLAN_MAX_LOWERED)
         return diag_error(lowering->diag, STATUS_INPUT,

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "generate.h"
+#include "parallel_lists.h"
 #include "rank_internal.h"
 
 /* ---- completion ------------------------------------------------------------------------------ */
@@ -40,39 +41,117 @@ int rank_programs_copies(const struct plan *plan)
     return programs->generate.given ? generate_copies(&programs->generate) : given;
 }
 
-static enum status complete(const struct plan *plan, struct arena *arena,
-                            struct rank_program **ranks, int *rank_count, struct diag *diag)
+/* The lists as the plan has them or its generator makes them. */
+static enum status given_lists(const struct plan *plan, struct arena *arena,
+                               struct rank_program **ranks, int *rank_count, struct diag *diag)
 {
     const struct programs *programs = &plan->programs;
-    enum status status = STATUS_OK;
-    if (programs->generate.given) {
-        status = generate_program(&programs->generate, plan, arena, ranks, rank_count, NULL, diag);
-    } else {
-        *rank_count = plan->ranks;
-        *ranks = ARENA_ARRAY(arena, (size_t)plan->ranks, struct rank_program);
-        if (!*ranks)
-            return diag_no_memory(diag);
-        memcpy(*ranks, programs->ranks, (size_t)plan->ranks * sizeof **ranks);
-    }
-    if (status == STATUS_OK && !comms_present(*ranks, *rank_count))
-        status = comms_add(arena, *ranks, *rank_count, rank_programs_copies(plan), diag);
+    if (programs->generate.given)
+        return generate_program(&programs->generate, plan, arena, ranks, rank_count, NULL, diag);
+    *rank_count = plan->ranks;
+    *ranks = ARENA_ARRAY(arena, (size_t)plan->ranks, struct rank_program);
+    if (!*ranks)
+        return diag_no_memory(diag);
+    memcpy(*ranks, programs->ranks, (size_t)plan->ranks * sizeof **ranks);
+    return STATUS_OK;
+}
+
+static enum status add_messages(const struct plan *plan, struct arena *arena,
+                                struct rank_program *ranks, int rank_count, struct diag *diag)
+{
+    return comms_present(ranks, rank_count)
+               ? STATUS_OK
+               : comms_add(arena, ranks, rank_count, rank_programs_copies(plan), diag);
+}
+
+/* The collectives at the ends of stages, in all lists, or in that of one rank that differs. */
+static enum status add_ends(const struct plan *plan, struct arena *arena,
+                            struct rank_program *ranks, int rank_count,
+                            const struct rank_differs *differs, int own, struct diag *diag)
+{
+    struct stage_map map;
+    struct list_ends ends = parallel_ends(plan, differs);
+    if (ends.reduce == GRAD_REDUCE_NONE && ends.embedding == EMBEDDING_NONE)
+        return STATUS_OK;
+    enum status status =
+        comms_map_stages(arena, ranks, rank_count, rank_programs_copies(plan), &map, diag);
+    for (int rank = differs ? own : 0;
+         status == STATUS_OK && rank < (differs ? own + 1 : rank_count); rank++)
+        status = parallel_add_ends(plan, &ends, &map, rank, arena, &ranks[rank], diag);
     return status;
 }
 
-enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
-                                   struct rank_program **ranks, int *rank_count, struct diag *diag)
+/* The list of a rank that differs; `given`: those of its pipeline, as the plan has them, and `with`: with messages. */
+static enum status make_differing(const struct plan *plan, struct arena *arena,
+                                  const struct rank_program *given, const struct rank_program *with,
+                                  int rank_count, const struct rank_differs *differs,
+                                  struct rank_program *out, struct diag *diag)
+{
+    int replica, own;
+    parallel_place(plan, rank_count, differs->rank, &replica, &own);
+    struct rank_program *lists = ARENA_ARRAY(arena, (size_t)rank_count, struct rank_program);
+    if (!lists)
+        return diag_no_memory(diag);
+    memcpy(lists, differs->has_program ? given : with, (size_t)rank_count * sizeof *lists);
+    enum status status = STATUS_OK;
+    if (differs->has_program) {
+        lists[own] = *differs->program;
+        status = add_messages(plan, arena, lists, rank_count, diag);
+    }
+    if (status == STATUS_OK)
+        status = add_ends(plan, arena, lists, rank_count, differs, own, diag);
+    *out = lists[own];
+    return status;
+}
+
+static enum status complete(const struct plan *plan, struct arena *arena,
+                            struct rank_program **ranks, int *rank_count,
+                            struct rank_program **differing, struct diag *diag)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    struct rank_program *given, *with;
+    enum status status = given_lists(plan, arena, &given, rank_count, diag);
+    if (status != STATUS_OK)
+        return status;
+    size_t count = (size_t)*rank_count;
+    with = ARENA_ARRAY(arena, count, struct rank_program);
+    *ranks = ARENA_ARRAY(arena, count, struct rank_program);
+    *differing = ARENA_ARRAY(arena, spec->differing_count, struct rank_program);
+    if (!with || !*ranks || !*differing)
+        return diag_no_memory(diag);
+    memcpy(with, given, count * sizeof *with);
+    status = add_messages(plan, arena, with, *rank_count, diag);
+    for (size_t i = 0; status == STATUS_OK && i < spec->differing_count; i++)
+        status = make_differing(plan, arena, given, with, *rank_count, &spec->differing[i],
+                                &(*differing)[i], diag);
+    memcpy(*ranks, with, count * sizeof *with);
+    return status == STATUS_OK ? add_ends(plan, arena, *ranks, *rank_count, NULL, -1, diag)
+                               : status;
+}
+
+enum status rank_programs_complete_all(const struct plan *plan, struct arena *arena,
+                                       struct rank_program **ranks, int *rank_count,
+                                       struct rank_program **differing, struct diag *diag)
 {
     size_t first = diag->count;
-    struct rank_program *made = NULL;
+    struct rank_program *made = NULL, *others = NULL;
     int count = 0;
-    enum status status = complete(plan, arena, &made, &count, diag);
+    enum status status = complete(plan, arena, &made, &count, &others, diag);
     if (status != STATUS_OK) {
         name_file(diag, first, plan->file);
         return status;
     }
     *ranks = made;
     *rank_count = count;
+    *differing = plan->programs.parallel.differing_count ? others : NULL;
     return STATUS_OK;
+}
+
+enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
+                                   struct rank_program **ranks, int *rank_count, struct diag *diag)
+{
+    struct rank_program *differing;
+    return rank_programs_complete_all(plan, arena, ranks, rank_count, &differing, diag);
 }
 
 /* ---- checks and costs ------------------------------------------------------------------------ */
@@ -103,27 +182,51 @@ static enum status check_partner(const struct lowering *lowering, int rank,
 
 static enum status check_partners(const struct lowering *lowering)
 {
-    for (int rank = 0; rank < lowering->rank_count; rank++)
-        for (size_t i = 0; i < lowering->ranks[rank].count; i++) {
-            const struct action *action = &lowering->ranks[rank].actions[i];
+    for (int i = 0; i < lowering->list_count; i++) {
+        const struct rank_list *list = &lowering->lists[i];
+        for (size_t k = 0; k < list->program->count; k++) {
+            const struct action *action = &list->program->actions[k];
             if (!comms_is_message(action))
                 continue;
-            enum status status = check_partner(lowering, rank, action);
+            enum status status = check_partner(lowering, list->own, action);
             if (status != STATUS_OK)
                 return status;
         }
+    }
+    return STATUS_OK;
+}
+
+/* A list of a rank that differs names the stages of its place, and no others. */
+static enum status check_stages(const struct lowering *lowering)
+{
+    for (int i = lowering->rank_count; i < lowering->list_count; i++) {
+        const struct rank_list *list = &lowering->lists[i];
+        for (size_t k = 0; k < list->program->count; k++) {
+            const struct action *parts;
+            size_t count = comms_parts(&list->program->actions[k], &parts);
+            for (size_t j = 0; j < count; j++)
+                if (comms_rank_of(&lowering->map, parts[j].stage) != list->own ||
+                    parts[j].microbatch >= lowering->map.microbatches)
+                    return diag_error_at(
+                        lowering->diag, lowering->plan->file, NULL, parts[j].mark,
+                        "found stage %d, microbatch %d in the list of rank %d, expected those of "
+                        "the lists of all pipelines",
+                        parts[j].stage, parts[j].microbatch,
+                        lowering->plan->programs.parallel.differing[i - lowering->rank_count].rank);
+        }
+    }
     return STATUS_OK;
 }
 
 static unsigned find_kinds(const struct lowering *lowering)
 {
     unsigned kinds = 0;
-    for (int rank = 0; rank < lowering->rank_count; rank++)
-        for (size_t i = 0; i < lowering->ranks[rank].count; i++) {
+    for (int i = 0; i < lowering->list_count; i++)
+        for (size_t k = 0; k < lowering->lists[i].program->count; k++) {
             const struct action *parts;
-            size_t count = comms_parts(&lowering->ranks[rank].actions[i], &parts);
-            for (size_t k = 0; k < count; k++)
-                kinds |= 1u << parts[k].kind;
+            size_t count = comms_parts(&lowering->lists[i].program->actions[k], &parts);
+            for (size_t j = 0; j < count; j++)
+                kinds |= 1u << parts[j].kind;
         }
     return kinds;
 }
@@ -177,16 +280,24 @@ static enum status find_costs(struct lowering *lowering)
 
 /* ---- all ranks ------------------------------------------------------------------------------- */
 
+static enum status lower_list(struct lowering *lowering, const struct rank_list *list,
+                              struct host_thread *thread)
+{
+    lowering->rank = list->own;
+    lowering->list = list;
+    events_reset(lowering);
+    tensors_turn(lowering, list->program);
+    if (!steps_make(lowering, list->program))
+        return diag_no_memory(lowering->diag);
+    return ops_write(lowering, thread);
+}
+
 static enum status lower_rank(struct lowering *lowering, int rank)
 {
     struct host_thread *thread = &lowering->out->threads[rank];
     thread->rank = rank;
     thread->name = "main";
-    lowering->rank = rank;
-    events_reset(lowering);
-    if (!steps_make(lowering, &lowering->ranks[rank]))
-        return diag_no_memory(lowering->diag);
-    return ops_write(lowering, thread);
+    return lower_list(lowering, &lowering->lists[rank], thread);
 }
 
 static size_t part_total(const struct rank_program *list)
@@ -211,20 +322,45 @@ bool rank_programs_are_big(const struct plan *plan)
     return count > RANK_PROGRAMS_MAX_TRACKED;
 }
 
-/* The ranks of each replica share devices as those of the first one do. */
+/* The ranks of each pipeline share devices as those of the first one do. */
 static bool share_devices(struct lowering *lowering)
 {
     struct plan *out = lowering->out;
-    const int *shared = lowering->plan->machine.share_device;
+    const struct plan *plan = lowering->plan;
+    const int *shared = plan->machine.share_device;
     if (!shared)
         return true;
     int *device = ARENA_ARRAY(&out->arena, (size_t)out->ranks, int);
     for (int rank = 0; device && rank < out->ranks; rank++) {
-        int own = rank % lowering->rank_count;
-        device[rank] = rank - own + (own < lowering->plan->ranks ? shared[own] : own);
+        int replica, own;
+        parallel_place(plan, lowering->rank_count, rank, &replica, &own);
+        device[rank] = parallel_rank(plan, lowering->rank_count, replica,
+                                     own < plan->ranks ? shared[own] : own);
     }
     out->machine.share_device = device;
     return device != NULL;
+}
+
+/* The lists that are lowered: those of a pipeline, and behind them those of ranks that differ. */
+static bool list_lists(struct lowering *lowering, struct rank_program *differing)
+{
+    const struct plan *plan = lowering->plan;
+    size_t others = plan->programs.parallel.differing_count;
+    lowering->list_count = lowering->rank_count + (int)others;
+    lowering->lists =
+        ARENA_ARRAY(&lowering->scratch, (size_t)lowering->list_count, struct rank_list);
+    for (int rank = 0; lowering->lists && rank < lowering->rank_count; rank++)
+        lowering->lists[rank] = (struct rank_list){.program = &lowering->ranks[rank], .own = rank};
+    for (size_t i = 0; lowering->lists && i < others; i++) {
+        const struct rank_differs *differs = &plan->programs.parallel.differing[i];
+        struct rank_list *list = &lowering->lists[(size_t)lowering->rank_count + i];
+        *list = (struct rank_list){.program = &differing[i],
+                                   .reduce = parallel_ends(plan, differs).reduce};
+        parallel_place(plan, lowering->rank_count, differs->rank, &list->replica, &list->own);
+    }
+    for (int rank = 0; lowering->lists && rank < lowering->rank_count; rank++)
+        lowering->lists[rank].reduce = parallel_ends(plan, NULL).reduce;
+    return lowering->lists != NULL;
 }
 
 /* Tables and arrays as big as the biggest rank needs them. */
@@ -233,28 +369,30 @@ static bool begin_tables(struct lowering *lowering)
     struct arena *scratch = &lowering->scratch;
     struct rank_steps *now = &lowering->now;
     size_t most = 0, total = 0;
-    for (int rank = 0; rank < lowering->rank_count; rank++) {
-        size_t count = part_total(&lowering->ranks[rank]);
+    for (int i = 0; i < lowering->list_count; i++) {
+        size_t count = part_total(lowering->lists[i].program);
         most = count > most ? count : most;
         total += count;
     }
-    lowering->listed_cap = total + (size_t)lowering->rank_count; /* and the ends of the lists */
+    lowering->listed_cap = total + (size_t)lowering->list_count; /* and the ends of the lists */
     lowering->out->listed =
         ARENA_ARRAY(&lowering->out->arena, lowering->listed_cap, struct listed_action);
-    now->steps = ARENA_ARRAY(scratch, most, struct rank_step);
+    now->steps = ARENA_ARRAY(scratch, most * (1 + groups_most_calls(lowering)), struct rank_step);
     now->messages = ARENA_ARRAY(scratch, most, struct message);
     now->waits =
         ARENA_ARRAY(scratch, 3 * most, struct wait_for); /* a pass waits for three at most */
     return tensors_begin(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
-           lowering->out->listed && !scratch->failed;
+           groups_begin(lowering) && lowering->out->listed && !scratch->failed;
 }
 
 static enum status begin(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
     size_t first = lowering->diag->count;
-    enum status status = rank_programs_complete(plan, &lowering->scratch, &lowering->ranks,
-                                                &lowering->rank_count, lowering->diag);
+    struct rank_program *differing;
+    enum status status =
+        rank_programs_complete_all(plan, &lowering->scratch, &lowering->ranks,
+                                   &lowering->rank_count, &differing, lowering->diag);
     if (status == STATUS_OK)
         status = comms_map_stages(&lowering->scratch, lowering->ranks, lowering->rank_count,
                                   rank_programs_copies(plan), &lowering->map, lowering->diag);
@@ -262,7 +400,14 @@ static enum status begin(struct lowering *lowering)
         name_file(lowering->diag, first, plan->file);
         return status;
     }
-    status = check_partners(lowering);
+    if (!list_lists(lowering, differing))
+        return diag_no_memory(lowering->diag);
+    lowering->kinds = find_kinds(lowering);
+    status = check_stages(lowering);
+    if (status == STATUS_OK)
+        status = check_partners(lowering);
+    if (status == STATUS_OK)
+        status = groups_check(lowering);
     if (status != STATUS_OK)
         return status;
     if (lowering->rank_count > PLAN_MAX_RANKS / replica_count(lowering))
@@ -270,7 +415,6 @@ static enum status begin(struct lowering *lowering)
                           "%s: found %d replicas of %d ranks, expected at most %d ranks in all",
                           plan->file, replica_count(lowering), lowering->rank_count,
                           PLAN_MAX_RANKS);
-    lowering->kinds = find_kinds(lowering);
     status = find_costs(lowering);
     if (status != STATUS_OK)
         return status;
@@ -305,7 +449,67 @@ static bool copy_head(struct plan *out, const struct plan *plan)
            copy_text(&out->arena, plan->source, &out->source);
 }
 
-/* ---- in one walk: all operations at once ----------------------------------------------------- */
+/* ---- in two walks ---------------------------------------------------------------------------- */
+
+static enum status drop_op(void *arg, struct host_thread *thread, const struct host_op *op)
+{
+    (void)arg;
+    (void)thread;
+    (void)op;
+    return STATUS_OK;
+}
+
+static bool has_copies(const struct lowering *lowering)
+{
+    return lowering->plan->programs.parallel.given || replica_count(lowering) > 1;
+}
+
+/* A list in the first walk: what its threads will need is counted. */
+static enum status walk_list(struct lowering *lowering, struct rank_list *list)
+{
+    struct host_thread none = {.name = "main"};
+    size_t ops = lowering->op_count, parts = lowering->part_count;
+    list->first_listed = lowering->out->listed_count;
+    lowering->replica = list->replica;
+    enum status status = lower_list(lowering, list, &none);
+    list->op_count = lowering->op_count - ops;
+    list->part_count = lowering->part_count - parts;
+    if (has_copies(lowering))
+        tensors_forget(lowering, list);
+    return status;
+}
+
+/* The first walk makes what the operations of all ranks refer to. */
+static enum status walk_first(struct lowering *lowering, struct arena *piece)
+{
+    enum status status = STATUS_OK;
+    lowering->sink =
+        (struct ops_sink){.take = drop_op, .arena = piece, .empties = piece != &lowering->scratch};
+    for (int i = 0; status == STATUS_OK && i < lowering->list_count; i++)
+        status = walk_list(lowering, &lowering->lists[i]);
+    if (!has_copies(lowering))
+        tensors_again(lowering);
+    lowering->again = true;
+    lowering->all_listed = lowering->out->listed_count;
+    if (status == STATUS_OK)
+        status = routes_check(lowering);
+    return status == STATUS_OK ? replicas_make(lowering) : status;
+}
+
+/* The thread of a rank, in the second walk. */
+static enum status lower_copy(struct lowering *lowering, int rank)
+{
+    const struct rank_list *list = replicas_list(lowering, rank, &lowering->replica);
+    lowering->out->listed_count = list->first_listed;
+    lowering->op_count = 0;
+    enum status status = lower_list(lowering, list, &lowering->out->threads[rank]);
+    if (has_copies(lowering))
+        tensors_forget(lowering, list);
+    lowering->out->listed_count = lowering->all_listed;
+    return status;
+}
+
+/* ---- all operations at once ------------------------------------------------------------------ */
 
 /* Threads grow in place: the operations of one follow each other in the plan's arena. */
 static enum status keep_op(void *arg, struct host_thread *thread, const struct host_op *op)
@@ -318,10 +522,10 @@ static enum status keep_op(void *arg, struct host_thread *thread, const struct h
     return STATUS_OK;
 }
 
-static enum status keep_rank(struct lowering *lowering, int rank)
+static struct ops_sink kept_sink(struct lowering *lowering)
 {
-    lowering->kept_cap = 0;
-    return lower_rank(lowering, rank);
+    return (struct ops_sink){
+        .take = keep_op, .arg = lowering, .arena = &lowering->out->arena, .names = true};
 }
 
 static enum status open_lowering(struct lowering *lowering, const struct plan *plan,
@@ -335,17 +539,25 @@ static enum status open_lowering(struct lowering *lowering, const struct plan *p
     return copy_head(made, plan) ? begin(lowering) : diag_no_memory(diag);
 }
 
-static enum status keep_all(struct lowering *lowering)
+/* Pipelines that are there once need one walk: what operations refer to is made as it is needed. */
+static enum status keep_pipeline(struct lowering *lowering)
 {
     enum status status = STATUS_OK;
-    lowering->sink = (struct ops_sink){
-        .take = keep_op, .arg = lowering, .arena = &lowering->out->arena, .names = true};
-    for (int rank = 0; status == STATUS_OK && rank < lowering->rank_count; rank++)
-        status = keep_rank(lowering, rank);
-    if (status == STATUS_OK)
-        status = routes_check(lowering);
-    if (status == STATUS_OK && !fsdp_replicate(lowering))
-        status = diag_no_memory(lowering->diag);
+    for (int rank = 0; status == STATUS_OK && rank < lowering->rank_count; rank++) {
+        lowering->kept_cap = 0;
+        status = lower_rank(lowering, rank);
+    }
+    return status == STATUS_OK ? routes_check(lowering) : status;
+}
+
+static enum status keep_copies(struct lowering *lowering)
+{
+    enum status status = walk_first(lowering, &lowering->scratch);
+    for (int rank = 0; status == STATUS_OK && rank < lowering->out->ranks; rank++) {
+        lowering->kept_cap = 0;
+        lowering->sink = kept_sink(lowering);
+        status = lower_copy(lowering, rank);
+    }
     return status;
 }
 
@@ -355,8 +567,9 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
     struct plan made;
     struct lowering lowering;
     enum status status = open_lowering(&lowering, plan, all_buffers, &made, diag);
+    lowering.sink = kept_sink(&lowering);
     if (status == STATUS_OK)
-        status = keep_all(&lowering);
+        status = has_copies(&lowering) ? keep_copies(&lowering) : keep_pipeline(&lowering);
     arena_fini(&lowering.scratch);
     if (status == STATUS_OK)
         *out = made;
@@ -365,37 +578,12 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
     return status;
 }
 
-/* ---- in two walks: thread by thread ---------------------------------------------------------- */
+/* ---- thread by thread ------------------------------------------------------------------------ */
 
 struct rank_programs {
     struct lowering lowering;
-    struct plan *made;
     struct arena piece; /* what one operation points to */
-    bool kept;          /* threads have their operations: replicas are copies of them */
 };
-
-static enum status drop_op(void *arg, struct host_thread *thread, const struct host_op *op)
-{
-    (void)arg;
-    (void)thread;
-    (void)op;
-    return STATUS_OK;
-}
-
-/* The first walk makes what the operations of all ranks refer to. */
-static enum status walk_first(struct rank_programs *programs)
-{
-    struct lowering *lowering = &programs->lowering;
-    enum status status = STATUS_OK;
-    lowering->sink = (struct ops_sink){.take = drop_op, .arena = &programs->piece, .empties = true};
-    for (int rank = 0; status == STATUS_OK && rank < lowering->rank_count; rank++)
-        status = lower_rank(lowering, rank);
-    lowering->again = true;
-    lowering->op_count = lowering->out->listed_count = 0;
-    tensors_again(lowering);
-    fsdp_again(lowering);
-    return status == STATUS_OK ? routes_check(lowering) : status;
-}
 
 enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct plan *out,
                                struct rank_programs **programs, struct diag *diag)
@@ -403,13 +591,10 @@ enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct
     struct rank_programs *opened = calloc(1, sizeof *opened);
     if (!opened)
         return diag_no_memory(diag);
-    opened->made = out;
     arena_init(&opened->piece, 0);
-    struct lowering *lowering = &opened->lowering;
-    enum status status = open_lowering(lowering, plan, all_buffers, out, diag);
-    opened->kept = status == STATUS_OK && replica_count(lowering) > 1;
+    enum status status = open_lowering(&opened->lowering, plan, all_buffers, out, diag);
     if (status == STATUS_OK)
-        status = opened->kept ? keep_all(lowering) : walk_first(opened);
+        status = walk_first(&opened->lowering, &opened->piece);
     if (status == STATUS_OK) {
         *programs = opened;
         return STATUS_OK;
@@ -421,22 +606,16 @@ enum status rank_programs_open(const struct plan *plan, bool all_buffers, struct
 
 size_t rank_programs_parts(const struct rank_programs *programs)
 {
-    return programs->lowering.part_count * (size_t)replica_count(&programs->lowering);
+    return programs->lowering.all_parts;
 }
 
 enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
                                  void *arg)
 {
     struct lowering *lowering = &programs->lowering;
-    struct host_thread *desc = &lowering->out->threads[thread];
-    enum status status = STATUS_OK;
     lowering->sink = (struct ops_sink){
         .take = take, .arg = arg, .arena = &programs->piece, .empties = true, .names = true};
-    if (!programs->kept)
-        return lower_rank(lowering, thread);
-    for (size_t i = 0; status == STATUS_OK && i < desc->op_count; i++)
-        status = take(arg, desc, &desc->ops[i]);
-    return status;
+    return lower_copy(lowering, thread);
 }
 
 void rank_programs_close(struct rank_programs *programs)

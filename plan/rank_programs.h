@@ -38,6 +38,11 @@ int rank_programs_copies(const struct plan *plan);
 enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
                                    struct rank_program **ranks, int *rank_count, struct diag *diag);
 
+/* The same, and the list of each rank that differs (plan->programs.parallel.differing); NULL: none does. */
+enum status rank_programs_complete_all(const struct plan *plan, struct arena *arena,
+                                       struct rank_program **ranks, int *rank_count,
+                                       struct rank_program **differing, struct diag *diag);
+
 /* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own, and with buffers
    whatever its size if `all_buffers`. On success end it with plan_fini; on failure *out is untouched. */
 enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struct plan *out,

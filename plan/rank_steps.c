@@ -169,6 +169,7 @@ static int64_t pass_time(const struct lowering *lowering, const struct action *a
     case ACTION_WAIT_SEND_F:
     case ACTION_WAIT_SEND_B:
     case ACTION_WAIT_REDUCE_GRAD:
+    case ACTION_REDUCE_EMBEDDING:
     case ACTION_OVERLAP_F_B:
     case ACTION_IDLE: break;
     }
@@ -186,6 +187,25 @@ static int64_t action_time(const struct lowering *lowering, const struct action 
     return all;
 }
 
+static bool is_collective(enum action_kind kind)
+{
+    return kind == ACTION_UNSHARD || kind == ACTION_REDUCE_GRAD || kind == ACTION_REDUCE_EMBEDDING;
+}
+
+static bool step_collective(struct lowering *lowering, struct rank_step *step)
+{
+    enum action_kind kind = step->action->kind;
+    step->kind = STEP_COLLECTIVE;
+    if (kind != ACTION_UNSHARD && lowering->plan->programs.parallel.given)
+        return groups_reduce(lowering, step);
+    step->collective.kind =
+        kind == ACTION_UNSHARD ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
+    step->collective.bytes = lowering->plan->programs.fsdp_bytes;
+    step->stream = fsdp_stream(lowering);
+    step->comm = fsdp_comm(lowering, step->action->stage);
+    return step->stream >= 0 && step->comm >= 0;
+}
+
 static bool step_pass(struct lowering *lowering, const struct action *action, uint32_t listed)
 {
     struct rank_step step = {.action = action,
@@ -196,16 +216,13 @@ static bool step_pass(struct lowering *lowering, const struct action *action, ui
     if (action->kind == ACTION_RESHARD) {
         step.kind = STEP_HOST;
         step.stream = -1;
-    } else if (action->kind == ACTION_UNSHARD || action->kind == ACTION_REDUCE_GRAD) {
-        step.kind = STEP_COLLECTIVE;
-        step.stream = fsdp_stream(lowering);
-        step.comm = fsdp_comm(lowering, action->stage);
-        if (step.stream < 0 || step.comm < 0)
-            return false;
+    } else if (is_collective(action->kind) && !step_collective(lowering, &step)) {
+        return false;
     }
     add_step(&lowering->now, step);
+    bool ok = groups_add_steps(lowering);
     lowering->now.run_first = lowering->now.step_count;
-    return true;
+    return ok;
 }
 
 /* The group a message joins: with `batch` that of its communicator since the last other action. */
@@ -234,7 +251,9 @@ static bool step_message(struct lowering *lowering, const struct action *action,
         .listed = listed,
         .from = from,
         .to = to,
-        .cost = costs_message(lowering->plan, from, to, message_is_forward(action))};
+        .cost = costs_message(lowering->plan, from, to,
+                              parallel_apart(lowering->plan, lowering->replica, from, to),
+                              message_is_forward(action))};
     struct rank_step *group = find_group(lowering, route);
     if (group) {
         now->messages[group->last_message].next = message + 1;
@@ -301,15 +320,17 @@ static void link_step(struct lowering *lowering, size_t at)
     struct rank_steps *now = &lowering->now;
     struct rank_step *step = &now->steps[at];
     step->first_wait = now->wait_count;
+    if (step->is_tail)
+        return;
     const struct action *parts;
     size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
     for (size_t k = 0; k < count; k++)
-        tensors_link(lowering, at, &parts[k]);
+        tensors_link(lowering, at, at + step->tail, &parts[k]);
     if (step->kind == STEP_GROUP)
         step->time_ns = group_time(now, step);
     for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;
          m = now->messages[m - 1].next)
-        tensors_link(lowering, at, now->messages[m - 1].action);
+        tensors_link(lowering, at, at, now->messages[m - 1].action);
 }
 
 /* ---- all of a rank --------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void note_provided(struct lowering *lowering, const struct action *action)
+static void note_provided(struct lowering *lowering, const struct action *action, uint8_t provided)
 {
     struct tensor_use uses[ACTION_MOST_USES];
     int count = uses_of(lowering, action, uses);
@@ -74,18 +74,36 @@ static void note_provided(struct lowering *lowering, const struct action *action
     for (int i = 0; i < count; i++)
         if (uses[i].write)
             table_of(lowering, &uses[i].tensor)->provided[tensor_cell(lowering, &uses[i].tensor)] =
-                1;
+                provided;
+}
+
+static void note_list(struct lowering *lowering, const struct rank_program *list, uint8_t provided)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct action *parts;
+        size_t count = comms_parts(&list->actions[i], &parts);
+        for (size_t k = 0; k < count; k++)
+            note_provided(lowering, &parts[k], provided);
+    }
 }
 
 static void note_all_provided(struct lowering *lowering)
 {
     for (lowering->rank = 0; lowering->rank < lowering->rank_count; lowering->rank++)
-        for (size_t i = 0; i < lowering->ranks[lowering->rank].count; i++) {
-            const struct action *parts;
-            size_t count = comms_parts(&lowering->ranks[lowering->rank].actions[i], &parts);
-            for (size_t k = 0; k < count; k++)
-                note_provided(lowering, &parts[k]);
-        }
+        note_list(lowering, &lowering->ranks[lowering->rank], 1);
+}
+
+void tensors_turn(struct lowering *lowering, const struct rank_program *list)
+{
+    for (int stage = 0; stage < lowering->map.stages; stage++)
+        if (comms_rank_of(&lowering->map, stage) == lowering->rank)
+            fsdp_again(lowering, stage);
+    if (!lowering->tracked || lowering->list_count == lowering->rank_count)
+        return;
+    for (int i = 0; i < lowering->list_count; i++)
+        if (lowering->lists[i].own == lowering->rank)
+            note_list(lowering, lowering->lists[i].program, 0);
+    note_list(lowering, list, 1);
 }
 
 static bool begin_table(struct lowering *lowering, struct tensor_table *table,
@@ -105,7 +123,8 @@ static bool begin_table(struct lowering *lowering, struct tensor_table *table,
 
 bool tensors_begin(struct lowering *lowering, size_t actions)
 {
-    lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED || lowering->all_buffers;
+    size_t copies = lowering->plan->programs.parallel.given ? (size_t)replica_count(lowering) : 1;
+    lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED / copies || lowering->all_buffers;
     for (int place = 0; place < PLACES; place++)
         for (int kind = 0; kind < TENSOR_COUNT; kind++)
             if (!begin_table(lowering, &lowering->tensors[place][kind], (enum tensor_kind)kind))
@@ -126,6 +145,24 @@ void tensors_again(struct lowering *lowering)
             if (latest)
                 memset(latest, 0, (size_t)lowering->map.stages * microbatches * sizeof *latest);
         }
+}
+
+void tensors_forget(struct lowering *lowering, const struct rank_list *list)
+{
+    lowering->rank = list->own;
+    for (size_t i = 0; i < list->program->count; i++) {
+        const struct action *parts;
+        size_t count = comms_parts(&list->program->actions[i], &parts);
+        for (size_t k = 0; k < count; k++) {
+            struct tensor_use uses[ACTION_MOST_USES];
+            int use_count = uses_of(lowering, &parts[k], uses);
+            for (int u = 0; u < use_count; u++) {
+                uint32_t *latest = table_of(lowering, &uses[u].tensor)->latest;
+                if (latest)
+                    latest[tensor_cell(lowering, &uses[u].tensor)] = 0;
+            }
+        }
+    }
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */
@@ -212,9 +249,23 @@ bool tensors_access(struct lowering *lowering, struct host_op *op, const struct 
     return true;
 }
 
+bool tensors_access_written(struct lowering *lowering, struct host_op *op,
+                            const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, uses);
+    for (int i = 0; i < count; i++)
+        if (uses[i].write && uses[i].tensor.kind != TENSOR_WEIGHT_GRADIENT &&
+            is_accessed(lowering, &uses[i].tensor) &&
+            !(use(lowering, &op->reads, &uses[i].tensor) &&
+              use(lowering, &op->writes, &uses[i].tensor)))
+            return false;
+    return true;
+}
+
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-void tensors_link(struct lowering *lowering, size_t at, const struct action *action)
+void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
     int count = uses_of(lowering, action, uses);
@@ -224,7 +275,7 @@ void tensors_link(struct lowering *lowering, size_t at, const struct action *act
             continue;
         latest += tensor_cell(lowering, &uses[i].tensor);
         if (uses[i].write)
-            *latest = (uint32_t)at + 1;
+            *latest = (uint32_t)last + 1;
         else
             steps_wait(&lowering->now, at, *latest);
     }

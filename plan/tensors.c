@@ -45,6 +45,7 @@ static const struct row table[ACTION_IDLE + 1] = {
     [ACTION_WAIT_SEND_F] = {1, {READ(SENT_F, 0)}},
     [ACTION_WAIT_SEND_B] = {1, {READ(SENT_B, 0)}},
     [ACTION_WAIT_REDUCE_GRAD] = {1, {READ(REDUCED, 0)}},
+    [ACTION_REDUCE_EMBEDDING] = {2, {READ(WEIGHT_GRADIENT, 0), WRITE(WEIGHT_GRADIENT, 0)}},
 };
 
 bool tensor_has_microbatch(enum tensor_kind kind)

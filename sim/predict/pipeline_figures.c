@@ -27,6 +27,7 @@ struct pipeline_watch {
     struct arena arena;
     struct rank_program *lists;
     int rank_count;
+    int replica; /* the pipeline that is watched: the first in which no list is another */
     struct stage_map map;
     struct rank_memory *memory;
     struct when **when;        /* per rank and action */
@@ -51,8 +52,10 @@ const char *pipeline_wait_key(enum pipeline_wait wait)
 static void note(struct pipeline_watch *watch, uint32_t listed, int64_t start_ns, int64_t end_ns)
 {
     const struct listed_action *action = &watch->program->plan->listed[listed - 1];
-    if (action->column > 0)
-        watch->when[action->row - 1][action->column - 1] = (struct when){start_ns, end_ns, true};
+    if (action->column < 1 || (size_t)action->column > watch->lists[action->row - 1].count)
+        return;
+    struct when *when = &watch->when[action->row - 1][action->column - 1];
+    *when = (struct when){when->done ? when->start_ns : start_ns, end_ns, true};
 }
 
 /* A group waits for its other end first: it moves for as long as it takes. */
@@ -70,8 +73,9 @@ static bool watch_work(void *context, const struct simulate_span *span)
     const struct program *p = watch->program;
     const struct op *op = &p->ops[span->op];
     const struct simulate_observer *inner = watch->inner;
-    int rank = p->agents[span->agent].rank;
-    if (span->kind == SIMULATE_DEVICE && rank < watch->rank_count) {
+    int replica, rank;
+    parallel_place(watch->plan, watch->rank_count, p->agents[span->agent].rank, &replica, &rank);
+    if (span->kind == SIMULATE_DEVICE && replica == watch->replica) {
         if (op->kind == OP_GROUP)
             note_group(watch, op, span);
         else if (op->listed)
@@ -117,6 +121,22 @@ static bool make_tables(struct pipeline_watch *watch)
     return !arena->failed;
 }
 
+static int find_replica(const struct plan *plan, int ranks)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    for (int replica = 0; replica < parallel_replicas(plan); replica++) {
+        bool alike = true;
+        for (size_t i = 0; i < spec->differing_count; i++) {
+            int of, own;
+            parallel_place(plan, ranks, spec->differing[i].rank, &of, &own);
+            alike &= of != replica;
+        }
+        if (alike)
+            return replica;
+    }
+    return 0;
+}
+
 struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct program *program,
                                            const struct simulate_observer *inner, struct diag *diag)
 {
@@ -140,6 +160,8 @@ struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct
                                   rank_programs_copies(plan), &watch->map, diag);
     if (status == STATUS_OK)
         status = rank_memory_find(plan, &watch->arena, &watch->memory, &watch->rank_count, diag);
+    if (status == STATUS_OK)
+        watch->replica = find_replica(plan, watch->rank_count);
     if (status == STATUS_OK && !make_tables(watch))
         status = diag_no_memory(diag);
     if (status == STATUS_OK)

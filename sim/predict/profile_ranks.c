@@ -85,6 +85,7 @@ static bool cost_of(enum action_kind kind, enum cost *out)
     case ACTION_WAIT_SEND_F:
     case ACTION_WAIT_SEND_B:
     case ACTION_WAIT_REDUCE_GRAD:
+    case ACTION_REDUCE_EMBEDDING:
     case ACTION_OVERLAP_F_B:
     case ACTION_IDLE: break;
     }
@@ -120,6 +121,19 @@ static bool take_message(const char *name, int rank, struct taken *out)
     return out->tag + out->tag_length < peer; /* else a batch of several */
 }
 
+/* Messages of the first pipeline stand for those of all: their ranks become places. */
+static bool take_placed(const struct plan *plan, const char *name, int rank, struct taken *out)
+{
+    int replica, at, to;
+    if (!take_message(name, rank, out))
+        return false;
+    parallel_place(plan, plan->ranks, out->at, &replica, &at);
+    parallel_place(plan, plan->ranks, out->to, &replica, &to);
+    out->at = at;
+    out->to = to;
+    return replica == 0;
+}
+
 static bool take_span(struct reader *reader, const struct trace_span *span, struct taken *out)
 {
     const struct trace_agent *agent = &reader->trace.agents[span->agent];
@@ -127,7 +141,8 @@ static bool take_span(struct reader *reader, const struct trace_span *span, stru
         return false;
     *out = (struct taken){
         .start_ns = span->start_ns, .end_ns = span->end_ns, .ns = span->end_ns - span->start_ns};
-    return take_message(span->task, agent->rank, out) || take_pass(reader, span->task, out);
+    return take_placed(&reader->profile->plan, span->task, agent->rank, out) ||
+           take_pass(reader, span->task, out);
 }
 
 #define COMPARE(a, b)                                                                              \
@@ -315,7 +330,8 @@ static struct edge_link *edge_of(struct links *links, int from, int to)
 static void set_edge(struct plan *plan, const struct taken *median)
 {
     struct message_cost own =
-        costs_message(plan, median->at, median->to, median->tag[0] == FORWARD_TAG);
+        costs_message(plan, median->at, median->to, parallel_apart(plan, 0, median->at, median->to),
+                      median->tag[0] == FORWARD_TAG);
     struct link *link = &edge_of(&plan->programs.links, median->at, median->to)->link;
     int64_t latency_ns = median->ns - own.transfer_ns;
     link->latency = (struct amount){true, latency_ns > 0 ? latency_ns : 0};
