@@ -63,7 +63,7 @@ static int events(void)
     NEED(cudaStreamWaitEvent(other, first, 0) == cudaSuccess);
     NEED(cudaStreamSynchronize(other) == cudaSuccess && !atomic_load(&done));
     NEED(cudaEventQuery(second) == cudaErrorNotReady &&
-         cudaStreamQuery(stream) == cudaErrorNotReady);
+         cudaStreamQuery(stream) == cudaErrorNotReady && cudaGetLastError() == cudaErrorNotReady);
     NEED(cudaEventElapsedTime(&ms, first, second) == cudaErrorNotReady);
     NEED(cudaEventSynchronize(second) == cudaSuccess && atomic_load(&done));
     NEED(cudaEventElapsedTime(&ms, first, second) == cudaSuccess && ms >= 20);

@@ -294,6 +294,34 @@ static void test_missing(const struct program *program)
            verdict.reason);
 }
 
+/* Steps that come behind what was taken are counted by how far, and a wider tolerance is kept. */
+static void test_late(const struct program *program)
+{
+    static struct walk walk;
+    walk_run(&walk, program, 1);
+    struct replay *replay = replay_open(program, 0, NULL, NULL);
+    if (!replay || !replay_add(replay, &walk.steps[0]))
+        abort();
+    replay_advance(replay, walk.steps[0].hi_ns, 100);
+    tap_is_int(replay_late_ns(replay), 0, "no step was late");
+    replay_advance(replay, walk.steps[1].hi_ns + 7, 100);
+    replay_add(replay, &walk.steps[1]);
+    tap_is_int(replay_late_ns(replay), 7, "one was");
+    replay_close(replay);
+    replay = replay_open(program, 0, NULL, NULL);
+    int start = find_step(&walk, REPLAY_START, "Meet", 1);
+    int64_t true_ns = walk.steps[start].hi_ns;
+    set_time(&walk.steps[start],
+             walk.steps[find_step(&walk, REPLAY_FINISH, "Copy", 1)].lo_ns - STEP_NS / 2);
+    replay_tolerate(replay, true_ns - walk.steps[start].hi_ns);
+    replay_tolerate(replay, 0);
+    for (size_t i = 0; i < walk.count; i++)
+        replay_add(replay, &walk.steps[i]);
+    tap_ok(replay_finish(replay, true), "clocks that are known to differ: %s",
+           replay_reason(replay));
+    replay_close(replay);
+}
+
 static void test_push_order(const struct program *program)
 {
     static struct walk walk;
@@ -393,6 +421,7 @@ static void test_program(const char *text, const char *what, enum driver driver)
     if (driver != DRIVER_NONE) {
         test_wrong_clock(program);
         test_missing(program);
+        test_late(program);
         test_push_order(program);
     } else {
         test_optional(program);

@@ -11,6 +11,8 @@
 
 #include "device.h"
 
+#include <stdatomic.h>
+
 struct device_ops {
     enum status (*world_open)(const struct device_config *config, struct device_world **out,
                               struct diag *diag);
@@ -77,6 +79,8 @@ struct device {
     int rank;
     char description[200];
     struct device_graph *capture; /* under way; NULL: none */
+    atomic_llong
+        clock_error_ns; /* its stamps may be off by so much on the world's clock; it grows */
 };
 
 struct device_stream {

@@ -59,6 +59,7 @@ struct journal {
     struct log *logs; /* [thread_count] */
     struct trace_writer trace;
     struct replay *replay; /* NULL: not wanted */
+    int64_t tolerance_ns;  /* of its clocks, without what devices have seen */
     struct open_entry *open;
     size_t open_count, open_cap;
     bool replay_memory;      /* the replay's memory ran out */

@@ -239,12 +239,12 @@ static void *write_journal(void *arg)
     for (bool stop = false; !stop;) {
         size_t entries;
         stop = await_pass(journal, next_ns);
-        int64_t begin_ns = device_clock_ns();
+        int64_t begin_ns = device_clock_ns(), known_ns = device_now(journal->config.world);
         pass(journal, &entries);
         int64_t end_ns = device_clock_ns();
         next_ns = begin_ns + PASS_NS;
         if (!stop && journal->replay)
-            journal_replay_along(journal, device_now(journal->config.world), next_ns);
+            journal_replay_along(journal, known_ns, next_ns); /* read was what was logged by then */
         trace_writer_flush(&journal->trace);
         set_pace(journal, entries, end_ns - begin_ns);
     }

@@ -3,6 +3,8 @@
  */
 #include "journal_impl.h"
 
+#include <inttypes.h>
+
 #include "gpu/device/device_impl.h"
 
 enum {
@@ -129,6 +131,19 @@ static void replay_unfinished(struct journal *journal)
     }
 }
 
+/* A device's stamps may be less exact than was known. */
+static void know_tolerance(struct journal *journal)
+{
+    const struct program *p = journal->config.program;
+    int64_t error_ns = 0;
+    for (int rank = 0; rank < p->ranks && journal->config.devices; rank++) {
+        const struct device *device = journal->config.devices[rank];
+        int64_t off_ns = device ? atomic_load(&device->clock_error_ns) : 0;
+        error_ns = off_ns > error_ns ? off_ns : error_ns;
+    }
+    replay_tolerate(journal->replay, journal->tolerance_ns + error_ns);
+}
+
 /* ---- along with the run ---------------------------------------------------------------------- */
 
 void journal_replay_along(struct journal *journal, int64_t now_ns, int64_t until_ns)
@@ -138,6 +153,7 @@ void journal_replay_along(struct journal *journal, int64_t now_ns, int64_t until
     bool near = journal->logs && journal->config.options->device == DEVICE_KIND_HOST;
     int64_t old_ns = now_ns - (near ? REPLAY_LAG_MS : REPLAY_FAR_LAG_MS) * MS;
     bool more = true;
+    know_tolerance(journal);
     while (more && !journal->replay_left &&
            (replay_pending(journal->replay) > REPLAY_STEPS
                 ? clock_ns < due_ns || clock_ns < until_ns
@@ -210,6 +226,7 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
         if (end->ends[rank] != p->ends[rank])
             replay_end_data(journal->replay, rank, end->ends[rank]);
     replay_unfinished(journal);
+    know_tolerance(journal);
     while (replay_advance(journal->replay, INT64_MAX, REPLAY_SLICE))
         if (options->stop && atomic_load(options->stop) == RUNTIME_ABORT) {
             diag_note(diag, "interrupted before the replay was through");
@@ -220,7 +237,14 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
     bool legal = replay_finish(journal->replay, end->complete);
     bool torn =
         !end->complete && !result->hung; /* some ends of what was under way are not logged */
-    result->legal = legal ? ANSWER_YES : torn ? ANSWER_UNKNOWN : ANSWER_NO;
+    int64_t late_ns = replay_late_ns(journal->replay);
+    if (!legal && late_ns > 0)
+        diag_note(diag,
+                  "whether the run was legal is not known: steps were logged up to %" PRId64
+                  " ms later than the check can wait for",
+                  late_ns / MS + 1);
+    bool known = legal || (!torn && late_ns == 0);
+    result->legal = legal ? ANSWER_YES : known ? ANSWER_NO : ANSWER_UNKNOWN;
     result->steps = replay_taken(journal->replay);
     if (!copy_violations(journal, result))
         return diag_no_memory(diag);

@@ -37,6 +37,7 @@ struct replay {
     struct backlog *queues; /* [agent_count] */
     int *ended;             /* [stream_count]: collectives that have ended in the machine already */
     int64_t pending, taken;
+    int64_t until_ns, late_ns; /* steps before this were taken; what came so much behind it */
     char *violations[PROPERTY_COUNT];
     char reason[TEXT];
 };
@@ -49,8 +50,11 @@ struct replay *replay_open(const struct program *program, int64_t tolerance_ns,
     struct replay *replay = calloc(1, sizeof *replay);
     if (!replay)
         return NULL;
-    *replay = (struct replay){
-        .program = program, .tolerance_ns = tolerance_ns, .observer = observer, .arg = arg};
+    *replay = (struct replay){.program = program,
+                              .tolerance_ns = tolerance_ns,
+                              .observer = observer,
+                              .arg = arg,
+                              .until_ns = INT64_MIN};
     replay->state = machine_state(program);
     replay->queues = calloc((size_t)program->agent_count, sizeof *replay->queues);
     replay->ended = calloc((size_t)program->stream_count + 1, sizeof *replay->ended);
@@ -106,7 +110,20 @@ bool replay_add(struct replay *replay, const struct replay_step *step)
     queue->steps[at] = *step;
     queue->count++;
     replay->pending += !step->optional;
+    if (step->hi_ns < replay->until_ns && replay->until_ns - step->hi_ns > replay->late_ns)
+        replay->late_ns = replay->until_ns - step->hi_ns;
     return true;
+}
+
+int64_t replay_late_ns(const struct replay *replay)
+{
+    return replay->late_ns;
+}
+
+void replay_tolerate(struct replay *replay, int64_t tolerance_ns)
+{
+    if (tolerance_ns > replay->tolerance_ns)
+        replay->tolerance_ns = tolerance_ns;
 }
 
 static const struct replay_step *head(const struct replay *replay, int agent)
@@ -333,6 +350,8 @@ static bool take_one(struct replay *replay, int64_t until_ns)
 
 bool replay_advance(struct replay *replay, int64_t until_ns, int64_t max_steps)
 {
+    if (until_ns > replay->until_ns && until_ns < INT64_MAX)
+        replay->until_ns = until_ns;
     for (int64_t i = 0; i < max_steps; i++)
         if (!take_one(replay, until_ns))
             return false;

@@ -48,6 +48,10 @@ typedef void replay_observer(void *arg, const struct replay_step *step, const ch
 struct replay *replay_open(const struct program *program, int64_t tolerance_ns,
                            replay_observer *observer, void *arg);
 void replay_close(struct replay *replay);
+/* Clocks have been seen to differ by more. */
+void replay_tolerate(struct replay *replay, int64_t tolerance_ns);
+/* Steps that were added after steps of a later time may have been taken, by at most so much. */
+int64_t replay_late_ns(const struct replay *replay);
 
 /* Steps of one agent in its order; those of a stream in the order of their start. false: memory. */
 bool replay_add(struct replay *replay, const struct replay_step *step);

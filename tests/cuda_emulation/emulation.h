@@ -15,6 +15,7 @@
  *   - host functions of all streams run one at a time, and may not call CUDA;
  *   - a call that is not allowed while a stream is captured ends the capture; a launched graph has a stream
  *     for each captured one;
+ *   - a query of unfinished work leaves cudaErrorNotReady as the thread's last error;
  *   - an invalid or closed handle ends the program with a message;
  *   - a process forked from one that has used CUDA gets cudaErrorInitializationError.
  *
@@ -22,6 +23,7 @@
  *   SWSIM_EMULATED_GPUS=N     the number of GPUs (1)
  *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
+ *   SWSIM_EMULATION_DRIFT=PPM the GPUs' clocks are faster than the host's by so much (0)
  *   SWSIM_EMULATION_FAULT=... failures, see fault.c
  *
  * Like CUDA it has one state a process, `emulation`. Its lock guards all data without another guard; it is
@@ -48,7 +50,7 @@ struct point {
     bool done;
     uint64_t capture; /* the capture of its record; 0: none */
     size_t number;    /* in that capture */
-    int64_t time_ns;  /* when it was done; CLOCK_MONOTONIC */
+    int64_t time_ns;  /* when it was done, on the clock of the GPUs */
 };
 
 /* An operation of a stream. It is a value: a copy of it can be executed again. */
@@ -99,6 +101,8 @@ struct emulation {
     int gpu_count;          /* -1: not yet known */
     int driver;             /* its CUDA version */
     uint32_t seed;
+    int drift_ppm;
+    int64_t start_ns;  /* when GPUs and host had one time */
     uint64_t captures; /* so far */
     struct gpu gpus[EMULATION_MAX_GPUS];
     struct CUstream_st *streams;
@@ -109,6 +113,7 @@ extern struct emulation emulation;
 void emulation_lock(void);
 void emulation_unlock(void);
 int64_t emulation_now_ns(void);
+int64_t emulation_gpu_ns(void); /* on the clock of the GPUs */
 /* A misuse of CUDA: describes it on stderr and aborts. */
 _Noreturn void emulation_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void emulation_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

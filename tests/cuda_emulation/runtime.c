@@ -48,13 +48,15 @@ static void start(void)
     if (emulation.gpu_count > EMULATION_MAX_GPUS)
         emulation_misuse("SWSIM_EMULATED_GPUS: at most %d", EMULATION_MAX_GPUS);
     emulation.driver = number_from("SWSIM_EMULATED_DRIVER", CUDART_VERSION);
+    emulation.drift_ppm = number_from("SWSIM_EMULATION_DRIFT", 0);
+    emulation.start_ns = emulation_now_ns();
     emulation.seed += (uint32_t)number_from("SWSIM_EMULATION_SEED", 1) * 7919;
 }
 
 cudaError_t call_end(cudaError_t error)
 {
     emulation_unlock();
-    if (error != cudaSuccess && error != cudaErrorNotReady)
+    if (error != cudaSuccess)
         thread.last = error;
     return error;
 }

@@ -33,6 +33,12 @@ int64_t emulation_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+int64_t emulation_gpu_ns(void)
+{
+    int64_t now_ns = emulation_now_ns();
+    return now_ns + (now_ns - emulation.start_ns) / 1000000 * emulation.drift_ppm;
+}
+
 static void say(const char *format, va_list args)
 {
     char text[400];
@@ -165,7 +171,7 @@ static void perform(struct CUstream_st *stream, struct operation *operation)
         break;
     case OPERATION_POINT:
         operation->point->done = true;
-        operation->point->time_ns = emulation_now_ns();
+        operation->point->time_ns = emulation_gpu_ns();
         break;
     case OPERATION_WAIT:
         while (!operation->point->done && gpu->error == cudaSuccess)

@@ -277,7 +277,7 @@ static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
     if (!status && result != ncclSuccess)
         status = refused(comm, "cannot be used", result, diag);
     while (!status) {
-        cudaError_t error = cudaStreamQuery(device->service);
+        cudaError_t error = cuda_ask_stream(device->service);
         if (error == cudaSuccess)
             break;
         status = error == cudaErrorNotReady

@@ -594,7 +594,7 @@ cudaError_t cuda_graph_collect(struct cuda_device *device)
 {
     for (struct cuda_graph *graph = device->graphs; graph; graph = graph->next) {
         cudaError_t error =
-            graph->unread ? cudaEventQuery(graph->finished->handle) : cudaErrorNotReady;
+            graph->unread ? cuda_ask_event(graph->finished->handle) : cudaErrorNotReady;
         if (error == cudaErrorNotReady)
             continue;
         if (error == cudaSuccess)

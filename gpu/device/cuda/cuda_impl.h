@@ -64,6 +64,17 @@ struct pending {
 
 struct cuda_graph;
 
+/* Device time on the world's clock: cuda_clock.c. */
+struct gpu_clock {
+    struct marker *reference; /* times are measured from this one, ... */
+    double device_ns;         /* ... which lies so far behind the first tie, ... */
+    double world_ns;          /* ... and was then on the world's clock */
+    double rate, slew;        /* world time for device time; what is added to make up for a tie */
+    double first_ns;          /* world time of the first tie */
+    int64_t round_ns;         /* of the shortest round trip so far */
+    int64_t next_ns;          /* when the next tie is due */
+};
+
 struct cuda_device {
     struct device base;
     struct cuda_world *world;
@@ -74,8 +85,7 @@ struct cuda_device {
     struct nccl *nccl;      /* NULL: not found, or a build without */
     struct marker *pool[2]; /* by `timed` */
     struct pending *pendings, **pendings_end;
-    struct marker *reference; /* stamps are measured from this one ... */
-    double reference_ns;      /* ... which happened then, on the world's clock */
+    struct gpu_clock clock;
     struct injection *injections;
     int64_t pushes;
     pthread_mutex_t abort_lock; /* taken first of all locks, by cuda_comm_settle alone */
@@ -160,16 +170,27 @@ struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStre
 /* Wait until the marker's work has finished. */
 enum status marker_await(struct cuda_device *device, const struct marker *marker,
                          int64_t deadline_ns, const char *what, struct diag *diag);
-/* When that was, on the world's clock. The second lets later ones be measured from this marker, when the one
-   they are measured from has become too distant. With the world's lock. */
-cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
-cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
 void marker_release(struct cuda_device *device, struct marker *marker); /* NULL is allowed */
+void marker_release_locked(struct cuda_device *device, struct marker *marker);
 /* Destroy what the pools and the unfinished stamps hold. */
 void markers_free(struct cuda_device *device);
 
+/* ---- cuda_clock.c ---------------------------------------------------------------------------- */
+
+/* Tie the clocks for the first time; again when that is due. */
+cudaError_t cuda_clock_open(struct cuda_device *device);
+void cuda_clock_follow(struct cuda_device *device);
+void cuda_clock_close(struct cuda_device *device);
+/* When a marker was reached, on the world's clock. The second lets later ones be measured from this marker, when the one
+   they are measured from has become too distant. With the world's lock. */
+cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
+cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
+
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
+/* Is all done? cudaErrorNotReady does not stay as the thread's last error. */
+cudaError_t cuda_ask_event(cudaEvent_t event);
+cudaError_t cuda_ask_stream(cudaStream_t stream);
 
 /* ---- cuda_graph.c ---------------------------------------------------------------------------- */
 

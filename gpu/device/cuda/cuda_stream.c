@@ -21,8 +21,7 @@
 
 enum {
     POLL_MIN_NS = 5000, /* pause between two looks at a marker, doubling up to the longest */
-    POLL_MAX_NS = 100000,
-    REBASE_MS = 1000 /* a float of milliseconds resolves 0.1 us up to here */
+    POLL_MAX_NS = 100000
 };
 
 /* ---- markers --------------------------------------------------------------------------------- */
@@ -52,7 +51,7 @@ static struct marker *marker_take(struct cuda_device *device, bool timed, cudaEr
     return NULL;
 }
 
-static void release_locked(struct cuda_device *device, struct marker *marker)
+void marker_release_locked(struct cuda_device *device, struct marker *marker)
 {
     if (!marker || --marker->references > 0)
         return;
@@ -63,7 +62,7 @@ static void release_locked(struct cuda_device *device, struct marker *marker)
 void marker_release(struct cuda_device *device, struct marker *marker)
 {
     pthread_mutex_lock(&device->world->lock);
-    release_locked(device, marker);
+    marker_release_locked(device, marker);
     pthread_mutex_unlock(&device->world->lock);
 }
 
@@ -195,7 +194,7 @@ enum status marker_await(struct cuda_device *device, const struct marker *marker
         enum status status = cuda_world_ended(device->world, diag);
         if (status)
             return status;
-        cudaError_t error = cudaEventQuery(marker->handle);
+        cudaError_t error = cuda_ask_event(marker->handle);
         if (error == cudaSuccess)
             return STATUS_OK;
         if (error != cudaErrorNotReady)
@@ -225,7 +224,7 @@ cudaError_t cuda_stream_follow(struct cuda_stream *stream)
 void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch)
 {
     pthread_mutex_lock(&stream->world->lock);
-    release_locked(stream->device, stream->behind);
+    marker_release_locked(stream->device, stream->behind);
     launch->references++;
     stream->behind = launch;
     pthread_mutex_unlock(&stream->world->lock);
@@ -303,7 +302,7 @@ enum status cuda_stream_query(struct device_stream *base, bool *done, struct dia
         return status;
     cudaError_t error = cuda_stream_follow(stream);
     if (error == cudaSuccess)
-        error = cudaStreamQuery(stream->handle);
+        error = cuda_ask_stream(stream->handle);
     if (error != cudaSuccess && error != cudaErrorNotReady) {
         fail_with(stream, NULL, error);
         return cuda_stream_check(stream, diag);
@@ -350,7 +349,7 @@ static void event_set(struct cuda_event *event, struct marker *marker, struct fa
 {
     struct cuda_device *device = (struct cuda_device *)event->base.device;
     pthread_mutex_lock(&device->world->lock);
-    release_locked(device, event->last);
+    marker_release_locked(device, event->last);
     event->last = marker;
     event->failure = failure;
     pthread_mutex_unlock(&device->world->lock);
@@ -376,7 +375,7 @@ enum status cuda_event_query(struct device_event *base, bool *done, struct diag 
     struct cuda_device *device = (struct cuda_device *)base->device;
     struct failure failure;
     struct marker *marker = event_look((struct cuda_event *)base, &failure);
-    cudaError_t error = marker ? cudaEventQuery(marker->handle) : cudaSuccess;
+    cudaError_t error = marker ? cuda_ask_event(marker->handle) : cudaSuccess;
     marker_release(device, marker);
     if (failure.status)
         return diag_error(diag, failure.status, "%s", failure.text);
@@ -583,41 +582,18 @@ enum status cuda_push(struct device_stream *base, const struct device_op *op, st
 
 /* ---- stamps ---------------------------------------------------------------------------------- */
 
-cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns)
-{
-    float ms = 0;
-    cudaError_t error = cudaEventElapsedTime(&ms, device->reference->handle, marker->handle);
-    if (error == cudaSuccess)
-        *out_ns = device->reference_ns + (double)ms * 1e6;
-    return error;
-}
-
-cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker)
-{
-    double at_ns = 0;
-    cudaError_t error = marker_measure(device, marker, &at_ns);
-    if (error == cudaSuccess && at_ns - device->reference_ns > 1e6 * REBASE_MS) {
-        release_locked(device, device->reference);
-        marker->references++;
-        device->reference = marker;
-        device->reference_ns = at_ns;
-    }
-    return error;
-}
-
 static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *pending)
 {
-    double start_ns;
-    float ms = 0;
+    double start_ns = 0, end_ns = 0;
     cudaError_t error = marker_measure(device, pending->start, &start_ns);
     if (error == cudaSuccess)
-        error = marker_measure_from(device, pending->start);
+        error = marker_measure(device, pending->end, &end_ns);
     if (error == cudaSuccess)
-        error = cudaEventElapsedTime(&ms, pending->start->handle, pending->end->handle);
+        error = marker_measure_from(device, pending->end);
     if (error != cudaSuccess)
         return error;
     pending->stamp->start_ns = (int64_t)start_ns;
-    pending->stamp->end_ns = (int64_t)(start_ns + (double)ms * 1e6);
+    pending->stamp->end_ns = (int64_t)(end_ns > start_ns ? end_ns : start_ns);
     pending->stamp->valid = true;
     return cudaSuccess;
 }
@@ -625,12 +601,13 @@ static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *
 enum status cuda_collect(struct device *base, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)base;
-    cudaError_t error = cudaSuccess;
+    cudaError_t error = cuda_enter(device->world);
+    cuda_clock_follow(device);
     pthread_mutex_lock(&device->world->lock);
     struct pending **link = &device->pendings;
     while (*link && error == cudaSuccess) {
         struct pending *pending = *link;
-        error = cudaEventQuery(pending->end->handle);
+        error = cuda_ask_event(pending->end->handle);
         if (error == cudaErrorNotReady) {
             error = cudaSuccess;
             link = &pending->next;
@@ -643,8 +620,8 @@ enum status cuda_collect(struct device *base, struct diag *diag)
         *link = pending->next;
         if (!*link)
             device->pendings_end = link;
-        release_locked(device, pending->start);
-        release_locked(device, pending->end);
+        marker_release_locked(device, pending->start);
+        marker_release_locked(device, pending->end);
         free(pending);
     }
     if (error == cudaSuccess)

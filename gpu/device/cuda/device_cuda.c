@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ALIGNMENT = 64, CLOCK_TRIES = 8 };
+enum { ALIGNMENT = 64 };
 
 enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
 {
@@ -32,7 +32,7 @@ enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
 static const struct pending *find_head(const struct cuda_stream *stream)
 {
     const struct pending *at = stream->device->pendings;
-    while (at && (at->stream != stream || cudaEventQuery(at->end->handle) != cudaErrorNotReady))
+    while (at && (at->stream != stream || cuda_ask_event(at->end->handle) != cudaErrorNotReady))
         at = at->next;
     return at;
 }
@@ -55,11 +55,11 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
     out[0] = '\0';
     if (stream->base.capture) /* looking would end the capture */
         return;
-    if (stream->behind && cudaEventQuery(stream->behind->handle) == cudaErrorNotReady) {
+    if (stream->behind && cuda_ask_event(stream->behind->handle) == cudaErrorNotReady) {
         snprintf(out, STUCK_TEXT, "is part of a graph that has not finished");
         return;
     }
-    if (cudaStreamQuery(stream->handle) != cudaErrorNotReady)
+    if (cuda_ask_stream(stream->handle) != cudaErrorNotReady)
         return;
     const struct pending *head = find_head(stream);
     const struct device_comm *comm = head ? device_op_comm(&head->op) : NULL;
@@ -68,7 +68,7 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
     else
         snprintf(out, STUCK_TEXT, "%s%s%s has not %s", device_op_text(&head->op, text),
                  comm ? " on communicator " : "", comm ? comm->name : "",
-                 cudaEventQuery(head->start->handle) == cudaSuccess ? "finished" : "been reached");
+                 cuda_ask_event(head->start->handle) == cudaSuccess ? "finished" : "been reached");
     int gone = find_gone(comm);
     size_t length = strlen(out);
     if (gone >= 0)
@@ -130,6 +130,24 @@ static enum status find_gpu(int *out, struct diag *diag)
 cudaError_t cuda_enter(const struct cuda_world *world)
 {
     return cudaSetDevice(world->gpu);
+}
+
+/* CUDA keeps "not ready" as the last error of the thread, whose user may ask for that behind a launch. */
+static cudaError_t forget_not_ready(cudaError_t error)
+{
+    if (error == cudaErrorNotReady)
+        (void)cudaGetLastError();
+    return error;
+}
+
+cudaError_t cuda_ask_event(cudaEvent_t event)
+{
+    return forget_not_ready(cudaEventQuery(event));
+}
+
+cudaError_t cuda_ask_stream(cudaStream_t stream)
+{
+    return forget_not_ready(cudaStreamQuery(stream));
 }
 
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
@@ -296,33 +314,6 @@ static void describe(struct cuda_device *device)
     cuda_nccl_open(device, text + used, size - used);
 }
 
-/* Tie the device's clock to the world's: a marker's time is known to within the shortest of some
-   round trips. Sets reference and reference_ns. */
-static cudaError_t tie_clocks(struct cuda_device *device)
-{
-    int64_t best_ns = INT64_MAX;
-    for (int i = 0; i < CLOCK_TRIES; i++) {
-        cudaError_t error = cudaSuccess;
-        int64_t before_ns = device_now(&device->world->base);
-        struct marker *marker = marker_record(device, true, device->service, &error);
-        if (!marker)
-            return error;
-        error = cudaEventSynchronize(marker->handle);
-        int64_t round_ns = device_now(&device->world->base) - before_ns;
-        if (error != cudaSuccess || round_ns >= best_ns) {
-            marker_release(device, marker);
-            if (error != cudaSuccess)
-                return error;
-            continue;
-        }
-        marker_release(device, device->reference);
-        device->reference = marker;
-        device->reference_ns = (double)before_ns + (double)round_ns / 2;
-        best_ns = round_ns;
-    }
-    return cudaSuccess;
-}
-
 /* All that a run must not meet for the first time in its middle: the context, the code of the
    kernels, the number that stops them. */
 static enum status prepare(struct cuda_device *device, struct diag *diag)
@@ -354,7 +345,7 @@ static enum status prepare(struct cuda_device *device, struct diag *diag)
     }
     if (error == cudaSuccess) {
         what = "cannot read the GPU's clock";
-        error = tie_clocks(device);
+        error = cuda_clock_open(device);
     }
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, what, error);
 }
@@ -362,7 +353,7 @@ static enum status prepare(struct cuda_device *device, struct diag *diag)
 /* Give back what a device holds, however far its opening came. */
 static void release(struct cuda_device *device)
 {
-    marker_release(device, device->reference);
+    cuda_clock_close(device);
     markers_free(device);
     if (device->service)
         cudaStreamDestroy(device->service);
