@@ -3,6 +3,7 @@
 
 #include "host_work_internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,11 +161,33 @@ static enum status group_of(struct host_maker *maker, int thread, const char **o
     return STATUS_OK;
 }
 
+/* The other rank is told by its number in a process group, and which group that is, is not. The ranks that it may be:
+   how many, and one of them. */
+static size_t possible_peers(const struct job_rank *rank, int64_t told, int64_t *out)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < rank->members_count; g++) {
+        const struct job_members *members = &rank->members[g];
+        if (told < 0 || (uint64_t)told >= members->count || members->ranks[told] == rank->number ||
+            (count > 0 && members->ranks[told] == *out))
+            continue;
+        *out = members->ranks[told];
+        count++;
+    }
+    return count;
+}
+
 /* The other rank of a message; a job of two needs no record. */
 static enum status peer_of(struct host_maker *maker, const struct job_deed *asked, int64_t *out)
 {
     const struct job_rank *rank = maker->rank;
-    *out = rank->world == 2 && rank->number >= 0 ? 1 - rank->number : asked ? asked->peer : -1;
+    int64_t peer = asked ? asked->peer : -1;
+    *out = rank->world == 2 && rank->number >= 0 ? 1 - rank->number : peer;
+    if (rank->world != 2 && possible_peers(rank, peer, out) > 1)
+        return diag_error(maker->diag, STATUS_INPUT,
+                          "%s: a message goes to or comes from rank %" PRId64
+                          " of a process group, and of which one is not recorded",
+                          rank->file, peer);
     if (*out >= 0 && rank->number >= 0)
         return STATUS_OK;
     return diag_error(

@@ -95,6 +95,12 @@ struct job_stream {
     int first, count; /* its works: rank->by_stream[first ...], in the order of their starts */
 };
 
+/* The members of a process group, as ranks of the job. */
+struct job_members {
+    int64_t *ranks;
+    size_t count, cap;
+};
+
 struct job_rank {
     const char *file; /* for messages: with the process, where the file has several */
     const char *path;
@@ -112,9 +118,12 @@ struct job_rank {
     size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, deed_cap;
     struct names threads; /* "PID/TID" */
     struct names
-        groups;     /* process groups of several ranks, in their order, where the file lists them */
-    bool is_host;   /* its work is on threads of the host */
-    bool has_waits; /* ... and the trace has the waits of its threads */
+        groups; /* process groups of several ranks, in their order, where the file lists them */
+    struct job_members
+        *members; /* of each of the groups; empty where the file does not list them */
+    size_t members_count, members_cap;
+    bool is_host;         /* its work is on threads of the host */
+    bool has_waits;       /* ... and the trace has the waits of its threads */
     struct names rows;    /* the names under which the file shows devices */
     int64_t first_device; /* of the works, in the order of the file; -1: none yet */
     int *first_call;      /* per thread, and one more at the end */

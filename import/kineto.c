@@ -414,22 +414,61 @@ static enum status read_events(struct kineto *kineto)
     return token == JSON_ARRAY_END ? STATUS_OK : json_refuse(reader, "an event of the trace, '{'");
 }
 
+/* A list of ranks; of anything else nothing is taken. False: no memory. */
+static bool read_members(struct kineto *kineto, struct job_members *out)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    bool ok = true;
+    if (token != JSON_ARRAY) {
+        json_skip_rest(reader, token);
+        return true;
+    }
+    while ((token = json_next(reader)) == JSON_NUMBER) {
+        ok = ok && arena_grow(&kineto->job->arena, (void **)&out->ranks, out->count, &out->cap,
+                              sizeof *out->ranks);
+        if (ok && decimal_scaled(reader->text, reader->length, 0, &out->ranks[out->count]))
+            out->count++;
+    }
+    if (token != JSON_ARRAY_END)
+        json_skip_rest(reader, token);
+    return ok;
+}
+
+static bool keep_group(struct kineto *kineto, const char *name, const struct job_members *members)
+{
+    struct job_rank *rank = kineto->rank;
+    const int at = names_intern(&rank->groups, &kineto->job->arena, name);
+    while (at >= 0 && rank->members_count <= (size_t)at) {
+        if (!arena_grow(&kineto->job->arena, (void **)&rank->members, rank->members_count,
+                        &rank->members_cap, sizeof *rank->members))
+            return false;
+        rank->members[rank->members_count++] = (struct job_members){0};
+    }
+    if (at >= 0)
+        rank->members[at] = *members;
+    return at >= 0;
+}
+
 /* A process group of distributedInfo: its name counts where it has several ranks. */
 static enum status read_group(struct kineto *kineto)
 {
     struct json_reader *reader = &kineto->reader;
     struct text name = {{0}};
+    struct job_members members = {0};
     int64_t size = 0;
-    bool found;
+    bool found, ok = true;
     enum json_token token;
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
         if (json_text_is(reader, "pg_name"))
             read_text(kineto, &name);
         else if (json_text_is(reader, "pg_size"))
             read_number(kineto, 0, &size, &found);
+        else if (json_text_is(reader, "ranks"))
+            ok = read_members(kineto, &members) && ok;
         else
             json_skip(reader);
-    if (size > 1 && names_intern(&kineto->rank->groups, &kineto->job->arena, name.bytes) < 0)
+    if (!ok || (size > 1 && !keep_group(kineto, name.bytes, &members)))
         return diag_no_memory(kineto->diag);
     return reader->status;
 }
@@ -510,6 +549,7 @@ static enum status read_file(struct kineto *kineto)
 enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
 {
     struct kineto kineto = {.job = job, .diag = diag};
+    const size_t first = job->rank_count;
     kineto.rank = job_add_rank(job, bytes_name(bytes));
     if (!kineto.rank)
         return diag_no_memory(diag);
@@ -523,6 +563,8 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
         job_shift(kineto.rank, -kineto.base_ns);
     if (status == STATUS_OK)
         status = processes_split(job, job->rank_count - 1, diag);
-    struct job_rank *last = &job->ranks[job->rank_count - 1];
-    return status == STATUS_OK && host_work_is_all(last) ? host_work_make(job, last, diag) : status;
+    for (size_t r = first; status == STATUS_OK && r < job->rank_count; r++)
+        if (host_work_is_all(&job->ranks[r]))
+            status = host_work_make(job, &job->ranks[r], diag);
+    return status;
 }

@@ -465,6 +465,24 @@ static enum status find_and_write(struct writer *writer, const struct evidence *
     return write_plan(writer, evidence, options) ? STATUS_OK : diag_no_memory(diag);
 }
 
+/* Work of the host, with ranks that meet over gloo. */
+static enum status check_host(const struct job_rank *rank, struct diag *diag)
+{
+    if (!rank->is_host)
+        return STATUS_OK;
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (rank->works[i].is_message)
+            return diag_error(diag, STATUS_INPUT,
+                              "%s: it has messages between ranks, and a pipeline is made of one "
+                              "rank: --form=host, with the traces of the others",
+                              rank->file);
+    diag_note(diag,
+              "%s: its layers are CPU time, host_time of a pipeline, and predict --what-if changes "
+              "times of a device: --form=host has layers to change",
+              rank->file);
+    return STATUS_OK;
+}
+
 enum status pipeline_form(const struct job *job, const struct evidence *evidence,
                           const struct pipeline_form_options *options, struct plan *out,
                           struct diag *diag)
@@ -476,10 +494,13 @@ enum status pipeline_form(const struct job *job, const struct evidence *evidence
                           "%s and %zu more ranks: a pipeline is made of one rank: name one file, "
                           "or one rank with --ranks",
                           job->ranks[0].file, job->rank_count - 1);
+    enum status status = check_host(&job->ranks[0], diag);
+    if (status != STATUS_OK)
+        return status;
     plan_init(&plan);
     arena_init(&arena, 0);
     struct writer writer = {.job = job, .rank = &job->ranks[0], .plan = &plan};
-    enum status status = find_and_write(&writer, evidence, options, &arena, diag);
+    status = find_and_write(&writer, evidence, options, &arena, diag);
     arena_fini(&arena);
     if (status == STATUS_OK)
         *out = plan;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host_work.h"
+
 /* In which parts of a hundred a process must have the work of a row to have it all. */
 enum { NEARLY_ALL = 90 };
 
@@ -189,15 +191,73 @@ static bool copy_device(struct splitter *splitter, int pid, struct job_rank *ran
     return true;
 }
 
-static bool add_rank(struct splitter *splitter, int pid)
+/* NULL: no memory. */
+static struct job_rank *new_rank(struct splitter *splitter, int pid)
 {
     const char *file = arena_printf(&splitter->job->arena, "%s, process %s",
                                     source_of(splitter)->file, splitter->pids.items[pid]);
     struct job_rank *rank = file ? job_add_rank(splitter->job, file) : NULL;
     if (rank)
         rank->path = source_of(splitter)->path;
+    return rank;
+}
+
+static bool add_rank(struct splitter *splitter, int pid)
+{
+    struct job_rank *rank = new_rank(splitter, pid);
     return rank && copy_host(splitter, pid, rank) && copy_device(splitter, pid, rank);
 }
+
+/* ---- of the host alone ----------------------------------------------------------------------- */
+
+static bool copy_deeds(struct splitter *splitter, int pid, struct job_rank *rank)
+{
+    const struct job_rank *source = source_of(splitter);
+    for (size_t i = 0; i < source->deed_count; i++) {
+        struct job_deed deed = source->deeds[i];
+        if (splitter->pid_of[deed.thread] != pid)
+            continue;
+        deed.thread = copy_thread(splitter, rank, deed.thread);
+        if (deed.thread < 0 || !job_add_deed(rank, &deed))
+            return false;
+    }
+    return true;
+}
+
+/* What the file says of the job holds for each of its processes, which are numbered in its order if they are all. */
+static bool add_host_rank(struct splitter *splitter, int pid, int64_t number, bool all)
+{
+    struct job_rank *rank = new_rank(splitter, pid);
+    if (!rank)
+        return false;
+    rank->world = source_of(splitter)->world;
+    rank->number = all ? number : -1;
+    rank->groups = source_of(splitter)->groups;
+    return copy_host(splitter, pid, rank) && copy_deeds(splitter, pid, rank);
+}
+
+static bool add_host_ranks(struct splitter *splitter)
+{
+    const struct job_rank *source = source_of(splitter);
+    const int64_t world = source->world;
+    int64_t working = 0, number = 0;
+    splitter->work_count = calloc(splitter->pids.count + 1, sizeof *splitter->work_count);
+    if (!splitter->work_count)
+        return false;
+    for (size_t i = 0; i < source->deed_count; i++)
+        if (source->deeds[i].kind == DEED_DONE)
+            working += splitter->work_count[splitter->pid_of[source->deeds[i].thread]]++ == 0;
+    if (working < 2)
+        return true;
+    for (size_t p = 0; p < splitter->pids.count; p++)
+        if (splitter->work_count[p] > 0 &&
+            !add_host_rank(splitter, (int)p, number++, working == world))
+            return false;
+    job_drop_rank(splitter->job, splitter->source);
+    return true;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static bool add_ranks(struct splitter *splitter)
 {
@@ -218,7 +278,9 @@ enum status processes_split(struct job *job, size_t rank, struct diag *diag)
     struct splitter splitter = {.job = job, .source = rank};
     bool ok = list_processes(&splitter);
     if (ok && splitter.pids.count > 1)
-        ok = find_owners(&splitter) && add_ranks(&splitter);
+        ok = host_work_is_all(source_of(&splitter))
+                 ? add_host_ranks(&splitter)
+                 : find_owners(&splitter) && add_ranks(&splitter);
     free(splitter.pid_of);
     free(splitter.keys);
     free(splitter.owner);

@@ -36,6 +36,9 @@ strip()
 for name in data pipe; do
     imports "$dir/$name.yaml" "$dumps/cpu_$name"/rank?.json
     check "$name: the plan is proved" says "proved" "$SWSIM" verify --no-fix "$dir/$name.yaml"
+    { sed '$d' "$dumps/cpu_$name/rank0.json" | sed '$s/$/,/'; sed 1d "$dumps/cpu_$name/rank1.json"; } >"$dir/joined.json"
+    imports "$dir/joined.yaml" --name="$(sed -n 's/^name: //p' "$dir/$name.yaml")" "$dir/joined.json"
+    check "$name: both processes in one file are the same job" cmp "$dir/joined.yaml" "$dir/$name.yaml"
     cp "$dir/$name.yaml" "$dir/plan.yaml"
     "$SWSIM" import --json -o "$dir/plan.yaml" "$dumps/cpu_$name"/rank?.json >/dev/null 2>&1
     check "... and with --json the same" cmp -s "$dir/plan.yaml" "$dir/$name.yaml"
@@ -50,6 +53,16 @@ check "pipe: all of them are received" test "$(count 'send: message' "$dir/pipe.
 waits=$(count 'sync: event' "$dir/pipe.yaml")
 check "pipe: each operation is waited for, $waits times" test "$waits" = "$(count 'record: e' "$dir/pipe.yaml")"
 
+# One rank as a pipeline.
+imports "$dir/plan.yaml" --form=pipeline "$dumps/cpu_data/rank0.json"
+check "data as a pipeline: a layer is CPU time of its task" grep -q 'host_time: 6679' "$dir/plan.yaml"
+check "... an iteration takes what a step took, 257 ms" sh -c "'$SWSIM' predict -n 50 '$dir/plan.yaml' 2>&1 | grep -E '^ *iteration +25[5-9] ms'"
+check "... that the layers are CPU time is said" found "its layers are CPU time" "$dir/err"
+check "... and that the other rank has no trace, in the verdict" \
+    says "proved but for 1 of 2 ranks: no trace of them" "$SWSIM" verify "$dir/plan.yaml"
+imports "$dir/none.yaml" --form=pipeline "$dumps/cpu_pipe/rank0.json"
+check "pipe as a pipeline: messages are refused" found "it has messages between ranks" "$dir/err"
+
 # Without stacks the waits are inferred; without shapes, too.
 strip '/python_function/d' pipe
 imports "$dir/plan.yaml" "$dir"/rank?.json
@@ -62,6 +75,10 @@ check "... and overlap is kept: a layer that takes twice as long" takes 600 620 
 strip 's/"world_size": 2/"world_size": 3/; s/, "args": {"Concrete Inputs": [^}]*}//' pipe
 imports "$dir/plan.yaml" "$dir"/rank?.json
 check "three ranks, and no shapes: which rank a message is for is asked" found "which rank a message goes to or comes from is not recorded" "$dir/err"
+strip 's/"world_size": 2/"world_size": 4/; s/"pg_size": 2, "ranks": \[0, 1\]}/"pg_size": 4, "ranks": [0, 1, 2, 3]}, {"pg_name": "1", "pg_size": 2, "ranks": [1, 2]}, {"pg_name": "2", "pg_size": 2, "ranks": [0, 2]}/' pipe
+imports "$dir/plan.yaml" "$dir"/rank0.json
+check "a rank of one of several process groups: which group is asked" \
+    found "a message goes to or comes from rank 1 of a process group, and of which one is not recorded" "$dir/err"
 strip 's/"pg_config": \[/&{"pg_name": "1", "pg_size": 2, "ranks": [0, 1]}, /' data
 imports "$dir/plan.yaml" "$dir"/rank?.json
 check "two process groups, one with threads: which is asked" found "collectives of 2 process groups" "$dir/err"
