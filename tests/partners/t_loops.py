@@ -2,12 +2,14 @@
 # is imported, verified and predicted as it is; and what a changed loop takes is predicted from the trace of the loop
 # as it was, by another time of a layer, by waits at another place, by another schedule. Of each run the median step counts. The
 # machine should be quiet.
-import json, re, statistics, subprocess, sys
+import json, os, re, statistics, subprocess, sys
 
-from tap import check, comment, done, folder, here, needs, swsim
+from tap import check, comment, done, folder, here, needs, skip, swsim
 
 needs("torch", "torch.distributed")
-from loops import WARM, runs
+if "SWSIM_PARTNERS_PLACE" in os.environ:
+    done()  # one environment tells enough, and takes minutes
+from loops import SLOW, WARM, runs
 
 RANKS = 2
 
@@ -98,12 +100,18 @@ told = train()
 measured = {run: statistics.median(steps_of(run)) for run in runs if steps_of(run)}
 check("the loops ran", len(measured) == len(runs), told)
 errors = []
+# Layers that sleep take as long as they are told, unless the machine is so busy that its figures say nothing of ours.
+asleep = SLOW * sum([runs["data-serial"][1]["forward"], *runs["data-serial"][1]["layers"], 4])
+busy = measured.get("data-serial", 0) > 1.1 * asleep
 
 
 def compare(run, what, milliseconds):
     """Of real layers the times of two runs differ as the load of the machine does: no goal."""
     error = milliseconds / measured[run] - 1
-    if not run.startswith("real"):
+    if busy:
+        errors.append(abs(error))
+        skip(f"{run}, {what}: layers that sleep {asleep} ms took {measured['data-serial']:.0f}: the machine is busy")
+    elif not run.startswith("real"):
         errors.append(abs(error))
         check(f"{run}, {what}: within 8%", abs(error) < 0.08)
     else:
@@ -122,7 +130,8 @@ errors.clear()
 for run, base, what, predict in changes:
     if run in measured and base in measured:
         compare(run, f"from {base}, {what}", predict())
-check("the median of the replays is under 3%", replayed < 0.03, f"{replayed:.2%}")
-check("the median of the changes is under 3%", errors and statistics.median(errors) < 0.03, errors)
+if not busy:
+    check("the median of the replays is under 3%", replayed < 0.03, f"{replayed:.2%}")
+    check("the median of the changes is under 3%", errors and statistics.median(errors) < 0.03, errors)
 comment(f"medians: replays {replayed:.2%}, changes {statistics.median(errors):.2%}; worst {max(errors):.2%}")
 done()

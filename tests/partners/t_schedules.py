@@ -145,8 +145,24 @@ def compare_executed(name, cls):
     comment(f"of its calls of messages {together} have two, {alone} one")
 
 
+# The same in one queue for all messages of a rank, a message at a time, and those next to each other together.
+def compare_queue(name, hangs):
+    wrong, count = [], 0
+    for ranks, _, microbatches in grid(None):
+        plan = swsim("generate", name, f"-p{ranks}", f"-m{microbatches}").stdout
+        plan = swsim("export", "--comms=deferred", "-", stdin=plan).stdout
+        for batch in ("false", "true"):
+            verdict = swsim("verify", "-q", "--no-fix", "-", stdin=plan + f"p2p: {{fifo: group, batch: {batch}}}\n")
+            want = 1 if hangs and batch == "false" and ranks > 1 and microbatches > 1 else 0
+            wrong += [] if verdict.returncode == want else [(ranks, microbatches, batch, verdict.stdout + verdict.stderr)]
+            count += 1
+    check(f"{name}: so executed, {'it hangs unless messages go together' if hangs else 'it is proved'}, {count} cases",
+          not wrong, wrong[:1])
+
+
 for name in ("gpipe", "1f1b"):
     compare_executed(name, CLASSES[name][0])
+    compare_queue(name, hangs=name == "1f1b")
 for name, (cls, chunks) in CLASSES.items():
     for order in ("early", "deferred", "timed"):
         compare_simulator(name, chunks, order)
