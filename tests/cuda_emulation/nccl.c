@@ -52,9 +52,12 @@ static _Thread_local struct {
     struct ncclComm *aborts;
 } group;
 
+static _Atomic(const char *) last_error; /* a literal */
+
 static ncclResult_t wrong(ncclResult_t result, const char *what)
 {
     emulation_say("NCCL: %s", what);
+    atomic_store(&last_error, what);
     return result;
 }
 
@@ -227,6 +230,8 @@ static cudaError_t run_call(struct CUstream_st *stream, void *payload)
         error = call->kind == MESSAGES ? run_messages(call, &end, &patience)
                                        : run_collective(call, &end, &patience);
     if (end == LINK_DEAD || end == LINK_UNUSABLE) {
+        atomic_store(&last_error,
+                     end == LINK_DEAD ? "a peer closed its connection" : "call to connect failed");
         atomic_store(&comm->state, end == LINK_DEAD ? ncclRemoteError : ncclSystemError);
         while (!is_ended(comm))
             usleep(1000);
@@ -495,6 +500,13 @@ ncclResult_t ncclGetVersion(int *version)
     const char *text = getenv("SWSIM_EMULATED_NCCL");
     *version = text && *text ? atoi(text) : NCCL_VERSION_CODE;
     return ncclSuccess;
+}
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+    (void)comm;
+    const char *last = atomic_load(&last_error);
+    return last ? last : "";
 }
 
 const char *ncclGetErrorString(ncclResult_t result)

@@ -31,6 +31,7 @@
 
 enum {
     ABORT_WAIT_S = 1,
+    NCCL_TEXT = 300,
     WARM_UP_PAUSE_NS = 20000,
     NEWS_NS =
         300000000 /* that which made an error of NCCL comes by the rendezvous within this time */
@@ -89,10 +90,10 @@ void cuda_nccl_close(struct cuda_device *device)
 static enum status refused(struct cuda_comm *comm, const char *what, ncclResult_t result,
                            struct diag *diag)
 {
-    char version[32];
+    char version[32], words[NCCL_TEXT];
     nccl_show_version(comm->nccl->version, version, sizeof version);
     return diag_error(diag, STATUS_SYSTEM, "communicator %s: %s: %s (NCCL %s)", comm->base.name,
-                      what, comm->nccl->GetErrorString(result), version);
+                      what, nccl_describe(comm->nccl, result, words, sizeof words), version);
 }
 
 /* The key of this communicator in the rendezvous, the same in every process: its world, its name and members,
@@ -362,7 +363,7 @@ static const struct cuda_comm *find_error(const struct cuda_device *device, nccl
 void cuda_comm_check(struct cuda_device *device)
 {
     struct cuda_world *world = device->world;
-    char why[FAILURE_TEXT];
+    char why[FAILURE_TEXT], words[NCCL_TEXT];
     ncclResult_t error;
     bool ends = false;
     pthread_mutex_lock(&world->lock);
@@ -373,7 +374,7 @@ void cuda_comm_check(struct cuda_device *device)
             device->error_ns = now_ns;
         ends = !world->base.config.rendezvous || now_ns - device->error_ns >= NEWS_NS;
         snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
-                 comm->nccl->GetErrorString(error));
+                 nccl_describe(comm->nccl, error, words, sizeof words));
     }
     if (ends && !world->failure.status) { /* as where a push is refused, which may be seen first */
         world->failure.status = STATUS_SYSTEM;
@@ -516,7 +517,7 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 {
     struct cuda_comm *comm = (struct cuda_comm *)device_op_comm(op);
     ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
-    char text[OP_TEXT];
+    char text[OP_TEXT], words[NCCL_TEXT];
     pthread_mutex_lock(&comm->lock);
     if (!atomic_load(&comm->aborted))
         result = op->kind == DEVICE_OP_GROUP
@@ -526,7 +527,7 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
     if (result != ncclSuccess)
         cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
                          stream->device->base.rank, stream->base.name, device_op_text(op, text),
-                         comm->base.name, comm->nccl->GetErrorString(result));
+                         comm->base.name, nccl_describe(comm->nccl, result, words, sizeof words));
 }
 
 #else

@@ -13,14 +13,17 @@
 #include "gpu/device/nvtx.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 enum {
-    POLL_MIN_NS = 5000, /* pause between two looks at a marker, doubling up to the longest */
+    SPIN_NS = 30000,    /* the time for which a wait looks at its marker again and again */
+    POLL_MIN_NS = 5000, /* then the pause between two looks, doubling up to the longest */
     POLL_MAX_NS = 100000
 };
 
@@ -165,8 +168,12 @@ enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* Linux adds 50 us to each pause of a thread that has not asked for less. */
 static void pause_ns(int64_t ns)
 {
+    static _Thread_local bool asked;
+    if (!asked)
+        asked = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL) <= 0;
     nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
@@ -189,8 +196,11 @@ static enum status device_fail(struct cuda_device *device, const char *what, cud
 enum status marker_await(struct cuda_device *device, const struct marker *marker,
                          int64_t deadline_ns, const char *what, struct diag *diag)
 {
-    for (int64_t wait_ns = POLL_MIN_NS;;
-         wait_ns = 2 * wait_ns < POLL_MAX_NS ? 2 * wait_ns : POLL_MAX_NS) {
+    int64_t begin_ns = device_clock_ns(), wait_ns = POLL_MIN_NS;
+    cudaError_t entered = cuda_enter(device->world);
+    if (entered != cudaSuccess)
+        return device_fail(device, what, entered, diag);
+    for (;;) {
         enum status status = cuda_world_ended(device->world, diag);
         if (status)
             return status;
@@ -202,7 +212,12 @@ enum status marker_await(struct cuda_device *device, const struct marker *marker
         if (device_now(&device->world->base) >= deadline_ns)
             return diag_error(diag, STATUS_LIMIT, "time limit: rank %d, %s: has unfinished work",
                               device->base.rank, what);
+        if (device_clock_ns() - begin_ns < SPIN_NS) {
+            sched_yield();
+            continue;
+        }
         pause_ns(wait_ns);
+        wait_ns = 2 * wait_ns < POLL_MAX_NS ? 2 * wait_ns : POLL_MAX_NS;
     }
 }
 
@@ -274,6 +289,9 @@ enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct di
     struct marker **markers = calloc(count + 1, sizeof(struct marker *));
     if (!markers)
         return diag_no_memory(diag);
+    cudaError_t entered = cuda_enter(device->world);
+    if (entered != cudaSuccess)
+        status = cuda_refused(diag, "cannot sync the device", entered);
     for (struct cuda_stream *at = device->streams; at && !status; at = at->next) {
         cudaError_t error = cudaSuccess;
         status = cuda_stream_check(at, diag);
@@ -703,7 +721,9 @@ void *cuda_stream_handle(struct device_stream *base)
     struct cuda_stream *stream = (struct cuda_stream *)base;
     if (!base->capture) {
         pthread_mutex_lock(&stream->lock);
-        cudaError_t error = cuda_stream_follow(stream);
+        cudaError_t error = cuda_enter(stream->world); /* the caller launches on this GPU */
+        if (error == cudaSuccess)
+            error = cuda_stream_follow(stream);
         stream->used = true;
         pthread_mutex_unlock(&stream->lock);
         if (error != cudaSuccess)

@@ -58,6 +58,9 @@ static const char *find_functions(struct nccl *nccl)
         missing = "nccl" #name;
     NCCL_FUNCTION_LIST(X)
 #undef X
+#define X(name) find_function(nccl->library, "nccl" #name, &nccl->name);
+    NCCL_OPTIONAL_LIST(X)
+#undef X
     return missing;
 }
 
@@ -65,6 +68,19 @@ void nccl_show_version(int version, char *out, size_t size)
 {
     int scale = version < 10000 ? 1000 : 10000; /* 2708 is 2.7.8; since 2.9, 20908 is 2.9.8 */
     snprintf(out, size, "%d.%d.%d", version / scale, version % scale / 100, version % 100);
+}
+
+const char *nccl_describe(const struct nccl *nccl, ncclResult_t error, char *out, size_t size)
+{
+    const char *last = NULL;
+#if NCCL_VERSION_CODE >= 21300
+    last =
+        nccl->GetLastError ? nccl->GetLastError(NULL) : NULL; /* it has one for all communicators */
+#endif
+    snprintf(out, size, "%s%s%s", nccl->GetErrorString(error), last && *last ? ": " : "",
+             last ? last : "");
+    out[strcspn(out, "\n")] = '\0';
+    return out;
 }
 
 /* The library at `path`, or which the loader knows by that name, if it is an NCCL we can use. */

@@ -34,6 +34,13 @@
     X(GroupStart)                                                                                  \
     X(GroupEnd)
 
+/* Those of later versions, NULL where the library or the header has them not. */
+#if NCCL_VERSION_CODE >= 21300
+#define NCCL_OPTIONAL_LIST(X) X(GetLastError)
+#else
+#define NCCL_OPTIONAL_LIST(X)
+#endif
+
 /* The first version whose operations can be captured into graphs. */
 enum { NCCL_WITH_GRAPHS = 20900 };
 
@@ -42,6 +49,7 @@ struct nccl {
     int version;   /* 22809 is 2.28.9 */
 #define X(name) __typeof__(nccl##name) *name;
     NCCL_FUNCTION_LIST(X)
+    NCCL_OPTIONAL_LIST(X)
 #undef X
 };
 
@@ -50,6 +58,8 @@ enum status nccl_load(struct nccl *nccl, struct diag *diag);
 void nccl_unload(struct nccl *nccl);
 /* As people write it: 22809 is 2.28.9. */
 void nccl_show_version(int version, char *out, size_t size);
+/* What an error means, with what NCCL says of the last one, if it does; returns `out`. */
+const char *nccl_describe(const struct nccl *nccl, ncclResult_t error, char *out, size_t size);
 
 #endif
 #endif
