@@ -20,10 +20,26 @@ run_all()
     done
 }
 
-run_all "$@" | awk '
-    /^1\.\.[0-9]+$/ { planned = 1; next }
-    /^(not )?ok / { number = /^not/ ? 3 : 2; $number = ++cases }
-    /^# end$/ && !planned { print "not ok", ++cases, "- the test ended early" }
-    /^# end$/ { planned = 0; next }
-    { print; fflush() }
-    END { print "1.." cases + 0 }'
+# Line by line, since some tests take minutes.
+renumber()
+{
+    cases=0 planned=
+    while IFS= read -r line; do
+        case $line in
+        1..[0-9]*) planned=1 ;;
+        "not ok "* | "ok "*)
+            cases=$((cases + 1))
+            rest=${line#*ok }
+            echo "${line%%ok*}ok $cases ${rest#* }"
+            ;;
+        "# end")
+            test -n "$planned" || { cases=$((cases + 1)) && echo "not ok $cases - the test ended early"; }
+            planned=
+            ;;
+        *) echo "$line" ;;
+        esac
+    done
+    echo "1..$cases"
+}
+
+run_all "$@" | renumber
