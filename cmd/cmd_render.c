@@ -2,9 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "action_times.h"
 #include "app.h"
+#include "channels.h"
 #include "gzip.h"
 #include "options.h"
+#include "render_schedule.h"
 #include "run_spec.h"
 
 #include "plan/output.h"
@@ -19,7 +22,10 @@ enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
 struct render_options {
     const char *output, *title;
     int64_t run, from, to;
-    int arrows;   /* enum timeline_arrows */
+    int arrows;  /* enum timeline_arrows */
+    int palette; /* enum palette; -1: not given */
+    int p2p;     /* as of channels_choose */
+    const char *times;
     int64_t rank; /* -1: all */
     bool all, no_threads;
 };
@@ -114,9 +120,25 @@ static enum status write_json(struct app *app, struct store *store,
                           profiler_json_write(&trace, &json, output.file, &app->diag));
 }
 
+/* What only the picture of a schedule has. */
+static enum status refuse_schedule(struct app *app, const struct render_options *options,
+                                   const char *file)
+{
+    const char *found = options->palette >= 0                ? "palette"
+                        : options->times                     ? "times"
+                        : options->p2p != CHANNELS_NOT_GIVEN ? "p2p"
+                                                             : NULL;
+    return found ? diag_error(&app->diag, STATUS_USAGE,
+                              "%s: found --%s, but it is for rank programs only", file, found)
+                 : STATUS_OK;
+}
+
 static enum status render_run(struct app *app, struct store *store, void *context)
 {
     const struct render_options *options = context;
+    enum status refused = refuse_schedule(app, options, "a trace store");
+    if (refused != STATUS_OK)
+        return refused;
     bool some = options->from >= 0 || options->to >= 0;
     struct timeline_options timeline = {
         .range = some           ? TIMELINE_ITERATIONS
@@ -148,13 +170,32 @@ static enum status render_plan(struct app *app, struct plan *plan, void *context
         return diag_error(&app->diag, STATUS_USAGE,
                           "a plan has no times: 'swsim predict --db=FILE' makes a run of it, which "
                           "can be written as .json");
-    return plangraph_render(plan, options->output, &app->diag);
+    if (plan->form != FORM_PROGRAMS) {
+        enum status refused = refuse_schedule(app, options, plan->file);
+        return refused == STATUS_OK ? plangraph_render(plan, options->output, &app->diag) : refused;
+    }
+    enum status status = options->times ? action_times_set(app, options->times, plan) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = channels_choose(app, plan, options->p2p);
+    if (status != STATUS_OK)
+        return status;
+    const struct render_schedule schedule = {
+        .picture = {.palette =
+                        options->palette < 0 ? PALETTE_PYTORCH : (enum palette)options->palette,
+                    .no_messages = options->arrows == TIMELINE_ARROWS_NONE},
+        .title = options->title,
+        .path = options->output};
+    return render_schedule(app, plan, &schedule);
 }
 
 enum status cmd_render(struct app *app, int argc, char **argv)
 {
-    struct render_options render = {
-        .run = STORE_LATEST, .rank = -1, .from = STORE_ALL, .to = STORE_ALL};
+    struct render_options render = {.run = STORE_LATEST,
+                                    .rank = -1,
+                                    .from = STORE_ALL,
+                                    .to = STORE_ALL,
+                                    .palette = -1,
+                                    .p2p = CHANNELS_NOT_GIVEN};
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
          "output file: .svg, .png, .dot; a run also .json, .json.gz, - (as JSON)", OPTION_TEXT,
@@ -170,6 +211,13 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         {"all", 0, NULL, "draw all iterations", OPTION_FLAG, .value = &render.all},
         {"arrows", 0, "auto|none|dependences|all", "arrows (default auto: dependences if few)",
          OPTION_CHOICE, .value = &render.arrows},
+        {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
+         OPTION_TEXT, .value = &render.times},
+        {"p2p", 0, "group|pair|direction|edge",
+         "rank programs: channels of messages (default: the plan's)", OPTION_CHOICE,
+         .value = &render.p2p},
+        {"palette", 0, "pytorch|dualpipe|zero-bubble", "rank programs: colours (default pytorch)",
+         OPTION_CHOICE, .value = &render.palette},
         {"title", 0, "TEXT", "title (default: the plan's name)", OPTION_TEXT,
          .value = &render.title},
         {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG, .value = &render.no_threads},
@@ -178,11 +226,14 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         .name = "swsim render",
         .arguments = "DB|PLAN",
         .about = "Draw a run in a trace store as a timeline, a counterexample in one as a "
-                 "storyboard, or a\n"
-                 "plan of the pipeline form as a graph of its tasks and their dependences.",
+                 "storyboard, a\n"
+                 "plan of the pipeline form or host programs as a graph, rank programs as a "
+                 "schedule: a\n"
+                 "row for each rank, the passes to scale, memory over time beneath.",
         .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
                     "  swsim render runs.db --rank=0 -o trace.json\n"
-                    "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg",
+                    "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg\n"
+                    "  swsim generate zb_h1 -p4 -m8 | swsim render - -o zb.svg",
         COMMAND_OPTIONS(options),
     };
     struct arguments arguments;

@@ -34,6 +34,8 @@ struct drawing {
     const char *engine;
     unsigned nodes, clusters; /* to name them */
     bool failed;              /* out of memory */
+    struct text_stream
+        under; /* what is drawn under boxes, in the language of xdot; out NULL: nothing */
 };
 
 /* ---- attributes ------------------------------------------------------------------------------ */
@@ -140,8 +142,8 @@ static enum status open_graph(const char *engine, struct drawing **out, struct d
     return STATUS_OK;
 }
 
-enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
-                             struct diag *diag)
+static enum status open_placed(double width_pt, double height_pt, const char *sheet,
+                               struct drawing **out, struct diag *diag)
 {
     struct drawing *drawing = NULL;
     enum status status = open_graph("nop2", &drawing, diag);
@@ -156,9 +158,21 @@ enum status draw_open_placed(double width_pt, double height_pt, struct drawing *
     set_default(drawing, AGNODE, "label", "\\N"); /* an empty default would not be written */
     /* The picture is as large as its contents: a sheet keeps the margins. */
     draw_box(drawing,
-             &(struct draw_box){.width_pt = width_pt, .height_pt = height_pt, .fill = "#ffffff"});
+             &(struct draw_box){.width_pt = width_pt, .height_pt = height_pt, .fill = sheet});
     *out = drawing;
     return STATUS_OK;
+}
+
+enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
+                             struct diag *diag)
+{
+    return open_placed(width_pt, height_pt, "#ffffff", out, diag);
+}
+
+enum status draw_open_clear(double width_pt, double height_pt, struct drawing **out,
+                            struct diag *diag)
+{
+    return open_placed(width_pt, height_pt, NULL, out, diag);
 }
 
 enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag)
@@ -192,6 +206,8 @@ void draw_close(struct drawing *drawing)
 {
     if (!drawing)
         return;
+    if (drawing->under.out)
+        text_close(&drawing->under, false, NULL);
     (void)drawing->gv->agclose(drawing->graph); /* frees it; nothing to report */
     free(drawing);
 }
@@ -223,6 +239,8 @@ struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
     double top = round(box->y_pt), bottom = round(box->y_pt + box->height_pt);
     Agnode_t *node = new_node(drawing, drawing->graph);
     place(drawing, node, left, top, fmax(right - left, 1), fmax(bottom - top, 1));
+    if (box->pen_pt > 0)
+        setf(drawing, node, "penwidth", "%g", box->pen_pt);
     set(drawing, node, "style", box->fill ? "filled" : "solid");
     if (box->fill)
         set(drawing, node, "fillcolor", box->fill);
@@ -262,6 +280,46 @@ void draw_line(struct drawing *drawing, double x_pt, double y_pt, const char *te
             drawing,
             &(struct draw_text){
                 .x_pt = x_pt, .y_pt = y_pt, .text = text, .color = color, .font_pt = font_pt});
+}
+
+/* xdot: `c` is the colour of lines, `C` of areas, `S` a style; a text stands behind its length and a '-'. */
+static void write_text(FILE *out, char what, const char *text)
+{
+    fprintf(out, "%c %zu -%s ", what, strlen(text), text);
+}
+
+void draw_under(struct drawing *drawing, const struct draw_under *under)
+{
+    char pen[32];
+    if (!drawing->under.out && !text_open(&drawing->under)) {
+        drawing->failed = true;
+        return;
+    }
+    FILE *out = drawing->under.out;
+    snprintf(pen, sizeof pen, "setlinewidth(%g)", under->filled ? 0.1 : under->pen_pt);
+    write_text(out, 'S', under->dashed ? "dashed" : "solid");
+    write_text(out, 'S', pen);
+    write_text(out, 'c', under->color);
+    if (under->filled)
+        write_text(out, 'C', under->color);
+    fprintf(out, "%c %zu ", under->filled ? 'P' : 'L', under->count);
+    for (size_t i = 0; i < under->count; i++)
+        fprintf(out, "%.1f %.1f ", under->points[i].x_pt,
+                drawing->height_pt - under->points[i].y_pt);
+}
+
+/* The default is the value of the one graph there is. */
+static void set_under(struct drawing *drawing)
+{
+    if (!drawing->under.out)
+        return;
+    char *text = text_close(&drawing->under, true, NULL);
+    drawing->under.out = NULL;
+    if (text)
+        set_default(drawing, AGRAPH, "_background", text);
+    else
+        drawing->failed = true;
+    free(text);
 }
 
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
@@ -432,6 +490,7 @@ static enum status write_dot(struct drawing *drawing, char **data, size_t *bytes
 enum status draw_finish(struct drawing *drawing, enum draw_format format, char **data,
                         size_t *bytes, struct diag *diag)
 {
+    set_under(drawing);
     if (drawing->failed)
         return diag_no_memory(diag);
     switch (format) {

@@ -32,6 +32,9 @@ enum status draw_format_of(const char *path, enum draw_format *out, struct diag 
 
 enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
                              struct diag *diag);
+/* The same without a sheet: what is drawn under boxes (draw_under) shows. */
+enum status draw_open_clear(double width_pt, double height_pt, struct drawing **out,
+                            struct diag *diag);
 enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag);
 void draw_close(struct drawing *drawing);
 
@@ -55,6 +58,7 @@ enum draw_align { DRAW_LEFT, DRAW_CENTER, DRAW_RIGHT };
 struct draw_box {
     double x_pt, y_pt, width_pt, height_pt; /* top left corner and size */
     const char *fill, *border;
+    double pen_pt; /* of the border; 0: thin */
     const char *label, *text_color;
     double font_pt;
     const char *tooltip;
@@ -67,6 +71,21 @@ struct draw_text {
     double font_pt;
     bool bold;
 };
+
+struct draw_point {
+    double x_pt, y_pt;
+};
+
+/* A line through points, or what they enclose if `filled`, under all boxes, in the order of the calls. It costs little in
+   the picture, and has neither label nor tooltip. */
+struct draw_under {
+    const struct draw_point *points;
+    size_t count;
+    const char *color;
+    double pen_pt;
+    bool filled, dashed;
+};
+void draw_under(struct drawing *drawing, const struct draw_under *under);
 
 /* A curve that leaves `from` and reaches `to` vertically. */
 struct draw_arrow {

@@ -1,0 +1,287 @@
+/* pass_chart.c - see pass_chart.h. */
+#include "pass_chart.h"
+
+#include "predict.h"
+
+#include "plan/comms.h"
+#include "plan/parallel.h"
+#include "plan/rank_programs.h"
+
+/* Per stage and microbatch: when its passes ended, and when their messages had come. */
+struct arrival {
+    int64_t forward_ns, backward_ns, input_ns, gradient_ns; /* -1: never */
+};
+
+struct watch {
+    const struct plan *plan;
+    const struct program *program;
+    struct rank_program *lists;
+    struct stage_map map;
+    struct chart *chart;
+    struct arrival *arrivals;
+    struct arena *arena;
+    size_t *pass_of;      /* of those in plan->listed: 1 + the pass of its rank; 0: none yet */
+    size_t *optimizer_of; /* per rank, likewise */
+};
+
+static struct arrival *arrival_of(const struct watch *watch, int stage, int microbatch)
+{
+    return &watch->arrivals[(size_t)stage * (size_t)watch->map.microbatches + (size_t)microbatch];
+}
+
+/* Of a part that is a pass. */
+static bool kind_of(enum action_kind kind, enum chart_kind *out)
+{
+    static const struct {
+        enum action_kind kind;
+        enum chart_kind shown;
+    } passes[] = {
+        {ACTION_F, CHART_F}, {ACTION_B, CHART_B}, {ACTION_I, CHART_I}, {ACTION_W, CHART_W}};
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+        if (passes[i].kind == kind) {
+            *out = passes[i].shown;
+            return true;
+        }
+    return false;
+}
+
+/* Stages of a rank are its chunks, in their order. */
+static int chunk_of(const struct watch *watch, int stage)
+{
+    int chunk = 0;
+    for (int s = 0; s < stage; s++)
+        chunk += watch->map.rank_of[s] == watch->map.rank_of[stage];
+    return chunk;
+}
+
+/* ---- while it runs --------------------------------------------------------------------------- */
+
+static void note_part(struct watch *watch, const struct listed_action *part, int64_t end_ns)
+{
+    struct arrival *arrival = arrival_of(watch, part->stage, part->microbatch);
+    if (part->kind == ACTION_F)
+        arrival->forward_ns = end_ns;
+    else if (part->kind == ACTION_B || part->kind == ACTION_I)
+        arrival->backward_ns = end_ns;
+    else if (part->kind == ACTION_RECV_F)
+        arrival->input_ns = end_ns;
+    else if (part->kind == ACTION_RECV_B)
+        arrival->gradient_ns = end_ns;
+}
+
+/* A pass with collectives of a stage in it consists of several works, and so does an optimizer. */
+static void add_pass(struct chart_rank *rank, size_t *known, const struct chart_pass *pass)
+{
+    if (*known == 0) {
+        rank->passes[rank->count] = *pass;
+        *known = ++rank->count;
+    } else if (pass->end_ns > rank->passes[*known - 1].end_ns)
+        rank->passes[*known - 1].end_ns = pass->end_ns;
+}
+
+/* The second part of a composite is listed behind the first, in the same column; NULL: there is none. */
+static const struct listed_action *second_part(const struct plan *lowered, uint32_t listed)
+{
+    const struct listed_action *first = &lowered->listed[listed - 1], *second = first + 1;
+    bool backward =
+        listed < lowered->listed_count && (second->kind == ACTION_B || second->kind == ACTION_I);
+    return first->kind == ACTION_F && backward && second->row == first->row &&
+                   second->column == first->column
+               ? second
+               : NULL;
+}
+
+static void note(struct watch *watch, int rank, uint32_t listed, const struct simulate_span *span)
+{
+    const struct plan *lowered = watch->program->plan;
+    const struct listed_action *part = &lowered->listed[listed - 1],
+                               *other = second_part(lowered, listed);
+    struct chart_pass pass = {.start_ns = span->start_ns, .end_ns = span->end_ns};
+    if (part->microbatch < 0)
+        return;
+    note_part(watch, part, span->end_ns);
+    if (!kind_of(part->kind, &pass.kind))
+        return;
+    pass.chunk = chunk_of(watch, part->stage);
+    pass.microbatch = part->microbatch;
+    if (other) {
+        note_part(watch, other, span->end_ns);
+        pass.kind = CHART_OVERLAP;
+        pass.other_chunk = chunk_of(watch, other->stage);
+        pass.other_microbatch = other->microbatch;
+    }
+    add_pass(&watch->chart->ranks[rank], &watch->pass_of[listed], &pass);
+}
+
+static bool watch_work(void *context, const struct simulate_span *span)
+{
+    struct watch *watch = context;
+    const struct program *p = watch->program;
+    const struct op *op = &p->ops[span->op];
+    int replica, rank;
+    parallel_place(watch->plan, watch->chart->rank_count, p->agents[span->agent].rank, &replica,
+                   &rank);
+    if (span->kind != SIMULATE_DEVICE || replica != 0)
+        return true;
+    if (op->kind == OP_GROUP) {
+        for (int i = 0; i < op->part_count; i++)
+            if (p->parts[op->part_first + i].listed)
+                note(watch, rank, p->parts[op->part_first + i].listed, span);
+    } else if (op->listed)
+        note(watch, rank, op->listed, span);
+    else if (op->kind == OP_LAUNCH)
+        add_pass(&watch->chart->ranks[rank], &watch->optimizer_of[rank],
+                 &(struct chart_pass){
+                     .kind = CHART_OPTIMIZER, .start_ns = span->start_ns, .end_ns = span->end_ns});
+    return true;
+}
+
+static enum status begin(void *context, const struct program *program, struct diag *diag)
+{
+    struct watch *watch = context;
+    watch->program = program;
+    watch->pass_of = ARENA_ARRAY(watch->arena, program->plan->listed_count + 1, size_t);
+    return watch->pass_of ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* ---- afterwards ------------------------------------------------------------------------------ */
+
+static void add_message(struct watch *watch, int from_stage, int to_stage, int64_t start_ns,
+                        int64_t end_ns)
+{
+    struct chart *chart = watch->chart;
+    if (start_ns < 0 || end_ns < start_ns)
+        return;
+    chart->messages[chart->message_count++] =
+        (struct chart_message){.from = watch->map.rank_of[from_stage],
+                               .to = watch->map.rank_of[to_stage],
+                               .start_ns = start_ns,
+                               .end_ns = end_ns};
+}
+
+static bool take_messages(struct watch *watch, struct arena *arena)
+{
+    int stages = watch->map.stages, microbatches = watch->map.microbatches;
+    watch->chart->messages =
+        ARENA_ARRAY(arena, 2 * (size_t)stages * (size_t)microbatches + 1, struct chart_message);
+    if (!watch->chart->messages)
+        return false;
+    for (int s = 0; s < stages; s++)
+        for (int m = 0; m < microbatches; m++) {
+            const struct arrival *here = arrival_of(watch, s, m);
+            if (s > 0)
+                add_message(watch, s - 1, s, arrival_of(watch, s - 1, m)->forward_ns,
+                            here->input_ns);
+            if (s + 1 < stages)
+                add_message(watch, s + 1, s, arrival_of(watch, s + 1, m)->backward_ns,
+                            here->gradient_ns);
+        }
+    return true;
+}
+
+static bool take_levels(const struct pipeline_figures *figures, struct chart *chart,
+                        struct arena *arena)
+{
+    for (int r = 0; r < chart->rank_count; r++) {
+        const struct in_flight *held = &figures->ranks[r].held;
+        struct chart_rank *rank = &chart->ranks[r];
+        rank->levels = ARENA_ARRAY(arena, (size_t)held->count + 1, struct chart_level);
+        if (!rank->levels)
+            return false;
+        rank->levels[rank->level_count++] =
+            (struct chart_level){.bytes = figures->ranks[r].memory.fixed};
+        for (int i = 0; i < held->count; i++)
+            rank->levels[rank->level_count++] =
+                (struct chart_level){held->points[i].time_ns, held->points[i].bytes};
+    }
+    return true;
+}
+
+/* Idle time of the rank with the longest span. */
+static double find_bubble(const struct chart *chart)
+{
+    int64_t longest_ns = 0, busy_ns = 0;
+    for (int r = 0; r < chart->rank_count; r++) {
+        const struct chart_rank *rank = &chart->ranks[r];
+        int64_t span_ns =
+            rank->count ? rank->passes[rank->count - 1].end_ns - rank->passes[0].start_ns : 0;
+        if (span_ns <= longest_ns)
+            continue;
+        longest_ns = span_ns;
+        busy_ns = 0;
+        for (size_t i = 0; i < rank->count; i++)
+            busy_ns += rank->passes[i].end_ns - rank->passes[i].start_ns;
+    }
+    return longest_ns ? 1 - (double)busy_ns / (double)longest_ns : 0;
+}
+
+static enum status take(struct watch *watch, const struct prediction *prediction,
+                        struct arena *arena, struct diag *diag)
+{
+    struct chart *chart = watch->chart;
+    const struct pipeline_figures *figures = prediction->pipeline;
+    if (prediction->blocked_count)
+        return diag_error(diag, STATUS_VIOLATED,
+                          "the schedule hangs: it has no end that could be drawn");
+    chart->end_ns = prediction->makespan_ns > 1 ? (int64_t)prediction->makespan_ns : 1;
+    chart->bubble = find_bubble(chart);
+    return take_messages(watch, arena) && take_levels(figures, chart, arena) ? STATUS_OK
+                                                                             : diag_no_memory(diag);
+}
+
+static enum status prepare(const struct plan *plan, struct arena *arena, struct watch *watch,
+                           struct diag *diag)
+{
+    struct chart *chart = watch->chart;
+    enum status status =
+        rank_programs_complete(plan, arena, &watch->lists, &chart->rank_count, diag);
+    if (status == STATUS_OK)
+        status = comms_map_stages(arena, watch->lists, chart->rank_count,
+                                  rank_programs_copies(plan), &watch->map, diag);
+    if (status != STATUS_OK)
+        return status;
+    size_t cells = (size_t)watch->map.stages * (size_t)watch->map.microbatches;
+    watch->arrivals = ARENA_ARRAY(arena, cells + 1, struct arrival);
+    watch->optimizer_of = ARENA_ARRAY(arena, (size_t)chart->rank_count, size_t);
+    chart->ranks = ARENA_ARRAY(arena, (size_t)chart->rank_count, struct chart_rank);
+    for (size_t i = 0; watch->arrivals && i < cells; i++)
+        watch->arrivals[i] = (struct arrival){-1, -1, -1, -1};
+    for (int r = 0; chart->ranks && r < chart->rank_count; r++)
+        chart->ranks[r].passes = ARENA_ARRAY(arena, watch->lists[r].count + 1, struct chart_pass);
+    chart->copies = rank_programs_copies(plan) > 1;
+    chart->microbatches = watch->map.microbatches * rank_programs_copies(plan);
+    for (int s = 0; s < watch->map.stages; s++) {
+        int chunk = chunk_of(watch, s);
+        chart->chunks = chunk + 1 > chart->chunks ? chunk + 1 : chart->chunks;
+    }
+    return arena->failed ? diag_no_memory(diag) : STATUS_OK;
+}
+
+enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct chart *out,
+                            struct diag *diag)
+{
+    struct chart chart = {.title = plan->name, .limit_bytes = plan->machine.memory_bytes};
+    struct watch watch = {.plan = plan, .arena = arena, .chart = &chart};
+    struct prediction prediction;
+    const struct simulate_observer observer = {.context = &watch, .work = watch_work};
+    const struct predict_options options = {.program = {.driver = DRIVER_NONE, .iterations = 1},
+                                            .seed = 1,
+                                            .replications = 1,
+                                            .threads = 1,
+                                            .engine = ENGINE_AUTO,
+                                            .exposed = EXPOSED_NEVER,
+                                            .observer = &observer,
+                                            .begin = begin};
+    enum status status = prepare(plan, arena, &watch, diag);
+    if (status != STATUS_OK)
+        return status;
+    /* `begin` has the observer's context */
+    status = predict(plan, &options, &prediction, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = take(&watch, &prediction, arena, diag);
+    prediction_fini(&prediction);
+    if (status == STATUS_OK)
+        *out = chart;
+    return status;
+}

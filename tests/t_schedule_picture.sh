@@ -1,0 +1,106 @@
+#!/bin/sh
+# `swsim render` of rank programs: every pass of the predicted step stands in the picture, where it belongs.
+. "${srcdir:-.}/tests/tap.sh"
+command -v python3 >/dev/null || skip_all "no python3"
+"$SWSIM" generate 1f1b -p4 -m8 >"$dir/1f1b.yaml"
+"$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/probe.dot" 2>/dev/null || skip_all "no Graphviz"
+
+# drawn OPTION...: the picture is $dir/p.svg
+drawn()
+{
+    exits 0 "$SWSIM" render -o "$dir/p.svg" "$@"
+}
+
+# holds EXPRESSION: of `text`, the words of the picture, and `passes`, the boxes with tooltips: (words, left, right, top)
+holds()
+{
+    python3 - "$dir/p.svg" "$1" <<'END2'
+import re, sys, xml.dom.minidom
+raw = open(sys.argv[1]).read()
+svg = xml.dom.minidom.parseString(raw)
+text = [t.firstChild.data for t in svg.getElementsByTagName("text") if t.firstChild]
+passes = []
+for a in svg.getElementsByTagName("a"):
+    points = [[float(v) for v in p.split(",")] for p in a.getElementsByTagName("polygon")[0].getAttribute("points").split()]
+    passes.append((a.getAttribute("xlink:title"), min(p[0] for p in points), max(p[0] for p in points), min(p[1] for p in points)))
+at = {words.split(",")[0]: (left, right, top) for words, left, right, top in passes}
+if not eval("(" + sys.argv[2] + ")"):
+    sys.exit("%s\n%s\n%s" % (sys.argv[2], text[:20], passes[:4]))
+END2
+}
+
+check "a schedule is drawn" drawn "$dir/1f1b.yaml"
+check "with every pass" holds 'len(passes) == 64 and len(at) == 64'
+check "a row a rank, rank 0 on top" holds \
+    '[at["rank %d: forward of microbatch 0" % r][2] for r in range(4)] ==
+     sorted(at["rank %d: forward of microbatch 0" % r][2] for r in range(4)) and
+     len({round(top) for words, left, right, top in passes}) == 4'
+check "to scale: a backward pass is twice as wide as a forward one" holds \
+    'all(abs((at["rank 1: backward of microbatch %d" % m][1] - at["rank 1: backward of microbatch %d" % m][0]) -
+         2 * (at["rank 1: forward of microbatch %d" % m][1] - at["rank 1: forward of microbatch %d" % m][0])) < 2.1 for m in range(8))'
+check "where the prediction has it" holds \
+    'abs(at["rank 3: forward of microbatch 0"][0] - at["rank 0: forward of microbatch 2"][1]) < 1.1 and
+     abs(at["rank 0: backward of microbatch 7"][1] - max(p[2] for p in passes)) < 0.1'
+check "with its microbatch, a key, the step and the bubble" holds \
+    'text.count("3") >= 8 and {"forward", "backward", "bubble", "message", "rank 3"} <= set(text) and
+     "4 ranks, 8 microbatches, a step of 33 times F, bubble 27.3%" in text'
+check "memory is counted in activations" holds '"activations" in text and "rank 0, the most" in text and "4" in text'
+check "without messages" drawn --arrows=none "$dir/1f1b.yaml"
+check "there is no key for them" holds '"message" not in text'
+check "from standard input" sh -c "'$SWSIM' generate zb_h1 -p4 -m8 | '$SWSIM' render - -o '$dir/p.svg'"
+check "backward passes in two parts" holds \
+    '"backward for weights" in text and "backward" not in text and len(passes) == 96'
+
+# A CSV of PyTorch's, of another channel, with times.
+"$SWSIM" generate dualpipe_v -p4 -m10 >"$dir/v.yaml"
+"$SWSIM" export -f csv -o "$dir/v.csv" "$dir/v.yaml"
+check "a CSV is drawn" drawn --p2p=edge --times=F=1ms,B=2ms,I=1ms,W=1ms,OVERLAP_F_B=3ms --palette=dualpipe "$dir/v.csv"
+check "overlapped pairs have two numbers" holds \
+    '"forward and backward at once" in text and "4+0" in text and "chunk 0 to 1" in text and
+     "4 ranks, 10 microbatches, a step of 66.0 ms, bubble 9.1%" in text'
+check "palettes have colours of their own" sh -c "
+    for palette in pytorch dualpipe zero-bubble; do
+        '$SWSIM' render --palette=\$palette -o '$dir/p.svg' '$dir/v.yaml' && md5sum <'$dir/p.svg'
+    done | sort -u | wc -l | grep -qx 3"
+check "a model in two directions" drawn --p2p=edge --title='two <&"\\ ways' "$dir/v.yaml"
+check "titles are text" holds "'two <&\"\\\\\\\\ ways' in text"
+
+# Bytes, a limit, an optimizer.
+cat >"$dir/bytes.yaml" <<'END'
+swplan: 1
+name: bytes
+machine: {memory: 700MiB}
+stages: {F: 2ms, B: 4ms, optimizer: 5ms, activation: 64MiB, weights: 300MiB}
+p2p: {bytes: 1MiB, latency: 1ms}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 8}
+END
+check "bytes are drawn" drawn "$dir/bytes.yaml"
+check "with peak, limit and optimizer" holds \
+    '"limit 700 MiB" in text and "memory" in text and "optimizer" in text and text.count("opt") == 4 and
+     any(re.fullmatch("5.. MiB", t) for t in text)'
+
+# Many passes are merged.
+"$SWSIM" generate 1f1b -p64 -m512 >"$dir/big.yaml"
+check "64 ranks and 512 microbatches are drawn" drawn "$dir/big.yaml"
+check "in blocks with their ranges" holds 'len(raw) < 250000 and "F 0–63" in text and "rank 63" in text'
+if command -v dot >/dev/null; then
+    check "the graph of a picture" exits 0 "$SWSIM" render "$dir/1f1b.yaml" -o "$dir/p.dot"
+    check "is drawn by plain dot" exits 0 dot -Tsvg -o "$dir/p.svg" "$dir/p.dot"
+    check "alike" holds 'len(passes) == 64 and "rank 3" in text'
+else
+    skip "no dot"
+fi
+
+# What cannot be drawn.
+cat >"$dir/hangs.yaml" <<'END'
+swplan: 1
+name: hangs
+times: {F: 1ms, B: 2ms}
+programs: ["0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1", "1RECV_F0 1F0 1B0 1RECV_F1 1F1 1SEND_B0 1B1 1SEND_B1"]
+END
+check "a schedule that hangs has no picture" complains 1 'the schedule hangs' "$SWSIM" render -o "$dir/h.svg" "$dir/hangs.yaml"
+check "other plans have no palette" complains 2 'found --palette' \
+    "$SWSIM" render --palette=pytorch -o "$dir/h.svg" "$srcdir/plans/examples/hello.yaml"
+check "an unknown format" complains 2 'h.gif' "$SWSIM" render -o "$dir/h.gif" "$dir/1f1b.yaml"
+
+done_testing

@@ -1,0 +1,67 @@
+/*
+ * chart.h - one step of rank programs, ready to be drawn: passes, messages and memory of each rank over time.
+ *
+ * Times are nanoseconds from the start of the step. All memory is the arena's of who makes a chart.
+ */
+#ifndef SWSIM_CHART_H
+#define SWSIM_CHART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHART_KIND_LIST(X)                                                                         \
+    X(F, "forward")                                                                                \
+    X(B, "backward")                                                                               \
+    X(I, "backward for inputs")                                                                    \
+    X(W, "backward for weights")                                                                   \
+    X(OVERLAP, "forward and backward at once")                                                     \
+    X(OPTIMIZER, "optimizer")
+enum chart_kind {
+#define X(name, words) CHART_##name,
+    CHART_KIND_LIST(X)
+#undef X
+        CHART_KINDS
+};
+
+struct chart_pass {
+    enum chart_kind kind;
+    int chunk, microbatch; /* which of the rank's stages; of an overlap those of its forward part */
+    int other_chunk, other_microbatch; /* of an overlap those of its backward part */
+    int64_t start_ns, end_ns;
+};
+
+/* From now on a rank holds so much; the first one is at 0. */
+struct chart_level {
+    int64_t time_ns, bytes;
+};
+
+struct chart_rank {
+    struct chart_pass *passes; /* in order of their starts */
+    size_t count;
+    struct chart_level *levels;
+    size_t level_count;
+};
+
+/* From the end of the pass that it comes from until it has arrived. */
+struct chart_message {
+    int from, to;
+    int64_t start_ns, end_ns;
+};
+
+struct chart {
+    const char *title;
+    int rank_count, chunks, microbatches;
+    bool copies; /* of the model: they are the chunks */
+    struct chart_rank *ranks;
+    struct chart_message *messages;
+    size_t message_count;
+    int64_t end_ns;
+    double bubble;       /* of the rank with the longest span */
+    int64_t limit_bytes; /* of a rank; 0: none */
+    int64_t
+        activation; /* bytes that stand for one activation, as the plan gives none; 0: bytes are bytes */
+    int64_t unit_ns; /* what a pass lasts, as the plan gives no times; 0: times are times */
+};
+
+#endif

@@ -1,0 +1,275 @@
+/* schedule_boxes.c - see schedule_sheet.h: the passes of a rank. */
+#include "schedule_sheet.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BLOCK = 12, NEAR = 1, LEAST_FONT = 6 };
+
+/* Two blocks whose shares differ by less look alike. */
+static const double alike = 0.08;
+
+/* ---- a pass ---------------------------------------------------------------------------------- */
+
+static void fill_of(const struct sheet *sheet, const struct chart_pass *pass,
+                    char out[PALETTE_COLOR])
+{
+    palette_fill(sheet->options->palette, pass->kind, pass->chunk, sheet->chart->chunks, out);
+}
+
+/* Two numbers of an overlap stand beside one another. */
+static void label_of(const struct chart_pass *pass, char *out, size_t size)
+{
+    if (pass->kind == CHART_OPTIMIZER)
+        snprintf(out, size, "opt");
+    else if (pass->kind == CHART_OVERLAP)
+        snprintf(out, size, "%d+%d", pass->microbatch, pass->other_microbatch);
+    else
+        snprintf(out, size, "%d", pass->microbatch);
+}
+
+static const char *words_of(enum chart_kind kind)
+{
+#define X(name, words) words,
+    static const char *const words[] = {CHART_KIND_LIST(X)};
+#undef X
+    return words[kind];
+}
+
+static void tooltip_of(const struct sheet *sheet, int rank, const struct chart_pass *pass,
+                       char *out, size_t size)
+{
+    char start[UNITS_TEXT], end[UNITS_TEXT], which[64] = "";
+    units_show_time((double)pass->start_ns, start);
+    units_show_time((double)pass->end_ns, end);
+    if (pass->kind == CHART_OVERLAP)
+        snprintf(which, sizeof which, " of microbatches %d and %d", pass->microbatch,
+                 pass->other_microbatch);
+    else if (pass->kind != CHART_OPTIMIZER)
+        snprintf(which, sizeof which, " of microbatch %d", pass->microbatch);
+    if (sheet->chart->chunks > 1 && pass->kind != CHART_OPTIMIZER) {
+        size_t used = strlen(which);
+        snprintf(which + used, sizeof which - used, ", %s %d",
+                 sheet->chart->copies ? "copy" : "chunk", pass->chunk);
+    }
+    snprintf(out, size, "rank %d: %s%s, %s to %s", rank, words_of(pass->kind), which, start, end);
+}
+
+/* The largest font in which the longest number of the step fits; 0: none. */
+static double font_for(const struct sheet *sheet, const struct chart_pass *pass, double width)
+{
+    static const double digit = 0.58;
+    char longest[32];
+    double font = fmin(SHEET_FONT, 0.62 * sheet->row);
+    struct chart_pass last = {.kind = pass->kind,
+                              .microbatch = sheet->chart->microbatches - 1,
+                              .other_microbatch = sheet->chart->microbatches - 1};
+    label_of(&last, longest, sizeof longest);
+    double fits = (width - 2) / (digit * (double)strlen(longest));
+    font = fmin(font, fits);
+    return font >= LEAST_FONT ? floor(2 * font) / 2 : 0;
+}
+
+static bool is_split(const struct sheet *sheet, const struct chart_pass *pass)
+{
+    return pass->kind == CHART_OVERLAP && sheet->options->palette != PALETTE_PYTORCH;
+}
+
+/* Forward above, backward below: the border and the numbers are those of one box over both. */
+static void draw_halves(const struct sheet *sheet, const struct chart_pass *pass, double x,
+                        double y, double width)
+{
+    const struct chart_pass parts[] = {
+        {.kind = CHART_F, .chunk = pass->chunk},
+        {.kind = CHART_B, .chunk = pass->other_chunk},
+    };
+    for (int i = 0; i < 2; i++) {
+        char fill[PALETTE_COLOR];
+        fill_of(sheet, &parts[i], fill);
+        sheet_area(sheet, x, y + i * sheet->row / 2, width, sheet->row / 2, fill);
+    }
+}
+
+static void draw_pass(const struct sheet *sheet, int rank, const struct chart_pass *pass)
+{
+    char fill[PALETTE_COLOR], border[PALETTE_COLOR], label[32], tooltip[200];
+    double x = round(sheet_x(sheet, pass->start_ns)), y = sheet_y(sheet, rank); /* as boxes snap */
+    double width = round(sheet_x(sheet, pass->end_ns)) - x;
+    bool overlap = pass->kind == CHART_OVERLAP, split = is_split(sheet, pass);
+    fill_of(sheet, pass, fill);
+    palette_border(fill, border);
+    label_of(pass, label, sizeof label);
+    tooltip_of(sheet, rank, pass, tooltip, sizeof tooltip);
+    if (split)
+        draw_halves(sheet, pass, x, y, width);
+    double font = font_for(sheet, pass, width);
+    draw_box(sheet->drawing, &(struct draw_box){.x_pt = x,
+                                                .y_pt = y,
+                                                .width_pt = width,
+                                                .height_pt = sheet->row,
+                                                .fill = split ? NULL : fill,
+                                                .border = overlap ? SHEET_INK : border,
+                                                .pen_pt = overlap ? 1.4 : 0.5,
+                                                .label = font > 0 ? label : NULL,
+                                                .text_color = palette_ink(fill),
+                                                .font_pt = font,
+                                                .tooltip = tooltip});
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Passes behind one another that are too narrow, together. */
+struct block {
+    int64_t start_ns, end_ns;
+    int64_t busy_ns[CHART_KINDS];
+    int first[CHART_KINDS], last[CHART_KINDS]; /* microbatches; -1: none of the kind */
+};
+
+static bool is_narrow(const struct sheet *sheet, const struct chart_pass *pass)
+{
+    return sheet_x(sheet, pass->end_ns) - sheet_x(sheet, pass->start_ns) < sheet->narrow;
+}
+
+static void add_part(struct block *block, enum chart_kind kind, int microbatch, int64_t ns)
+{
+    if (block->first[kind] < 0 || microbatch < block->first[kind])
+        block->first[kind] = microbatch;
+    if (microbatch > block->last[kind])
+        block->last[kind] = microbatch;
+    block->busy_ns[kind] += ns;
+}
+
+static void add_pass(struct block *block, const struct chart_pass *pass)
+{
+    add_part(block, pass->kind, pass->microbatch, pass->end_ns - pass->start_ns);
+    block->end_ns = pass->end_ns;
+}
+
+static void open_block(struct block *block, int64_t start_ns)
+{
+    *block = (struct block){.start_ns = start_ns, .end_ns = start_ns};
+    for (int k = 0; k < CHART_KINDS; k++)
+        block->first[k] = block->last[k] = -1;
+}
+
+static bool has_kinds_of(const struct block *a, const struct block *b)
+{
+    for (int k = 0; k < CHART_KINDS; k++)
+        if (b->first[k] >= 0 && a->first[k] < 0)
+            return false;
+    return true;
+}
+
+/* A short rest, as at the end, needs the same kinds only. */
+static bool are_alike(const struct sheet *sheet, const struct block *a, const struct block *b)
+{
+    double a_ns = (double)(a->end_ns - a->start_ns), b_ns = (double)(b->end_ns - b->start_ns);
+    if (sheet_x(sheet, b->start_ns) - sheet_x(sheet, a->end_ns) > NEAR)
+        return false;
+    if (sheet_x(sheet, b->end_ns) - sheet_x(sheet, b->start_ns) < BLOCK / 2.0)
+        return has_kinds_of(a, b);
+    for (int k = 0; k < CHART_KINDS; k++)
+        if (fabs((double)a->busy_ns[k] / a_ns - (double)b->busy_ns[k] / b_ns) > alike)
+            return false;
+    return true;
+}
+
+static void join(struct block *a, const struct block *b)
+{
+    for (int k = 0; k < CHART_KINDS; k++)
+        if (b->first[k] >= 0) {
+            add_part(a, (enum chart_kind)k, b->first[k], b->busy_ns[k]);
+            add_part(a, (enum chart_kind)k, b->last[k], 0);
+        }
+    a->end_ns = b->end_ns;
+}
+
+static const char *letters_of(enum chart_kind kind)
+{
+    static const char *const letters[CHART_KINDS] = {"F", "B", "I", "W", "F+B", "opt"};
+    return letters[kind];
+}
+
+/* The microbatches of each kind, where there is room: "F 64-511  B 0-447". */
+static void label_block(const struct sheet *sheet, int rank, const struct block *block, double x,
+                        double width)
+{
+    char text[160] = "";
+    size_t used = 0;
+    for (int k = 0; k < CHART_KINDS; k++) {
+        if (block->first[k] < 0)
+            continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %d", used ? "   " : "",
+                                 letters_of((enum chart_kind)k), block->first[k]);
+        if (block->last[k] > block->first[k])
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "\xe2\x80\x93%d", block->last[k]);
+    }
+    double font = fmin(SHEET_FONT, sheet->row - 2);
+    if (used && draw_text_width(text, font) * 0.9 <= width)
+        sheet_text(sheet, x + width / 2, sheet_y(sheet, rank) + sheet->row / 2, DRAW_CENTER, font,
+                   SHEET_INK, text);
+}
+
+/* A band for each kind, as high as its share of the time; what is left is the bubble beneath. */
+static void draw_block(const struct sheet *sheet, int rank, const struct block *block)
+{
+    double x = sheet_x(sheet, block->start_ns), y = sheet_y(sheet, rank);
+    double width = sheet_x(sheet, block->end_ns) - x;
+    double all_ns = (double)(block->end_ns - block->start_ns);
+    for (int k = 0; all_ns > 0 && k < CHART_KINDS; k++) {
+        char fill[PALETTE_COLOR];
+        double height = sheet->row * (double)block->busy_ns[k] / all_ns;
+        if (block->first[k] < 0)
+            continue;
+        palette_fill(sheet->options->palette, (enum chart_kind)k, 0, 1, fill);
+        sheet_area(sheet, x, y, width, height, fill);
+        y += height;
+    }
+    label_block(sheet, rank, block, x, width);
+}
+
+/* ---- a rank ---------------------------------------------------------------------------------- */
+
+/* Passes from `*i` on that belong to one block: narrow, near one another, not much wider than BLOCK. */
+static void take_block(const struct sheet *sheet, const struct chart_rank *rank, size_t *i,
+                       struct block *out)
+{
+    open_block(out, rank->passes[*i].start_ns);
+    while (*i < rank->count && is_narrow(sheet, &rank->passes[*i])) {
+        const struct chart_pass *pass = &rank->passes[*i];
+        double end = sheet_x(sheet, out->end_ns);
+        if (sheet_x(sheet, pass->start_ns) - end > NEAR ||
+            end - sheet_x(sheet, out->start_ns) >= BLOCK)
+            return;
+        add_pass(out, pass);
+        (*i)++;
+    }
+}
+
+void sheet_passes(const struct sheet *sheet, int r)
+{
+    const struct chart_rank *rank = &sheet->chart->ranks[r];
+    struct block last;
+    bool open = false;
+    for (size_t i = 0; i < rank->count;) {
+        struct block next;
+        if (!is_narrow(sheet, &rank->passes[i])) {
+            draw_pass(sheet, r, &rank->passes[i++]);
+            continue;
+        }
+        take_block(sheet, rank, &i, &next);
+        if (open && are_alike(sheet, &last, &next)) {
+            join(&last, &next);
+            continue;
+        }
+        if (open)
+            draw_block(sheet, r, &last);
+        last = next;
+        open = true;
+    }
+    if (open)
+        draw_block(sheet, r, &last);
+}
