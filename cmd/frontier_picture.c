@@ -130,9 +130,13 @@ static void draw_words(const struct sheet *sheet)
 
 /* ---- the candidates -------------------------------------------------------------------------- */
 
-static const char *color_of(const struct candidate *candidate)
+/* No greys, which look alike: those are the field's. Behind the light colours come the dark ones. */
+static const char *color_of(int schedule)
 {
-    return draw_fill(candidate->at[AXIS_SCHEDULE] + 1);
+    enum { PERIOD = 9, COLORED = 16 }; /* every ninth is grey */
+    int n = (schedule + 1) % (2 * COLORED), nth = n % COLORED;
+    int color = nth + nth / (PERIOD - 1);
+    return n < COLORED ? draw_fill(color) : draw_border(color);
 }
 
 static void describe(const struct candidate *candidate, char *out, size_t size)
@@ -158,7 +162,7 @@ static void draw_point(const struct sheet *sheet, const struct candidate *candid
                                 .y_pt = y_of(sheet, candidate->microbatch_ns) - size / 2.0,
                                 .width_pt = size,
                                 .height_pt = size,
-                                .fill = color_of(candidate),
+                                .fill = color_of(candidate->at[AXIS_SCHEDULE]),
                                 .border = candidate->frontier ? INK : FAINT,
                                 .tooltip = words});
 }
@@ -192,7 +196,7 @@ static void draw_legend(const struct sheet *sheet)
     for (int s = FRONTIER_AS_GIVEN; s < 0 || generate_name((size_t)s); s++) {
         if (!is_shown(sheet->f, s))
             continue;
-        draw_bar(sheet, LEFT + WIDTH + 20, y, DOT, DOT, draw_fill(s + 1));
+        draw_bar(sheet, LEFT + WIDTH + 20, y, DOT, DOT, color_of(s));
         put_text(sheet, LEFT + WIDTH + 34, y + DOT / 2.0, DRAW_LEFT, axis_word(AXIS_SCHEDULE, s));
         y += ROW;
     }

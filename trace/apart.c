@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -163,6 +164,7 @@ enum status apart_run(apart_work *work, void *context, const char *subject, unsi
 {
     struct shared shared;
     bool ready = share(&shared);
+    fflush(NULL); /* tools that watch the child would write what it has copies of once more */
     pid_t child = ready ? fork() : -1;
     if (child == 0)
         work_and_end(work, context, limit_s, &shared);
