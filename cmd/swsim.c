@@ -18,6 +18,7 @@ static const struct verb {
     {"stages", "PLAN", "stage analysis", cmd_stages},
     {"lower", "PLAN", "machine operations", cmd_lower},
     {"generate", "NAME", "a pipeline-parallel plan", cmd_generate},
+    {"groups", "PLAN", "groups of parallel ranks", cmd_groups},
     {"export", "PLAN", "the plan as YAML, JSON or CSV", cmd_export},
     {"import", "FILE...", "the trace of a real job as a plan", cmd_import},
     {"compare", "DB", "predicted against measured", cmd_compare},

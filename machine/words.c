@@ -653,10 +653,30 @@ static void describe_driver_wait(const struct program *p, const struct wait *wai
     }
 }
 
+enum { SHOWN_MEMBERS = 8 };
+
+/* Of a collective that an action of rank programs makes: the action's place in its list, and the ranks it is among. */
+static const char *describe_among(const struct program *p, const struct op *op, char *buf,
+                                  size_t cap)
+{
+    const struct comm_desc *comm = &p->comms[op->comm];
+    buf[0] = '\0';
+    if (op->kind != OP_COLLECTIVE || op->listed == 0)
+        return buf;
+    const struct listed_action *listed = &p->plan->listed[op->listed - 1];
+    size_t used =
+        (size_t)snprintf(buf, cap, " (row %d, column %d; ranks", listed->row, listed->column);
+    for (int i = 0; i < comm->count && i < SHOWN_MEMBERS && used < cap; i++)
+        used += (size_t)snprintf(buf + used, cap - used, "%s %d", i ? "," : "", comm->members[i]);
+    if (used < cap)
+        snprintf(buf + used, cap - used, "%s)", comm->count > SHOWN_MEMBERS ? ", ..." : "");
+    return buf;
+}
+
 static void describe_stream_wait(const struct program *p, int32_t *c, int stream,
                                  const struct wait *wait, char *buf, size_t cap)
 {
-    char subject[NAME], object[NAME], other[NAME] = "another member";
+    char subject[NAME], object[NAME], among[NAME], other[NAME] = "another member";
     const struct op *op = head_op(p, c, stream);
     int64_t iteration = item_cells(p, c, stream, 0)[ITEM_ITER];
     program_op_subject(p, op, iteration, subject, sizeof subject);
@@ -670,8 +690,8 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
         if (op->kind == OP_CALLBACK)
             snprintf(buf, cap, "runs %s %s", op->is_kernel ? "kernel" : "callback", subject);
         else
-            snprintf(buf, cap, "is in %s of communicator %s, waits for %s", subject,
-                     p->comms[op->comm].name, other);
+            snprintf(buf, cap, "is in %s of communicator %s%s, waits for %s", subject,
+                     p->comms[op->comm].name, describe_among(p, op, among, sizeof among), other);
         break;
     case CAUSE_COMM_ORDER:
         snprintf(buf, cap, "cannot start %s before communicator %s has finished on %s", subject,

@@ -75,12 +75,27 @@ struct message_cost costs_message(const struct plan *plan, int from, int to, boo
     const struct link *links[MOST_LINKS];
     int count = links_of(&programs->links, from, to, apart, forward, links);
     int64_t bytes = programs->p2p_bytes, given;
-    if (bytes == 0 && programs->stages.model.layers)
-        bytes = model_message_bytes(&programs->stages.model);
+    struct model_spec model = costs_model(plan);
+    if (bytes == 0 && model.layers)
+        bytes = model_message_bytes(&model);
     struct message_cost cost = costs_link(links, count, bytes);
     if (given_time(programs, forward, &given))
         return (struct message_cost){.bytes = cost.bytes, .latency_ns = given};
     return cost;
+}
+
+/* ---- a model --------------------------------------------------------------------------------- */
+
+struct model_spec costs_model(const struct plan *plan)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    struct model_spec model = plan->programs.stages.model;
+    if (!spec->given || !model.layers)
+        return model;
+    model.tensor = spec->size[DIM_TP];
+    model.data = spec->size[DIM_DP] * spec->size[DIM_CP];
+    model.expert_parallel = spec->size[DIM_EP];
+    return model;
 }
 
 /* ---- layers of stages ------------------------------------------------------------------------ */
@@ -287,10 +302,10 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
 {
     struct stage_cost *rows = ARENA_ARRAY(arena, (size_t)stages, struct stage_cost);
     struct layers layers = plan->programs.stages.layers;
-    const struct model_spec *model = &plan->programs.stages.model;
+    struct model_spec model = costs_model(plan);
     int copies = rank_programs_copies(plan);
     int length = stages % copies == 0 ? stages / copies : stages; /* of a copy of the model */
-    bool filled = !model->layers || model_fill(model, length, arena, &layers);
+    bool filled = !model.layers || model_fill(&model, length, arena, &layers);
     enum status status = rows && filled ? STATUS_OK : diag_no_memory(diag);
     if (status == STATUS_OK && layers.count)
         status = add_layers(plan, &layers, length, arena, rows, diag);

@@ -163,6 +163,9 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
 /* Does a microbatch keep only the input of its passes? */
 bool costs_checkpointed(const struct plan *plan, int microbatch, int microbatches);
 
+/* `model:` with the sizes of parallelism that `parallel:` gives. */
+struct model_spec costs_model(const struct plan *plan);
+
 const char *cost_key(enum cost cost);
 bool cost_is_time(enum cost cost);
 

@@ -205,6 +205,24 @@ static const struct field model_fields[] = {
     FIELD("rate", struct model_spec, rate_flops, field_rate),
 };
 
+/* `parallel:` says these sizes for the model, too. */
+static void check_parallel(struct parser *parser, const struct node *value,
+                           const struct model_spec *model)
+{
+    const struct parallel_spec *spec = &parser->plan->programs.parallel;
+    const struct {
+        const char *key;
+        int found, expected;
+    } sizes[] = {{"tensor", model->tensor, spec->size[DIM_TP]},
+                 {"data", model->data, spec->size[DIM_DP] * spec->size[DIM_CP]},
+                 {"expert_parallel", model->expert_parallel, spec->size[DIM_EP]}};
+    for (size_t i = 0; spec->given && i < FIELD_COUNT(sizes); i++)
+        if (sizes[i].found && sizes[i].found != sizes[i].expected)
+            parse_error(parser, node_find(value, sizes[i].key)->mark,
+                        "found %s %d, expected %d as \"parallel\" says", sizes[i].key,
+                        sizes[i].found, sizes[i].expected);
+}
+
 void parse_model(struct parser *parser, const struct node *value)
 {
     struct stage_spec *spec = &parser->plan->programs.stages;
@@ -213,6 +231,7 @@ void parse_model(struct parser *parser, const struct node *value)
         !fields_parse(parser, value, model_fields, FIELD_COUNT(model_fields), &spec->model,
                       "\"model\""))
         return;
+    check_parallel(parser, value, &spec->model);
     if (spec->layers.count && spec->layers.count != spec->model.layers)
         parse_error(parser, value->mark,
                     "found a model of %d layers, expected %d as \"layers\" says",

@@ -63,6 +63,10 @@ enum status groups_check(const struct lowering *lowering)
                                          "both: it names the groups");
         return STATUS_OK;
     }
+    if (spec->size[DIM_PP] != lowering->rank_count)
+        return diag_error_at(lowering->diag, plan->file, NULL, spec->mark,
+                             "found pipelines of %d ranks, expected %d as the lists say",
+                             spec->size[DIM_PP], lowering->rank_count);
     if (rank_programs_copies(plan) > 1 && ends_differ(lowering))
         return diag_error_at(lowering->diag, plan->file, NULL, spec->mark,
                              "found gradients reduced in groups beside %d copies of the model, "
@@ -187,10 +191,9 @@ static enum collective_kind collective_of(enum group_kind kind, bool forward)
 /* Where the plan says nothing else, collectives of passes move what a message between stages does. */
 static int64_t pass_bytes(const struct lowering *lowering)
 {
-    const struct programs *programs = &lowering->plan->programs;
-    return programs->p2p_bytes || programs->stages.model.layers == 0
-               ? programs->p2p_bytes
-               : model_message_bytes(&programs->stages.model);
+    int64_t bytes = lowering->plan->programs.p2p_bytes;
+    struct model_spec model = costs_model(lowering->plan);
+    return bytes || model.layers == 0 ? bytes : model_message_bytes(&model);
 }
 
 static void cost_step(const struct lowering *lowering, struct rank_step *step, int64_t bytes)
@@ -261,10 +264,8 @@ bool groups_add_steps(struct lowering *lowering)
 /* Both halves of tied embeddings: 2 bytes a parameter. */
 static int64_t embedding_bytes(const struct lowering *lowering)
 {
-    const struct model_spec *model = &lowering->plan->programs.stages.model;
-    return model->vocab
-               ? 2 * (int64_t)model->vocab * model->hidden / (model->tensor > 1 ? model->tensor : 1)
-               : 0;
+    struct model_spec model = costs_model(lowering->plan);
+    return 2 * (int64_t)model.vocab * model.hidden / (model.tensor > 1 ? model.tensor : 1);
 }
 
 bool groups_reduce(struct lowering *lowering, struct rank_step *step)

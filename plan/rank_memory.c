@@ -311,6 +311,12 @@ static bool account_rank(struct account *account, const struct rank_program *lis
     return good;
 }
 
+/* The lists of a pipeline, and behind them those of ranks that differ. */
+struct lists {
+    struct rank_program *of, *differing;
+    int count;
+};
+
 static bool has_sharded(const struct rank_program *ranks, int rank_count)
 {
     for (int rank = 0; rank < rank_count; rank++)
@@ -321,31 +327,38 @@ static bool has_sharded(const struct rank_program *ranks, int rank_count)
     return false;
 }
 
-/* `scratch`: for the lists. */
+/* `scratch`: for the lists; `others`: of ranks that differ. */
 static enum status find_memory(const struct plan *plan, struct arena *arena, struct arena *scratch,
-                               struct rank_memory **ranks, int *rank_count, struct diag *diag)
+                               size_t others, struct rank_memory **ranks, int *rank_count,
+                               struct diag *diag)
 {
     struct account account = {.plan = plan};
-    struct rank_program *lists;
-    int count;
-    enum status status = rank_programs_complete(plan, scratch, &lists, &count, diag);
+    struct lists lists;
+    enum status status =
+        rank_programs_complete_all(plan, scratch, &lists.of, &lists.count, &lists.differing, diag);
     if (status == STATUS_OK)
-        status =
-            comms_map_stages(scratch, lists, count, rank_programs_copies(plan), &account.map, diag);
+        status = comms_map_stages(scratch, lists.of, lists.count, rank_programs_copies(plan),
+                                  &account.map, diag);
     if (status == STATUS_OK)
         status = costs_resolve(plan, account.map.stages, scratch, &account.costs, diag);
     if (status != STATUS_OK)
         return status;
-    struct rank_memory *made = ARENA_ARRAY(arena, (size_t)count, struct rank_memory);
+    struct rank_memory *made = ARENA_ARRAY(arena, (size_t)lists.count + others, struct rank_memory);
     account.local = ARENA_ARRAY(scratch, (size_t)account.map.stages + 1, int);
     bool good = made && account.local;
-    account.sharded = has_sharded(lists, count);
-    for (account.rank = 0; good && account.rank < count; account.rank++)
-        good = account_rank(&account, &lists[account.rank], arena, &made[account.rank]);
+    account.sharded = has_sharded(lists.of, lists.count);
+    for (account.rank = 0; good && account.rank < lists.count; account.rank++)
+        good = account_rank(&account, &lists.of[account.rank], arena, &made[account.rank]);
+    for (size_t i = 0; good && i < others; i++) {
+        int replica;
+        parallel_place(plan, lists.count, plan->programs.parallel.differing[i].rank, &replica,
+                       &account.rank);
+        good = account_rank(&account, &lists.differing[i], arena, &made[(size_t)lists.count + i]);
+    }
     if (!good)
         return diag_no_memory(diag);
     *ranks = made;
-    *rank_count = count;
+    *rank_count = lists.count;
     return STATUS_OK;
 }
 
@@ -354,7 +367,18 @@ enum status rank_memory_find(const struct plan *plan, struct arena *arena,
 {
     struct arena scratch;
     arena_init(&scratch, 0);
-    enum status status = find_memory(plan, arena, &scratch, ranks, rank_count, diag);
+    enum status status = find_memory(plan, arena, &scratch, 0, ranks, rank_count, diag);
+    arena_fini(&scratch);
+    return status;
+}
+
+enum status rank_memory_find_all(const struct plan *plan, struct arena *arena,
+                                 struct rank_memory **ranks, int *rank_count, struct diag *diag)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    enum status status = find_memory(plan, arena, &scratch, plan->programs.parallel.differing_count,
+                                     ranks, rank_count, diag);
     arena_fini(&scratch);
     return status;
 }

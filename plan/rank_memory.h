@@ -32,5 +32,8 @@ struct rank_memory {
 /* A row for each rank of one replica of a plan of FORM_PROGRAMS. */
 enum status rank_memory_find(const struct plan *plan, struct arena *arena,
                              struct rank_memory **ranks, int *rank_count, struct diag *diag);
+/* And behind these one for each rank that differs (plan->programs.parallel.differing), not counted. */
+enum status rank_memory_find_all(const struct plan *plan, struct arena *arena,
+                                 struct rank_memory **ranks, int *rank_count, struct diag *diag);
 
 #endif

@@ -747,18 +747,42 @@ static void write_p2p(struct random *random)
     fputs("}\n", random->out);
 }
 
+/* Two pipelines side by side, in a tensor group or as replicas; ranks may differ in when they reduce gradients. */
+static void write_parallel(struct random *random)
+{
+    static const char *const reduce[] = {"none", "end", "stage", "overlap"};
+    static const char *const embedding[] = {"none", "first", "last"};
+    static const char *const order[] = {"tp-dp-pp", "pp-tp-dp"};
+    fputs("parallel: {", random->out);
+    if (below(random, 2))
+        fputs("tp: 2, costs: {tp: {F: 2, W: 1, latency: 1ms}}", random->out);
+    else
+        fputs("dp: 2", random->out);
+    fprintf(random->out, ", grad_reduce: %s, embedding: %s", ONE_OF(random, reduce),
+            ONE_OF(random, embedding));
+    if (below(random, 2))
+        fprintf(random->out, ", order: %s", ONE_OF(random, order));
+    if (rarely(random, 2))
+        fprintf(random->out, ", ranks: {1: {grad_reduce: %s, embedding: %s}}",
+                ONE_OF(random, reduce), ONE_OF(random, embedding));
+    fputs("}\n", random->out);
+}
+
 static void write_programs(struct random *random)
 {
     struct program_writer writer = {.random = random};
+    bool generates = rarely(random, 6);
     fputs("swplan: 1\nname: wide\nabout: random actions\n"
           "times: {F: 1ms, B: 2ms, I: 1ms, W: 1ms, UNSHARD: 1ms, SEND_F: 1ms}\n",
           random->out);
     write_p2p(random);
     if (rarely(random, 5))
         fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
+    else if (!generates && rarely(random, 5))
+        write_parallel(random);
     write_on_failure(random);
     write_machine(random, 10, 2, NULL);
-    if (rarely(random, 6)) {
+    if (generates) {
         write_generate(random);
         return;
     }

@@ -94,8 +94,10 @@ static const char *const keys[] = {
     /* rank programs */
     "programs:", "fragment: true", "generate:", "fifo: rank", "fifo: pair", "fifo: direction",
     "fifo: edge", "batch: true", "eager_messages: 1", "eager_bytes: 1KiB", "UNSHARD", "RESHARD",
-    "REDUCE_GRAD", "fsdp: {replicas: 2", "0I0", "0W0", "OVERLAP_F_B", "0SEND_F0", "1RECV_F0",
-    "1SEND_B0", "0RECV_B0", "0WAIT_SEND_F0", "1WAIT_SEND_B0", "WAIT_REDUCE_GRAD",
+    "REDUCE_GRAD", "fsdp: {replicas: 2", "parallel: {tp: 2", "dp: 2, grad_reduce: overlap",
+    "grad_reduce: stage", "embedding: last", "embedding: first", "ranks: {1: {grad_reduce: end",
+    "0I0", "0W0", "OVERLAP_F_B", "0SEND_F0", "1RECV_F0", "1SEND_B0", "0RECV_B0", "0WAIT_SEND_F0",
+    "1WAIT_SEND_B0", "WAIT_REDUCE_GRAD",
     /* host programs */
     "- {host:", "- {compute:", "- {launch:", "- {copy:", "- {collective:", "- {group:",
     "- repeat: 2", "- repeat: 3", "time: [1us, 2us]", "- {record:", "- {wait:", "- {sync: stream",
