@@ -31,6 +31,8 @@ struct lowering {
     int iteration; /* 1 + that of the operation of a host program that is lowered; 0: none */
     const struct given *kept[LOWER_KEPT]; /* the last different ones */
     unsigned kept_next;
+    char *text; /* room for short names */
+    size_t text_left;
     bool failed; /* memory was exhausted */
 };
 
@@ -63,6 +65,10 @@ int lower_stream(struct lowering *lowering, int rank, int plan_stream);
 enum status lower_comms(struct lowering *lowering);
 int lower_channel(struct lowering *lowering, int comm, int from, int to);
 int lower_name(struct lowering *lowering, const char *name);
+/* A name that no other one equals; -1: out of memory. */
+int lower_new_name(struct lowering *lowering, const char *name);
+/* The name of a host operation, or -1. */
+int lower_op_name(struct lowering *lowering, const struct host_op *op);
 /* What is given, or one like it, becomes the operation's; without jitter it takes the same time always. */
 void lower_give(struct lowering *lowering, struct op *op, struct given given);
 /* The same of a host operation, in memory that lives as long as the program. */

@@ -49,7 +49,7 @@ static struct op *emit_comm_op(struct lowering *lowering, enum op_kind kind, int
 {
     int stream = lower_stream(lowering, rank, plan_stream);
     struct op *op = lower_emit(lowering, kind, from->mark);
-    op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->name = lower_op_name(lowering, from);
     op->listed = from->listed;
     op->stream = stream;
     op->comm = comm;
@@ -144,7 +144,7 @@ static enum status add_message(struct lowering *lowering, struct op *op, int ran
 {
     struct program *program = lowering->program;
     struct part part = {.send = in->send, .listed = in->listed, .bytes = in->bytes};
-    part.tag = lower_name(lowering, in->tag);
+    part.tag = in->numbered ? in->numbered - 1 : lower_name(lowering, in->tag);
     part.channel =
         lower_channel(lowering, op->comm, in->send ? rank : in->peer, in->send ? in->peer : rank);
     if (!arena_grow(&program->arena, (void **)&program->parts, program->part_count,

@@ -117,7 +117,7 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     int rank = host_op_rank(from, home);
     struct op *op = lower_emit(lowering, from->kind, from->mark);
     op->device = (int16_t)(from->kind == OP_SYNC ? rank : -1);
-    op->name = from->name ? lower_name(lowering, from->name) : -1;
+    op->name = lower_op_name(lowering, from);
     op->listed = from->listed;
     op->stream = stream;
     op->sync = from->sync;
@@ -149,7 +149,7 @@ enum status lower_host_op(struct lowering *lowering, int home, const struct host
     int stream = host_op_has_stream(from) ? lower_stream(lowering, rank, from->stream) : -1;
     bool loads = from->kind == OP_LAUNCH;
     if (loads)
-        lower_load_begin(lowering, rank, lower_name(lowering, from->name), from->mark);
+        lower_load_begin(lowering, rank, lower_op_name(lowering, from), from->mark);
     if (from->kind == OP_ALLOC)
         lower_allocating(lowering, rank, from->mark);
     push_begin(lowering, rank, from);
@@ -195,12 +195,18 @@ static enum status take_next(void *arg, struct host_thread *thread, const struct
     return lower_next(arg, thread->rank, op);
 }
 
+static int take_name(void *arg, const char *text)
+{
+    const struct walk *walk = arg;
+    return lower_new_name(walk->lowering, text);
+}
+
 static enum status lower_listed(struct walk *walk, const struct host_thread *thread)
 {
     struct lowering *lowering = walk->lowering;
     lowering->driver = NULL;
     if (lowering->ranks)
-        return rank_programs_thread(lowering->ranks, walk->index, take_next, walk);
+        return rank_programs_thread(lowering->ranks, walk->index, take_next, take_name, walk);
     enum status status = STATUS_OK;
     lowering->driver = lower_drives_others(thread) ? thread : NULL;
     for (size_t i = 0; status == STATUS_OK && i < thread->op_count; i++)

@@ -221,6 +221,46 @@ int lower_name(struct lowering *lowering, const char *name)
     return intern(lowering, &lowering->program->names, name);
 }
 
+/* Names of actions are short and many: they stand one behind the other. */
+static char *keep_text(struct lowering *lowering, const char *text)
+{
+    enum { ROOM = 8192 };
+    size_t bytes = strlen(text) + 1;
+    if (bytes > ROOM / 8)
+        return arena_strdup(&lowering->program->arena, text);
+    if (bytes > lowering->text_left) {
+        lowering->text = arena_alloc(&lowering->program->arena, ROOM);
+        lowering->text_left = lowering->text ? ROOM : 0;
+    }
+    char *kept = lowering->text;
+    if (!kept)
+        return NULL;
+    memcpy(kept, text, bytes);
+    lowering->text += bytes;
+    lowering->text_left -= bytes;
+    return kept;
+}
+
+int lower_new_name(struct lowering *lowering, const char *name)
+{
+    struct names *names = &lowering->program->names;
+    const char *kept = keep_text(lowering, name);
+    if (!kept || !arena_regrow(&lowering->program->arena, (void **)&names->items, names->count,
+                               &names->cap, sizeof kept)) {
+        lowering->failed = true;
+        return -1;
+    }
+    names->items[names->count] = kept;
+    return (int)names->count++;
+}
+
+int lower_op_name(struct lowering *lowering, const struct host_op *op)
+{
+    if (op->numbered)
+        return op->numbered - 1;
+    return op->name ? lower_name(lowering, op->name) : -1;
+}
+
 static bool same_bytes(const void *a, const void *b, size_t size)
 {
     return a == b || (a && b && memcmp(a, b, size) == 0);

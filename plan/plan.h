@@ -405,6 +405,7 @@ struct p2p_part {
     int root;                        /* a collective with a root: a rank; -1: the first member */
     int comm, stream;                /* -1: the group's */
     uint32_t listed;                 /* index + 1 into plan->listed; 0: none */
+    int numbered;                    /* as of a host_op, for `tag` */
     int device;                      /* 1 + a rank; 0: the group's */
     int64_t bytes;
     struct index_list reads, writes; /* plan->buffers */
@@ -451,6 +452,7 @@ struct host_op {
     int iteration;    /* 1 + the iteration of its thread, in a repeat; 0: in none */
     int comm;         /* op_uses_comm: plan->comms, else -1 */
     uint32_t listed;  /* index + 1 into plan->listed; 0: none */
+    int numbered; /* of rank programs: 1 + the number of its name with who takes it; 0: `name` says it */
     enum collective_kind collective; /* COLLECTIVE: `op: all_reduce`; default all_reduce */
     enum sync_kind sync;
     enum direction direction; /* COPY */

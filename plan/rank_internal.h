@@ -5,6 +5,7 @@
  *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
  *     rank_ops.c        the steps as host operations, with events
  *     rank_tensors.c    what the steps read and write: buffers, and the steps that bring it
+ *     rank_names.c      names of operations, tags of messages
  *     rank_fsdp.c       sharded parameters: their communicators and buffers
  *     rank_groups.c     the groups of `parallel:`: their communicators, the collectives of passes and stages
  *     rank_replicas.c   the pipelines beside the first: their ranks, communicators and buffers
@@ -110,10 +111,19 @@ struct rank_list {
     size_t op_count, part_count; /* of its thread */
 };
 
+/* Numbers + 1 of names that have been handed on; 0: not yet. */
+struct rank_names {
+    int *actions[ACTION_IDLE], *tags[2]; /* by stage and microbatch */
+    struct names others;
+    int *other_numbers;
+    size_t other_count, other_cap;
+};
+
 /* Takes the operations of a thread one by one. What an operation points to is in `arena`, which may be emptied after
    each. */
 struct ops_sink {
     rank_op_take *take;
+    rank_name_take *name; /* NULL: operations and messages have their texts themselves */
     void *arg;
     struct arena *arena;
     bool empties;
@@ -147,6 +157,7 @@ struct lowering {
     struct rank_steps now;
     size_t op_count, part_count; /* of all ranks so far */
     struct ops_sink sink;
+    struct rank_names names;
     size_t kept_cap;         /* room in the operations of the thread that is kept */
     bool again;              /* the second walk: communicators, events and buffers are there */
     struct rank_list *lists; /* per place, then those of ranks that differ */
@@ -173,6 +184,8 @@ static inline int replica_count(const struct lowering *lowering)
 
 bool message_is_forward(const struct action *message);
 bool message_is_send(const struct action *message);
+/* The stage that receives it. */
+int message_arrives_at(const struct action *message);
 /* Sender and receiver of a message, as ranks. */
 void message_ends(const struct lowering *lowering, const struct action *message, int *from,
                   int *to);
@@ -218,6 +231,13 @@ bool tensors_access_written(struct lowering *lowering, struct host_op *op,
                             const struct action *action);
 /* The tensors of this rank that no action makes, appended to what the end of its list reads. */
 bool tensors_missing(struct lowering *lowering, struct index_list *out);
+
+/* ---- rank_names.c ---------------------------------------------------------------------------- */
+
+/* All: false is out of memory. */
+bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
+bool names_word(struct lowering *lowering, struct host_op *op, const char *word);
+bool names_message(struct lowering *lowering, struct p2p_part *part, const struct action *message);
 
 /* ---- rank_fsdp.c ----------------------------------------------------------------------------- */
 

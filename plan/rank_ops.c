@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "integers.h"
-
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* An event for results of this kind of action that no step waits for any more, or a new one. */
@@ -138,30 +136,12 @@ static bool write_record(struct lowering *lowering, struct host_thread *thread,
     return true;
 }
 
-/* "F3@2", for the third microbatch arriving at stage 2. */
-static const char *tag_of(struct lowering *lowering, const struct action *message, int arrives_at)
-{
-    if (!lowering->sink.names)
-        return "";
-    char *tag = arena_alloc(lowering->sink.arena, 2 * INTEGERS_TEXT + 2);
-    if (!tag)
-        return NULL;
-    char *end = tag;
-    *end++ = message_is_forward(message) ? 'F' : 'B';
-    end = integers_print(end, message->microbatch);
-    *end++ = '@';
-    *integers_print(end, arrives_at) = '\0';
-    return tag;
-}
-
 static bool write_part(struct lowering *lowering, struct p2p_part *part, const struct message *of)
 {
     const struct action *message = of->action;
     int from, to;
     message_ends(lowering, message, &from, &to);
-    int arrives_at = message_is_send(message) ? comms_partner(message) : message->stage;
     *part = (struct p2p_part){.send = message_is_send(message),
-                              .tag = tag_of(lowering, message, arrives_at),
                               .peer = message_is_send(message) ? to : from,
                               .root = -1,
                               .comm = -1,
@@ -169,7 +149,7 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part, const s
                               .listed = of->listed,
                               .bytes = of->cost.bytes,
                               .mark = message->mark};
-    return part->tag != NULL;
+    return names_message(lowering, part, message);
 }
 
 static bool write_group(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
@@ -256,10 +236,8 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
     if (step->kind == STEP_GROUP) {
         if (!write_group(lowering, op, step))
             return false;
-    } else {
-        op->name = lowering->sink.names ? groups_step_name(lowering, step) : "";
-        if (!op->name)
-            return false;
+    } else if (!names_op(lowering, op, step)) {
+        return false;
     }
     if (step->kind == STEP_COLLECTIVE)
         fill_collective(op, step);
@@ -279,10 +257,9 @@ static bool write_end(struct lowering *lowering, struct host_thread *thread)
     if (missing.count == 0)
         return true;
     struct host_op *end = add_op(lowering, thread, OP_HOST, (struct mark){0, 0});
-    end->name = "end of the list";
     end->reads = missing;
     end->listed = steps_list(lowering, &(struct action){.kind = ACTION_IDLE, .microbatch = -1}, 0);
-    return end->listed > 0;
+    return end->listed > 0 && names_word(lowering, end, "end of the list");
 }
 
 /* Once for all stages of the rank, when all its other work is done. */
@@ -294,14 +271,14 @@ static bool write_optimizer(struct lowering *lowering, struct host_thread *threa
             time_ns += lowering->costs[s].of[COST_OPTIMIZER];
     if (time_ns == 0)
         return true;
-    const char *name = arena_strdup(&lowering->out->arena, "optimizer");
     struct host_op *op = add_op(lowering, thread, OP_LAUNCH, (struct mark){0, 0});
     op->stream = lowering->compute;
     op->time_ns = time_ns;
     op->sm = 1;
-    op->name = name;
+    if (!names_word(lowering, op, "optimizer"))
+        return false;
     add_op(lowering, thread, OP_SYNC, (struct mark){0, 0})->sync = SYNC_DEVICE;
-    return name != NULL;
+    return true;
 }
 
 enum status ops_write(struct lowering *lowering, struct host_thread *thread)

@@ -610,11 +610,11 @@ size_t rank_programs_parts(const struct rank_programs *programs)
 }
 
 enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
-                                 void *arg)
+                                 rank_name_take *name, void *arg)
 {
     struct lowering *lowering = &programs->lowering;
     lowering->sink = (struct ops_sink){
-        .take = take, .arg = arg, .arena = &programs->piece, .empties = true, .names = true};
+        .take = take, .name = name, .arg = arg, .arena = &programs->piece, .empties = true, .names = true};
     return lower_copy(lowering, thread);
 }
 

@@ -58,8 +58,11 @@ size_t rank_programs_parts(const struct rank_programs *programs);
 /* Hands the operations of a thread on in their order; threads come in order, each once. An operation and what it points
    to is gone after the call. */
 typedef enum status rank_op_take(void *arg, struct host_thread *thread, const struct host_op *op);
+/* Takes a name that no other one equals, and returns its number; -1: out of memory. Operations and messages that have it
+   are `numbered`. */
+typedef int rank_name_take(void *arg, const char *text);
 enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
-                                 void *arg);
+                                 rank_name_take *name, void *arg);
 void rank_programs_close(struct rank_programs *programs);
 
 #endif

@@ -15,6 +15,11 @@ bool message_is_send(const struct action *message)
     return message->kind == ACTION_SEND_F || message->kind == ACTION_SEND_B;
 }
 
+int message_arrives_at(const struct action *message)
+{
+    return message_is_send(message) ? comms_partner(message) : message->stage;
+}
+
 void message_ends(const struct lowering *lowering, const struct action *message, int *from, int *to)
 {
     int here = comms_rank_of(&lowering->map, message->stage);

@@ -69,29 +69,62 @@ static void set_time(struct op_time *time, const struct op *op, int rank)
     time->rank = (uint16_t)rank;
 }
 
+/* The operations that take time, rank by rank, in their order: those of a rank begin at first[rank]. */
+static int *list_by_rank(const struct timing *timing, size_t *first)
+{
+    const struct program *program = timing->program;
+    size_t ranks = (size_t)program->ranks, *next = first + 1;
+    int *ops = malloc((program->op_count + 1) * sizeof *ops);
+    if (!ops)
+        return NULL;
+    for (size_t i = 0; i < program->op_count; i++)
+        next[timing->ops[i].rank + 1] += op_is_work(program->ops[i].kind);
+    for (size_t rank = 0; rank < ranks; rank++)
+        next[rank + 1] += next[rank];
+    for (size_t i = 0; i < program->op_count; i++)
+        if (op_is_work(program->ops[i].kind))
+            ops[next[timing->ops[i].rank]++] = (int)i;
+    return ops;
+}
+
+static int name_of(const struct program *program, const struct op *op)
+{
+    if (op->name >= 0)
+        return op->name;
+    return op->part_count > 0 ? program->parts[op->part_first].tag : (int)program->names.count;
+}
+
+/* `seen`: of each name on this rank so far; zeros before and after. */
+static void number_rank(struct timing *timing, const int *ops, size_t count, uint32_t *seen)
+{
+    const struct program *program = timing->program;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t number = seen[name_of(program, &program->ops[ops[i]])]++;
+        int draw = timing->ops[ops[i]].draw;
+        if (draw >= 0)
+            timing->variation[draw].occurrence = number;
+    }
+    for (size_t i = 0; i < count; i++)
+        seen[name_of(program, &program->ops[ops[i]])] = 0;
+}
+
 /* Host programs: number the operations of one name on a rank. */
 static enum status number_names(struct timing *timing, struct diag *diag)
 {
     const struct program *program = timing->program;
-    size_t per_rank = program->names.count + 1;
+    size_t ranks = (size_t)program->ranks;
     if (timing->draw_count == 0)
         return STATUS_OK; /* numbers make draws differ */
-    uint32_t *seen = calloc(per_rank * (size_t)program->ranks, sizeof *seen);
-    if (!seen)
-        return diag_no_memory(diag);
-    for (size_t i = 0; i < program->op_count; i++) {
-        const struct op *op = &program->ops[i];
-        if (!op_is_work(op->kind))
-            continue;
-        int name = op->name >= 0        ? op->name
-                   : op->part_count > 0 ? program->parts[op->part_first].tag
-                                        : (int)program->names.count;
-        uint32_t number = seen[(size_t)timing->ops[i].rank * per_rank + (size_t)name]++;
-        if (timing->ops[i].draw >= 0)
-            timing->variation[timing->ops[i].draw].occurrence = number;
-    }
+    uint32_t *seen = calloc(program->names.count + 1, sizeof *seen);
+    size_t *first = calloc(ranks + 2, sizeof *first);
+    int *ops = first ? list_by_rank(timing, first) : NULL;
+    bool good = seen && ops;
+    for (size_t rank = 0; good && rank < ranks; rank++)
+        number_rank(timing, ops + first[rank], first[rank + 1] - first[rank], seen);
     free(seen);
-    return STATUS_OK;
+    free(first);
+    free(ops);
+    return good ? STATUS_OK : diag_no_memory(diag);
 }
 
 static void set_body(struct timing *timing, const struct body *body, int rank)
