@@ -316,12 +316,14 @@ int lower_flag(struct lowering *lowering, const char *name)
 static void add_access(struct lowering *lowering, struct op *op, int buffer, bool write)
 {
     struct program *program = lowering->program;
-    if (!arena_regrow(&program->arena, (void **)&program->accesses, program->access_count,
+    if (buffer > ACCESS_MOST_BUFFERS ||
+        !arena_regrow(&program->arena, (void **)&program->accesses, program->access_count,
                       &program->access_cap, sizeof *program->accesses)) {
         lowering->failed = true;
         return;
     }
-    program->accesses[program->access_count++] = (struct access){buffer, write};
+    program->accesses[program->access_count++] =
+        (struct access){buffer & ACCESS_MOST_BUFFERS, write};
     op->access_count++;
 }
 
@@ -940,18 +942,33 @@ static void note_allocations(struct program *program)
     }
 }
 
+/* Into `to`, by buffer, then by the rest: a buffer has few. `first`: zeros, one a buffer and two more. */
+static void sort_by_buffer(const struct program *program, const struct record *from,
+                           struct record *to, int *first)
+{
+    for (int i = 0; i < program->record_count; i++)
+        first[from[i].buffer + 2]++;
+    for (int b = 0; b < program->buffer_count; b++)
+        first[b + 2] += first[b + 1];
+    for (int i = 0; i < program->record_count; i++)
+        to[first[from[i].buffer + 1]++] = from[i];
+    for (int b = 0; b < program->buffer_count; b++)
+        if (first[b + 1] - first[b] > 1)
+            qsort(to + first[b], (size_t)(first[b + 1] - first[b]), sizeof *to, compare_records);
+}
+
 /* Shared buffers come first, then those of one iteration. */
-static void sort_records(struct program *program, struct record *sorted)
+static void place_records(struct program *program, const struct record *from)
 {
     int count = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < program->record_count; i++) {
-            struct buffer_desc *buffer = &program->buffers[program->records[i].buffer];
+            struct buffer_desc *buffer = &program->buffers[from[i].buffer];
             if ((buffer->scope == SCOPE_ITERATION && program->tasks) != (pass == 1))
                 continue;
             if (buffer->record_count++ == 0)
                 buffer->record_first = count;
-            sorted[count++] = program->records[i];
+            program->records[count++] = from[i];
         }
         if (pass == 0)
             program->shared_records = count;
@@ -978,23 +995,28 @@ static enum status list_records(struct lowering *lowering)
     for (size_t i = 0; i < program->op_count; i++)
         if (program->ops[i].kind == OP_ALLOC)
             program->buffers[program->ops[i].object].allocated = true;
-    struct record *noted = malloc((most_records(program) + 1) * sizeof *noted);
-    if (!noted)
-        return diag_no_memory(lowering->diag);
-    program->records = noted;
-    note_accesses(program);
-    if (program->record_count > 0)
-        note_allocations(program);
-    qsort(noted, (size_t)program->record_count, sizeof *noted, compare_records);
-    if (program->record_count > 0)
+    size_t most = most_records(program) + 1;
+    struct record *noted = malloc(most * sizeof *noted), *sorted = malloc(most * sizeof *sorted);
+    int *first = calloc((size_t)program->buffer_count + 2, sizeof *first);
+    bool good = noted && sorted && first;
+    if (good) {
+        program->records = noted;
+        note_accesses(program);
+        if (program->record_count > 0)
+            note_allocations(program);
+        sort_by_buffer(program, noted, sorted, first);
+        program->records = sorted;
         remove_twins(program);
-    struct record *sorted =
-        ARENA_ARRAY(&program->arena, (size_t)program->record_count + 1, struct record);
-    if (sorted)
-        sort_records(program, sorted);
-    program->records = sorted;
+        size_t count = (size_t)program->record_count + 1;
+        program->records = ARENA_ARRAY(&program->arena, count, struct record);
+        good = program->records != NULL;
+    }
+    if (good)
+        place_records(program, sorted);
     free(noted);
-    return sorted ? STATUS_OK : diag_no_memory(lowering->diag);
+    free(sorted);
+    free(first);
+    return good ? STATUS_OK : diag_no_memory(lowering->diag);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */

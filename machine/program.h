@@ -43,9 +43,10 @@ struct program_options {
 };
 
 struct access {
-    int buffer; /* index into program->buffers (one a rank and plan buffer) */
-    bool write;
+    int buffer : 31; /* index into program->buffers (one a rank and plan buffer) */
+    bool write : 1;
 };
+enum { ACCESS_MOST_BUFFERS = 0x3fffffff };
 
 struct part {
     bool send;

@@ -185,20 +185,20 @@ static int64_t tensor_bytes(const struct lowering *lowering, enum tensor_kind ki
     return 0;
 }
 
-/* "activation.2.7" */
+/* "act.2.7" */
+enum { BUFFER_TEXT = 64 };
+
 static const char *buffer_name(struct arena *arena, const struct tensor *tensor, int number)
 {
     const char *text = tensor_text(tensor->kind);
     size_t length = strlen(text);
-    char *name = arena_alloc(arena, length + 2 * INTEGERS_TEXT + 3);
-    if (!name)
-        return NULL;
+    char name[BUFFER_TEXT];
     memcpy(name, text, length);
     name[length] = '.';
     char *end = integers_print(name + length + 1, tensor->stage);
     *end++ = '.';
-    *integers_print(end, number) = '\0';
-    return name;
+    end = integers_print(end, number);
+    return arena_strndup(arena, name, (size_t)(end - name));
 }
 
 int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number)
