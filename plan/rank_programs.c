@@ -613,8 +613,12 @@ enum status rank_programs_thread(struct rank_programs *programs, int thread, ran
                                  rank_name_take *name, void *arg)
 {
     struct lowering *lowering = &programs->lowering;
-    lowering->sink = (struct ops_sink){
-        .take = take, .name = name, .arg = arg, .arena = &programs->piece, .empties = true, .names = true};
+    lowering->sink = (struct ops_sink){.take = take,
+                                       .name = name,
+                                       .arg = arg,
+                                       .arena = &programs->piece,
+                                       .empties = true,
+                                       .names = true};
     return lower_copy(lowering, thread);
 }
 
