@@ -61,14 +61,34 @@ static void print_stream(const struct comparison *run, const struct compared_str
                         predicted->stall[i]);
 }
 
+/* Tasks that take a hundredth of the run or differ by that, up to MOST_TASKS. */
+static void print_tasks(const struct comparison *run, const struct compared_stream *stream)
+{
+    enum { MOST_TASKS = 8, LEAST = 100 };
+    double whole_ns = 0;
+    char measured[UNITS_TEXT], predicted[UNITS_TEXT];
+    for (size_t s = 0; s < run->stream_count; s++)
+        for (size_t i = 0; i < run->streams[s].task_count; i++)
+            whole_ns += run->streams[s].tasks[i].measured_ns;
+    for (size_t i = 0; i < stream->task_count && i < MOST_TASKS; i++) {
+        const struct compared_task *task = &stream->tasks[i];
+        if (LEAST * task->measured_ns < whole_ns && LEAST * task->predicted_ns < whole_ns)
+            return;
+        printf("      %-16s  %9s  %9s  %s\n", "", show_time(task->measured_ns, measured),
+               show_time(task->predicted_ns, predicted), task->name);
+    }
+}
+
 static void print_run(const struct comparison *run, bool quiet)
 {
     char measured[UNITS_TEXT], predicted[UNITS_TEXT], error[UNITS_TEXT];
     printf("%4" PRId64 "  %-32s  %-8s  %5d  %5d  %9s  %9s  %7s\n", run->run, run->plan,
            driver_key(run->driver), run->depth, run->ranks, show_time(run->measured_ns, measured),
            show_time(run->predicted_ns, predicted), show_error(run->error, error));
-    for (size_t i = 0; i < run->stream_count && !quiet; i++)
+    for (size_t i = 0; i < run->stream_count && !quiet; i++) {
         print_stream(run, &run->streams[i]);
+        print_tasks(run, &run->streams[i]);
+    }
 }
 
 static void print_all(const struct compared *compared, bool quiet)
@@ -104,6 +124,21 @@ static void write_account(const char *key, const struct compared_account *accoun
     json_end_object(json);
 }
 
+static void write_tasks(const struct compared_stream *stream, struct json *json)
+{
+    json_begin_object_at(json, "tasks");
+    for (size_t i = 0; i < stream->task_count; i++) {
+        const struct compared_task *task = &stream->tasks[i];
+        json_begin_object_at(json, task->name);
+        json_put_double(json, "measured_ns", task->measured_ns);
+        json_put_double(json, "predicted_ns", task->predicted_ns);
+        json_put_double(json, "measured_count", task->measured_count);
+        json_put_double(json, "predicted_count", task->predicted_count);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
 static void write_streams(const struct comparison *run, struct json *json)
 {
     json_begin_object_at(json, "streams");
@@ -111,6 +146,7 @@ static void write_streams(const struct comparison *run, struct json *json)
         json_begin_object_at(json, run->streams[i].name);
         write_account("measured", &run->streams[i].measured, run->accounted, json);
         write_account("predicted", &run->streams[i].predicted, true, json);
+        write_tasks(&run->streams[i], json);
         json_end_object(json);
     }
     json_end_object(json);
@@ -133,6 +169,8 @@ static void write_run(const struct comparison *run, struct json *json)
     json_put_double(json, "measured_ns", run->measured_ns);
     json_put_double(json, "predicted_ns", run->predicted_ns);
     json_put_double(json, "error", run->error);
+    json_key(json, "tasks_by_steps");
+    json_bool(json, run->by_steps);
     write_streams(run, json);
     json_end_object(json);
 }
@@ -283,6 +321,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         two.first = arguments.items[0];
         two.second = arguments.count == 2 ? arguments.items[1] : NULL;
         two.seed = (uint64_t)seed;
+        two.replications = (int)replications;
         two.limit = request.limit;
         return two_runs_compare(app, &two);
     }

@@ -71,6 +71,16 @@ static struct program_options options_like(struct app *app, const struct plan *p
     return app_program_options(app, &request, plan);
 }
 
+static enum status make_accounts(struct comparer *comparer)
+{
+    struct compared_run *first = &comparer->first, *second = &comparer->second;
+    struct diag *diag = &comparer->app->diag;
+    const bool by_steps = account_has_steps(&first->trace) && account_has_steps(&second->trace);
+    enum status status = account_make(&first->trace, by_steps, &first->account, diag);
+    return status == STATUS_OK ? account_make(&second->trace, by_steps, &second->account, diag)
+                               : status;
+}
+
 /* A plan_use. */
 static enum status predict_second(struct app *app, struct plan *plan, void *context)
 {
@@ -86,8 +96,16 @@ static enum status predict_second(struct app *app, struct plan *plan, void *cont
         !plan_strip_device_rules(&device, &app->arena, cuda, NULL))
         return diag_no_memory(&app->diag);
     const struct program_options options = options_like(app, &device, like);
-    return foretell(&device, &options, comparer->request->seed, &app->arena,
-                    &comparer->second.trace, &app->diag);
+    const uint64_t seed = comparer->request->seed;
+    struct compared_run *second = &comparer->second;
+    bool varies;
+    status = foretell(&device, &options, seed, &app->arena, &second->trace, &varies, &app->diag);
+    if (status == STATUS_OK)
+        status = make_accounts(comparer);
+    return status == STATUS_OK && varies
+               ? foretell_more(&device, &options, seed, comparer->request->replications,
+                               &app->arena, &second->account, &app->diag)
+               : status;
 }
 
 /* The plan that the first run keeps. */
@@ -121,21 +139,13 @@ static enum status find_second(struct comparer *comparer)
     enum status status = store ? STATUS_OK : run_spec_is_store(app, second, &store);
     if (status != STATUS_OK)
         return status;
-    return store ? read_run(app, second, &comparer->second)
-                 : app_with_plan(app, second, predict_second, comparer);
+    if (!store)
+        return app_with_plan(app, second, predict_second, comparer);
+    status = read_run(app, second, &comparer->second);
+    return status == STATUS_OK ? make_accounts(comparer) : status;
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
-
-static enum status make_accounts(struct comparer *comparer)
-{
-    struct compared_run *first = &comparer->first, *second = &comparer->second;
-    struct diag *diag = &comparer->app->diag;
-    const bool by_steps = account_has_steps(&first->trace) && account_has_steps(&second->trace);
-    enum status status = account_make(&first->trace, by_steps, &first->account, diag);
-    return status == STATUS_OK ? account_make(&second->trace, by_steps, &second->account, diag)
-                               : status;
-}
 
 static enum status show(struct comparer *comparer, const struct difference *difference)
 {
@@ -167,8 +177,6 @@ enum status two_runs_compare(struct app *app, const struct two_runs *request)
     enum status status = read_run(app, request->first, &comparer.first);
     if (status == STATUS_OK)
         status = find_second(&comparer);
-    if (status == STATUS_OK)
-        status = make_accounts(&comparer);
     if (status == STATUS_OK)
         status = difference_make(&comparer.first.account, &comparer.second.account, &app->arena,
                                  &difference, &app->diag);

@@ -12,6 +12,7 @@ struct two_runs {
     bool diff;   /* what got slower and why, instead of all figures */
     bool opaque; /* predict also what is unexplained */
     uint64_t seed;
+    int replications; /* of a prediction in which something varies */
     double
         limit; /* STATUS_VIOLATED where the second takes longer or shorter than the first by more; NAN: any */
 };

@@ -18,6 +18,7 @@ static void write_run(const char *key, const struct compared_run *run, struct js
     json_put_string(json, "device", info->device);
     json_put_int(json, "ranks", info->ranks);
     json_put_double(json, "steps", run->account.steps);
+    json_put_int(json, "replications", run->account.replications);
     json_put_double(json, "step_ns", run->account.step_ns);
     json_end_object(json);
 }

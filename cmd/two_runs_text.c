@@ -53,6 +53,8 @@ static void print_run(const char *which, const struct compared_run *run, FILE *o
         fprintf(out, ", %d ranks", info->ranks);
     if (run->account.by_steps)
         fprintf(out, ", %.0f step%s", run->account.steps, run->account.steps > 1 ? "s" : "");
+    if (run->account.replications > 1)
+        fprintf(out, ", mean of %d replications", run->account.replications);
     fputc('\n', out);
 }
 

@@ -75,6 +75,9 @@ check "no steps" run --no-check --db "$dir/runs.db" "$dir/plan.yaml"
 check "runs are compared" prints 0 ' 1  three_streams  *clock  *3  *1  *[0-9.]* [mun]*s  *[0-9.]* [mun]*s  *[-+][0-9.]*%' \
     $compare "$dir/runs.db"
 check "with driver and depth" prints 0 ' 3  three_streams  *dataflow  *2  *1' $compare "$dir/runs.db"
+check "with the times of tasks" prints 0 '^  *[0-9.]* [mun]*s  *[0-9.]* [mun]*s  Copy$' $compare "$dir/runs.db"
+check "... of a step, as JSON" prints 0 '"tasks_by_steps":true,.*"tasks":{"[A-Za-z]*":{"measured_ns":[0-9.]*,"predicted_ns":[0-9.]*,' \
+    $compare --json "$dir/runs.db"
 check "with two ranks" prints 0 ' 4  two_ranks  *clock  *2  *2' $compare "$dir/runs.db"
 check "with accounts" prints 0 'memcpy  *busy  *[0-9.]*%  *[0-9.]*%' $compare "$dir/runs.db"
 check "without steps there is only a predicted one" prints 0 'memcpy  *busy  *-  *[0-9.]*%' \

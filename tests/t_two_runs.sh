@@ -109,6 +109,13 @@ check "... add up" adds_up "$dir/own.db:3" "$dir/own.db:4"
 check "a stored prediction and that of another plan" prints 0 '^ *+300 us *100%  Work' $compare --diff "$dir/own.db:3" "$dir/slow.yaml"
 check "a run and its own plan" prints 0 '^second  prediction of two_tasks, 11 steps' $compare "$dir/own.db:1"
 
+sed "s/time: 800us/&, jitter: 'gamma(cv=0.3)'/" "$dir/plan.yaml" >"$dir/varies.yaml"
+check "the mean of several predictions" prints 0 '^second  prediction of two_tasks, 11 steps, mean of 4 replications$' \
+    $compare --replications=4 "$dir/own.db:1" "$dir/varies.yaml"
+check "... adds up" adds_up --replications=4 "$dir/own.db:1" "$dir/varies.yaml"
+check "... where nothing varies of one" prints 0 '^second  prediction of two_tasks, 11 steps$' \
+    $compare --replications=4 "$dir/own.db:1" "$dir/plan.yaml"
+
 # ---- what is wrong -------------------------------------------------------------------------------
 
 check "no such run" complains 3 'has no run 9' $compare "$db:1" "$db:9"

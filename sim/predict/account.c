@@ -338,7 +338,7 @@ static void name_untold(struct builder *builder)
 enum status account_make(struct trace *trace, bool by_steps, struct run_account *out,
                          struct diag *diag)
 {
-    struct run_account account = {.by_steps = by_steps};
+    struct run_account account = {.by_steps = by_steps, .replications = 1};
     struct builder builder = {.trace = trace, .out = &account, .ranks = highest_rank(trace) + 1};
     builder.windows = ARENA_ARRAY(trace->arena, (size_t)builder.ranks, struct window);
     name_untold(&builder);
@@ -352,4 +352,69 @@ enum status account_make(struct trace *trace, bool by_steps, struct run_account 
     take_means(&builder);
     *out = account;
     return STATUS_OK;
+}
+
+/* ---- several runs ---------------------------------------------------------------------------- */
+
+static bool same_word(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_part(const struct account_part *a, const struct account_part *b)
+{
+    return same_word(a->name, b->name) && same_word(a->cause, b->cause) &&
+           same_word(a->waits_for, b->waits_for);
+}
+
+static void blend(double *mean, int runs, double further)
+{
+    *mean = (*mean * runs + further) / (runs + 1);
+}
+
+/* Parts of either; one that is not there takes no time. */
+static bool blend_parts(struct account_parts *parts, int runs, const struct account_parts *further,
+                        struct arena *arena)
+{
+    const size_t before = parts->count;
+    for (size_t i = 0; i < before; i++) {
+        blend(&parts->items[i].ns, runs, 0);
+        blend(&parts->items[i].count, runs, 0);
+    }
+    for (size_t k = 0; k < further->count; k++) {
+        const struct account_part *part = &further->items[k];
+        size_t i = 0;
+        while (i < before && !same_part(&parts->items[i], part))
+            i++;
+        if (i == before) {
+            void *items = parts->items;
+            if (!arena_grow(arena, &items, parts->count, &parts->cap, sizeof *parts->items))
+                return false;
+            parts->items = items;
+            i = parts->count++;
+            parts->items[i] = *part;
+            parts->items[i].ns = parts->items[i].count = 0;
+        }
+        parts->items[i].ns += part->ns / (runs + 1);
+        parts->items[i].count += part->count / (runs + 1);
+    }
+    return true;
+}
+
+bool account_add(struct run_account *sum, int runs, const struct run_account *further,
+                 struct arena *arena)
+{
+    blend(&sum->step_ns, runs, further->step_ns);
+    blend(&sum->steps, runs, further->steps);
+    for (size_t i = 0; i < sum->stream_count && i < further->stream_count; i++) {
+        struct account_stream *stream = &sum->streams[i];
+        const struct account_stream *other = &further->streams[i];
+        blend(&stream->busy_ns, runs, other->busy_ns);
+        blend(&stream->idle_ns, runs, other->idle_ns);
+        if (!blend_parts(&stream->tasks, runs, &other->tasks, arena) ||
+            !blend_parts(&stream->idle, runs, &other->idle, arena))
+            return false;
+    }
+    sum->replications = runs + 1;
+    return true;
 }

@@ -14,6 +14,7 @@
 #ifndef SWSIM_ACCOUNT_H
 #define SWSIM_ACCOUNT_H
 
+#include "plan/arena.h"
 #include "plan/diag.h"
 #include "trace/trace.h"
 
@@ -43,6 +44,7 @@ struct run_account {
     bool by_steps, modelled; /* modelled: causes are those of the simulator */
     double step_ns;          /* or of the whole run */
     double steps;            /* mean over the ranks; 1 for the whole */
+    int replications;        /* of a prediction, of which these are the means; else 1 */
     struct account_stream *streams;
     size_t stream_count, stream_cap;
 };
@@ -54,6 +56,11 @@ bool account_has_steps(const struct trace *trace);
    trace's arena. */
 enum status account_make(struct trace *trace, bool by_steps, struct run_account *out,
                          struct diag *diag);
+
+/* Adds the account of a further run of the same plan, whose figures count as much as those of all `runs` before. False
+   without memory. */
+bool account_add(struct run_account *sum, int runs, const struct run_account *further,
+                 struct arena *arena);
 
 /* The part for this task, or for this cause and task waited for; NULL: none. */
 const struct account_part *account_find_task(const struct account_stream *stream, const char *name);

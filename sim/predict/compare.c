@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "account.h"
+#include "compare_tasks.h"
 #include "explained.h"
 #include "plan/parse.h"
 #include "sim/engine/observe.h"
@@ -236,6 +237,9 @@ static enum status compare_rerun(struct store *store, const struct compare_optio
     out->warm_up = profile.warm_up;
     out->missing = profile.missing_count;
     status = predict_run(&profile.plan, options, &measured->options, out, diag);
+    if (status == STATUS_OK)
+        status = compare_tasks(trace, &profile.plan, &measured->options, options->seed, arena, out,
+                               diag);
     profile_fini(&profile);
     return status;
 }
@@ -315,7 +319,10 @@ static enum status predict_own(const struct compare_options *options, const stru
         .ranks = plan->form == FORM_PIPELINE ? trace->info.ranks : 0,
     };
     enum status status = measure_account(plan, &own, trace, arena, out, diag);
-    return status == STATUS_OK ? predict_run(plan, options, &own, out, diag) : status;
+    if (status == STATUS_OK)
+        status = predict_run(plan, options, &own, out, diag);
+    return status == STATUS_OK ? compare_tasks(trace, plan, &own, options->seed, arena, out, diag)
+                               : status;
 }
 
 /* Why its plan says nothing of the run; NULL: it does. */

@@ -32,9 +32,17 @@ struct compared_account {
     double busy, stall[STALL_COUNT];
 };
 
+/* The work of one name on a stream: time and number, of a step or of the whole run, the mean over the ranks. */
+struct compared_task {
+    const char *name;
+    double measured_ns, predicted_ns, measured_count, predicted_count;
+};
+
 struct compared_stream {
     const char *name;
     struct compared_account measured, predicted;
+    struct compared_task *tasks; /* the longest first */
+    size_t task_count;
 };
 
 struct comparison {
@@ -46,6 +54,7 @@ struct comparison {
     int64_t profiled, warm_up; /* iterations of the serial run that count, and that were left out */
     size_t missing;            /* parts of tasks it did not measure */
     bool whole;                /* the times are of the whole run */
+    bool by_steps;             /* those of tasks are of a step, else of the whole run */
     double measured_ns, predicted_ns, error; /* mean iteration */
     bool accounted; /* else the run has no steps, and the measured accounts are empty */
     struct compared_stream *streams;

@@ -100,7 +100,7 @@ static enum status finish(struct trace *trace, const struct plan *plan,
 }
 
 enum status foretell(const struct plan *plan, const struct program_options *options, uint64_t seed,
-                     struct arena *arena, struct trace *out, struct diag *diag)
+                     struct arena *arena, struct trace *out, bool *varies, struct diag *diag)
 {
     struct prediction prediction;
     trace_init(out, arena);
@@ -119,6 +119,33 @@ enum status foretell(const struct plan *plan, const struct program_options *opti
     if (status != STATUS_OK)
         return status;
     status = finish(out, plan, &prediction, diag);
+    *varies = prediction.timing.draw_count > 0;
     prediction_fini(&prediction);
+    return status;
+}
+
+/* Another run of the same plan. */
+static enum status add_run(const struct plan *plan, const struct program_options *options,
+                           uint64_t seed, int runs, struct arena *arena, struct run_account *sum,
+                           struct diag *diag)
+{
+    struct trace trace;
+    struct run_account further;
+    bool varies;
+    enum status status = foretell(plan, options, seed, arena, &trace, &varies, diag);
+    if (status == STATUS_OK)
+        status = account_make(&trace, sum->by_steps, &further, diag);
+    if (status == STATUS_OK && !account_add(sum, runs, &further, arena))
+        status = diag_no_memory(diag);
+    return status;
+}
+
+enum status foretell_more(const struct plan *plan, const struct program_options *options,
+                          uint64_t seed, int replications, struct arena *arena,
+                          struct run_account *sum, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 1; status == STATUS_OK && i < replications; i++)
+        status = add_run(plan, options, seed + (uint64_t)i, i, arena, sum, diag);
     return status;
 }
