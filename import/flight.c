@@ -7,12 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A collective of a rank, and the type of its tensors. */
+struct typed {
+    int group;
+    int64_t number;
+    const char *dtype;
+};
+
 struct flight {
     const struct flight_job *job;
     const struct flight_options *options;
     struct plan *plan;
     bool by_place; /* ranks of the plan are places of dumps: their own numbers are too large */
-    size_t op_cap;
+    size_t op_cap, comm_cap;
+    struct typed *typed; /* the collectives of all ranks whose type is told, by group and number */
+    size_t typed_count;
 };
 
 /* The rank in the plan; -1: there is no dump of it. */
@@ -74,6 +83,85 @@ static bool add_comm(struct flight *flight, size_t g)
     return comm->members && comm->name;
 }
 
+/* The communicator of two ranks of a group, of which NCCL makes one at the first message between them; -1 without
+   memory. */
+static int pair_comm(struct flight *flight, int group, int a, int b)
+{
+    struct plan *plan = flight->plan;
+    const int first = a < b ? a : b, second = a < b ? b : a;
+    const char *name =
+        arena_printf(&plan->arena, "%s.%dand%d", plan->comms[group].name, first, second);
+    for (size_t i = 0; name && i < plan->comm_count; i++)
+        if (strcmp(plan->comms[i].name, name) == 0)
+            return (int)i;
+    int *members = ARENA_ARRAY(&plan->arena, 2, int);
+    if (!name || !members ||
+        !arena_grow(&plan->arena, (void **)&plan->comms, plan->comm_count, &flight->comm_cap,
+                    sizeof *plan->comms))
+        return -1;
+    members[0] = first;
+    members[1] = second;
+    plan->comms[plan->comm_count] =
+        (struct comm){.declared = true, .name = name, .members = members, .member_count = 2};
+    return (int)plan->comm_count++;
+}
+
+/* ---- types ------------------------------------------------------------------------------------ */
+
+static int by_call(const void *left, const void *right)
+{
+    const struct typed *a = left, *b = right;
+    if (a->group != b->group)
+        return a->group - b->group;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static bool is_typed(const struct flight_call *call)
+{
+    return !call->left_out && call->part_count == 1 && !call->parts[0].is_message &&
+           call->parts[0].dtype && call->number >= 0;
+}
+
+static bool list_types(struct flight *flight)
+{
+    const struct flight_job *job = flight->job;
+    size_t count = 0;
+    for (size_t r = 0; r < job->rank_count; r++)
+        count += job->ranks[r].call_count;
+    flight->typed = ARENA_ARRAY(&flight->plan->arena, count + 1, struct typed);
+    if (!flight->typed)
+        return false;
+    for (size_t r = 0; r < job->rank_count; r++)
+        for (size_t i = 0; i < job->ranks[r].call_count; i++) {
+            const struct flight_call *call = &job->ranks[r].calls[i];
+            if (is_typed(call))
+                flight->typed[flight->typed_count++] =
+                    (struct typed){call->group, call->number, call->parts[0].dtype};
+        }
+    qsort(flight->typed, flight->typed_count, sizeof *flight->typed, by_call);
+    return true;
+}
+
+/* Has a rank another type in its call of this number? */
+static bool types_differ(const struct flight *flight, const struct flight_call *call)
+{
+    const struct typed key = {call->group, call->number, NULL};
+    size_t low = 0, high = flight->typed_count;
+    if (!is_typed(call))
+        return false;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (by_call(&flight->typed[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < flight->typed_count && by_call(&flight->typed[low], &key) == 0; low++)
+        if (strcmp(flight->typed[low].dtype, call->parts[0].dtype) != 0)
+            return true;
+    return false;
+}
+
 /* ---- operations ------------------------------------------------------------------------------ */
 
 static struct host_op *add_op(struct flight *flight, struct host_thread *thread, enum op_kind kind)
@@ -106,10 +194,16 @@ static bool is_collective(const struct flight_call *call)
     return call->part_count == 1 && !call->parts[0].is_message;
 }
 
+/* Its name tells the type where ranks have different ones: a collective meets one of its name only. */
 static bool set_collective(struct flight *flight, struct host_op *op,
-                           const struct flight_part *part)
+                           const struct flight_call *call)
 {
-    op->name = plain_name(&flight->plan->arena, "", part->name);
+    const struct flight_part *part = &call->parts[0];
+    struct arena *arena = &flight->plan->arena;
+    const char *name = types_differ(flight, call)
+                           ? arena_printf(arena, "%s:%s", part->name, part->dtype)
+                           : part->name;
+    op->name = name ? plain_name(arena, "", name) : NULL;
     op->collective = op->work.collective = part->kind;
     op->bytes = part->bytes;
     return op->name != NULL;
@@ -143,17 +237,22 @@ static bool add_call(struct flight *flight, struct host_thread *thread,
     struct plan *plan = flight->plan;
     if (call->left_out || kept_parts(flight, call) == 0)
         return true;
+    int comm = call->group;
+    if (flight->options->pair_streams && !call->is_batch && call->part_count == 1 &&
+        call->parts[0].is_message)
+        comm = pair_comm(flight, call->group, thread->rank, plan_rank(flight, call->parts[0].peer));
+    if (comm < 0)
+        return false;
     char name[PLAN_MAX_NAME];
-    snprintf(name, sizeof name, "nccl.%.150s", plan->comms[call->group].name);
+    snprintf(name, sizeof name, "nccl.%.150s", plan->comms[comm].name);
     const int stream = names_intern(&plan->streams, &plan->arena, name);
     struct host_op *op = add_op(flight, thread, is_collective(call) ? OP_COLLECTIVE : OP_GROUP);
     if (stream < 0 || !op)
         return false;
-    op->comm = call->group;
+    op->comm = comm;
     op->stream = stream;
     op->sm = flight->options->sm_slots > 0;
-    return is_collective(call) ? set_collective(flight, op, &call->parts[0])
-                               : set_parts(flight, op, call);
+    return is_collective(call) ? set_collective(flight, op, call) : set_parts(flight, op, call);
 }
 
 static bool add_thread(struct flight *flight, size_t r)
@@ -315,9 +414,11 @@ static const char *hypotheses(struct flight *flight, struct diag *diag)
     return arena_printf(
         &flight->plan->arena,
         "a dump of the flight recorder; hypotheses: the host waits for %s operation; each process "
-        "group has a stream of its own, which its sends and receives share; %s operations of a "
+        "group has a stream of its own, which its sends and receives share%s; %s operations of a "
         "rank run at once; %s%s%s%s",
         options->host_waits ? "each" : "no",
+        options->pair_streams ? " but for those in no batch, which have one for each two ranks"
+                              : "",
         options->sm_slots ? "a limited number of" : "any number of",
         options->launch_order ? "in the order of their launches" : "in any order of groups",
         missing, guessed, unrecorded);
@@ -352,7 +453,8 @@ static bool write_plan(struct flight *flight, struct diag *diag)
     plan->machine.launch_blocking = options->host_waits;
     plan->threads = ARENA_ARRAY(&plan->arena, job->rank_count, struct host_thread);
     plan->comms = ARENA_ARRAY(&plan->arena, job->group_count, struct comm);
-    bool ok = plan->name && plan->threads && plan->comms;
+    flight->comm_cap = job->group_count;
+    bool ok = plan->name && plan->threads && plan->comms && list_types(flight);
     for (size_t g = 0; ok && g < job->group_count; g++)
         ok = add_comm(flight, g);
     plan->about = ok ? hypotheses(flight, diag) : NULL;

@@ -3,7 +3,8 @@
  * called, in its order.
  *
  * A dump has neither streams nor the host's waits, so the plan stands under hypotheses, which its `about` says:
- * every process group has a stream and a communicator of its own, which its sends and receives share; the host waits
+ * every process group has a stream and a communicator of its own, which its sends and receives share, or those in no
+ * batch have one for each two ranks, as where NCCL was not initialised eagerly; the host waits
  * for each operation, or for none; operations take residency slots, or none; a rank without a dump has called what the
  * others called. Dumps are rings: what is older than the oldest entry of another member of the group is left out.
  */
@@ -16,6 +17,7 @@
 struct flight_options {
     const char *name;
     bool host_waits;   /* for each operation; else for none */
+    bool pair_streams; /* a message that is in no batch runs on a communicator of its two ranks */
     bool launch_order; /* operations of a rank run in the order of their launches */
     int64_t sm_slots;  /* operations that can be resident at once; 0: any number */
 };

@@ -151,6 +151,16 @@ static int64_t entry_bytes(const struct value *entry, const char *which)
     return tensor_bytes(value_get(entry, sizes), value_get(entry, dtypes));
 }
 
+/* Of the first tensor, which a rank that only gives or takes has on one side. */
+static const char *entry_dtype(const struct value *entry)
+{
+    const struct value *dtypes = value_get(entry, "input_dtypes");
+    if (value_count(dtypes) == 0)
+        dtypes = value_get(entry, "output_dtypes");
+    const char *dtype = value_count(dtypes) > 0 ? value_text(dtypes->items[0]) : NULL;
+    return dtype && *dtype ? dtype : NULL;
+}
+
 /* ---- one entry ------------------------------------------------------------------------------- */
 
 /* A kind whose ranks all have inputs of one size; the sizes of others may differ, and are not compared. */
@@ -226,6 +236,7 @@ static struct flight_part read_part(const struct flight_group *group, const stru
     const struct kind_word *word = kind_of(part.name);
     part.kind = word->kind;
     part.bytes = word->same_size ? entry_bytes(entry, "input") : 0;
+    part.dtype = entry_dtype(entry);
     return part;
 }
 
@@ -260,6 +271,7 @@ static bool add_to_batch(struct flight_job *job, struct flight_call *batch,
         return add_part(job, batch, entry);
     }
     batch->left_out = false;
+    batch->is_batch = true;
     batch->completed = flight_is_completed(entry);
     return true;
 }

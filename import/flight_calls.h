@@ -27,6 +27,7 @@ struct flight_part {
     int64_t peer;              /* a message: a rank of the job; -1: not known */
     enum collective_kind kind; /* a collective */
     int64_t bytes;             /* that the members must agree in; 0: they need not */
+    const char *dtype; /* of a collective's tensors, which they must agree in; NULL: not told */
 };
 
 struct flight_call {
@@ -34,6 +35,7 @@ struct flight_call {
     bool is_message; /* numbered with the messages of its group, else with its collectives */
     int64_t number;  /* from the job's begin on; -1: not told */
     bool completed;
+    bool is_batch; /* it has an end of its own: "coalesced" */
     bool left_out; /* a ring has lost what it would be compared with, or it was not launched */
     const struct value *entry; /* the first one */
     struct flight_part *parts;

@@ -73,6 +73,31 @@ imports "$dir"/nccl_trace_rank_? >/dev/null
 check "a rank without a dump is in the verdict" says "proved but for rank 1: no dump" "$SWSIM" verify "$dir/plan.yaml"
 rm "$dir"/nccl_trace_rank_?
 
+# ---- types, and messages in no batch --------------------------------------------------------------
+
+dump 0 "[0, 1]" "$(entry 1 scheduled)" "$(entry 2 scheduled)"
+dump 1 "[0, 1]" "$(entry 1 scheduled)" "$(entry 2 scheduled | sed 's/Float/Int/')"
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "tensors of as many bytes and another type differ" \
+    says "all_reduce:Int meets all_reduce:Float at the same position" "$SWSIM" verify "$dir/plan.yaml"
+
+# message NUMBER NAME: a send or receive of group 0.
+message()
+{
+    entry "$1" scheduled | sed "s/collective_seq_id\": $1, \"p2p_seq_id\": 0/collective_seq_id\": 0, \"p2p_seq_id\": $1/
+        s/nccl:all_reduce/nccl:$2/; s/\"is_p2p\": false/\"output_sizes\": [[8]], \"output_dtypes\": [\"Float\"], \"is_p2p\": true/"
+}
+for rank in 0 1 2; do
+    next=$(((rank + 1) % 3)) before=$(((rank + 2) % 3))
+    dump $rank "[0, 1, 2]" "$(message 1 "send $rank->$next")" "$(message 2 "recv $rank<-$before")"
+done
+imports "$dir"/nccl_trace_rank_? >/dev/null
+check "sends around a ring on the stream of the group" says "violated" "$SWSIM" verify --no-fix "$dir/plan.yaml"
+imports --pair-streams "$dir"/nccl_trace_rank_? >/dev/null
+check "... and on streams of their own" says "proved" "$SWSIM" verify "$dir/plan.yaml"
+check "... which is among the hypotheses" found "but for those in no batch, which have one for each two ranks" "$dir/plan.yaml"
+rm "$dir"/nccl_trace_rank_?
+
 # Does `export` print what is not recorded, and what it prints again?
 prints_again()
 {
