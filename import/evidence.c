@@ -433,6 +433,7 @@ static bool explain(struct search *search, int work, int64_t previous_end_ns, si
         reason->ready_ns = launched;
     }
     out->early += w->start_ns + SLACK_NS < launched;
+    out->backwards += w->end_ns + BACKWARDS_NS < launched;
     if (w->start_ns - reason->ready_ns > EXPLAINED_NS) {
         reason->cause =
             w->start_ns - launched <= launch_window(rank, w) ? IDLE_LAUNCH : IDLE_NOTHING;

@@ -18,7 +18,11 @@
 
 #include "job.h"
 
-enum { EXPLAINED_NS = 15 * 1000, SLACK_NS = 2 * 1000 };
+enum {
+    EXPLAINED_NS = 15 * 1000,
+    SLACK_NS = 2 * 1000,
+    BACKWARDS_NS = 50 * 1000 /* no two clocks of a trace differ by so much */
+};
 
 /*    NAME, key, in words; in a trace store (trace/schema.h): the cause, whose word it is */
 #define IDLE_LIST(X)                                                                               \
@@ -84,8 +88,9 @@ struct evidence {
     struct ledger total;
     int64_t
         latency_ns; /* from the beginning of a launch to its work, where nothing else is in the way */
-    size_t unlaunched, contradicted, early, records_missing, records_unknown, still_running,
-        groups_missing;
+    /* early: begun before their launch; backwards: over BACKWARDS_NS before it */
+    size_t unlaunched, contradicted, early, backwards, records_missing, records_unknown,
+        still_running, groups_missing;
 };
 
 /* Of one rank, after job_finish; ended by evidence_fini, also after a failure. */

@@ -126,14 +126,30 @@ static enum status read_files(const struct import_files *files,
     return status;
 }
 
+/* Most work is over before the call that pushed it. */
+static enum status check_order(const struct job_rank *rank, const struct evidence *evidence,
+                               struct diag *diag)
+{
+    const size_t launched = rank->work_count - evidence->unlaunched;
+    if (2 * evidence->backwards <= launched)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_INPUT,
+                      "%s: its times run backwards: %zu of %zu operations of the device end before "
+                      "the call that launches them",
+                      rank->file, evidence->backwards, launched);
+}
+
 static enum status find_evidence(struct imported *imported, struct diag *diag)
 {
     imported->evidence = calloc(imported->job.rank_count, sizeof *imported->evidence);
     if (!imported->evidence)
         return diag_no_memory(diag);
     enum status status = STATUS_OK;
-    for (size_t r = 0; status == STATUS_OK && r < imported->job.rank_count; r++)
+    for (size_t r = 0; status == STATUS_OK && r < imported->job.rank_count; r++) {
         status = evidence_find(&imported->job.ranks[r], &imported->evidence[r], diag);
+        if (status == STATUS_OK)
+            status = check_order(&imported->job.ranks[r], &imported->evidence[r], diag);
+    }
     return status;
 }
 

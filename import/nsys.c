@@ -390,13 +390,22 @@ static enum status read_tables(struct nsys *nsys)
     return status;
 }
 
+/* Is what SQLite last met no database, or a part of one? */
+static bool is_damaged(const struct nsys *nsys)
+{
+    const int code = sqlite3_errcode(nsys->db);
+    return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+}
+
 enum status nsys_read(const char *path, struct job *job, struct diag *diag)
 {
     struct nsys nsys = {.path = path, .job = job, .diag = diag, .first_rank = job->rank_count};
     enum status status = open_file(&nsys);
     if (status == STATUS_OK && !has(&nsys, "StringIds", NULL))
-        status = diag_error(diag, STATUS_INPUT,
-                            "%s: a file of SQLite, but no export of Nsight Systems", path);
+        status = is_damaged(&nsys)
+                     ? damaged(&nsys)
+                     : diag_error(diag, STATUS_INPUT,
+                                  "%s: a file of SQLite, but no export of Nsight Systems", path);
     if (status == STATUS_OK)
         status = read_tables(&nsys);
     sqlite3_close(nsys.db);

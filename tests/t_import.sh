@@ -315,6 +315,11 @@ echo 'swplan: 1' >"$dir/plan.txt"
 check "a truncated compressed file" refuses "$dir/cut.json.gz" "truncated"
 check "a truncated text" refuses "$dir/cut.json" "ends before it is complete"
 check "no work of a GPU" refuses "$dir/cpu.json" "no work of a GPU"
+{
+    call cudaLaunchKernel 1 1000.000 5.000 1
+    work kernel early 7 500.000 20.000 1
+} | trace 0 >"$dir/early.json"
+check "work that is over before its launch" refuses "$dir/early.json" "its times run backwards: 1 of 1 operations"
 check "times that run backwards" refuses "$dir/backwards.json" "ends before it begins"
 sed 's/"ts":1998.000/"ts":1998000000000.000/' "$dir/two.json" >"$dir/apart.json"
 sed 's/"ts":1998.000/"ts":1e300/' "$dir/two.json" >"$dir/huge.json"
