@@ -3,50 +3,14 @@
  *
  * The head is written as text: HolisticTraceAnalysis searches the lines of a file for `"rank": N`, with a space.
  */
-#include "profiler_json.h"
+#include "profiler_json_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "plan/arena.h"
-#include "plan/json.h"
-#include "work_names.h"
-
-enum {
-    FIRST_STREAM = 7, /* PyTorch's own stream; HolisticTraceAnalysis takes 0 for none */
-    STEPS_ROW = 0,    /* of a host; its threads follow */
-    /* HolisticTraceAnalysis with pandas 3 keeps places in the file in a column as wide as the largest correlation. */
-    FIRST_CORRELATION = 100000,
-    NAME_TEXT = 512
-};
-
-/* A span as the end of a launch. */
-struct call {
-    int from;         /* the span of the thread; -1: none */
-    int place, count; /* among the launches of that span */
-};
-
-struct writer {
-    const struct trace *trace;
-    const struct profiler_json_options *options;
-    struct arena arena;
-    struct json json;
-    FILE *out;
-    struct work_names names;
-    struct call *calls; /* per span */
-    int *rows;          /* per agent: its tid */
-    int ranks;
-    bool filled; /* an event has been written */
-};
-
 /* ---- preparation ----------------------------------------------------------------------------- */
 
-static const struct trace_agent *agent_of(const struct writer *writer, int span)
-{
-    return &writer->trace->agents[writer->trace->spans[span].agent];
-}
-
-static bool is_shown(const struct writer *writer, const struct trace_agent *agent)
+static bool is_shown(const struct profiler_writer *writer, const struct trace_agent *agent)
 {
     const struct profiler_json_options *options = writer->options;
     return (!options->one_rank || agent->rank == options->rank) &&
@@ -54,7 +18,7 @@ static bool is_shown(const struct writer *writer, const struct trace_agent *agen
 }
 
 /* Streams and threads of each rank are numbered in the order of the agents. */
-static bool number_rows(struct writer *writer)
+static bool number_rows(struct profiler_writer *writer)
 {
     const struct trace *trace = writer->trace;
     for (size_t a = 0; a < trace->agent_count; a++)
@@ -73,11 +37,11 @@ static bool number_rows(struct writer *writer)
     return true;
 }
 
-static bool find_calls(struct writer *writer)
+static bool find_calls(struct profiler_writer *writer)
 {
     const struct trace *trace = writer->trace;
     int *counts = ARENA_ARRAY(&writer->arena, trace->span_count, int);
-    writer->calls = ARENA_ARRAY(&writer->arena, trace->span_count, struct call);
+    writer->calls = ARENA_ARRAY(&writer->arena, trace->span_count, struct profiler_call);
     if (!counts || !writer->calls)
         return false;
     for (size_t i = 0; i < trace->span_count; i++)
@@ -85,7 +49,7 @@ static bool find_calls(struct writer *writer)
     for (size_t i = 0; i < trace->edge_count; i++) {
         const struct trace_edge *edge = &trace->edges[i];
         if (edge->kind == EDGE_LAUNCH)
-            writer->calls[edge->to] = (struct call){edge->from, counts[edge->from]++, 0};
+            writer->calls[edge->to] = (struct profiler_call){edge->from, counts[edge->from]++, 0};
     }
     for (size_t i = 0; i < trace->span_count; i++)
         if (writer->calls[i].from >= 0)
@@ -100,18 +64,13 @@ static int correlation_of(int span)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static int host_pid(const struct writer *writer, int rank)
+static int pid_of(const struct profiler_writer *writer, const struct trace_agent *agent)
 {
-    return writer->ranks + rank;
+    return agent->kind == TRACE_STREAM ? agent->rank : profiler_host_pid(writer, agent->rank);
 }
 
-static int pid_of(const struct writer *writer, const struct trace_agent *agent)
-{
-    return agent->kind == TRACE_STREAM ? agent->rank : host_pid(writer, agent->rank);
-}
-
-static void begin_event(struct writer *writer, const char *phase, const char *category,
-                        const char *name)
+void profiler_begin_event(struct profiler_writer *writer, const char *phase, const char *category,
+                          const char *name)
 {
     fputs(writer->filled ? "," : "", writer->out);
     writer->filled = true;
@@ -122,52 +81,54 @@ static void begin_event(struct writer *writer, const char *phase, const char *ca
     json_put_string(&writer->json, "name", name);
 }
 
-static void put_row(struct writer *writer, int pid, int tid)
+void profiler_put_row(struct profiler_writer *writer, int pid, int tid)
 {
     json_put_int(&writer->json, "pid", pid);
     json_put_int(&writer->json, "tid", tid);
 }
 
-static void put_time(struct writer *writer, int64_t start_ns, int64_t end_ns)
+void profiler_put_time(struct profiler_writer *writer, int64_t start_ns, int64_t end_ns)
 {
     json_put_thousandths(&writer->json, "ts", start_ns);
     json_put_thousandths(&writer->json, "dur", end_ns - start_ns);
 }
 
-static void end_event(struct writer *writer)
+void profiler_end_event(struct profiler_writer *writer)
 {
     json_end_object(&writer->json);
 }
 
-static void put_span_row(struct writer *writer, const struct trace_span *span)
+static void put_span_row(struct profiler_writer *writer, const struct trace_span *span)
 {
     const struct trace_agent *agent = &writer->trace->agents[span->agent];
-    put_row(writer, pid_of(writer, agent), writer->rows[span->agent]);
+    profiler_put_row(writer, pid_of(writer, agent), writer->rows[span->agent]);
 }
 
 /* ---- names of processes and rows ------------------------------------------------------------- */
 
-static void write_name(struct writer *writer, const char *kind, int pid, int tid, const char *name)
+static void write_name(struct profiler_writer *writer, const char *kind, int pid, int tid,
+                       const char *name)
 {
-    begin_event(writer, "M", NULL, kind);
-    put_row(writer, pid, tid);
+    profiler_begin_event(writer, "M", NULL, kind);
+    profiler_put_row(writer, pid, tid);
     json_begin_object_at(&writer->json, "args");
     json_put_string(&writer->json, "name", name);
     json_end_object(&writer->json);
-    end_event(writer);
+    profiler_end_event(writer);
 }
 
-static void write_order(struct writer *writer, const char *kind, int pid, int tid, int order)
+static void write_order(struct profiler_writer *writer, const char *kind, int pid, int tid,
+                        int order)
 {
-    begin_event(writer, "M", NULL, kind);
-    put_row(writer, pid, tid);
+    profiler_begin_event(writer, "M", NULL, kind);
+    profiler_put_row(writer, pid, tid);
     json_begin_object_at(&writer->json, "args");
     json_put_int(&writer->json, "sort_index", order);
     json_end_object(&writer->json);
-    end_event(writer);
+    profiler_end_event(writer);
 }
 
-static bool has_agents(const struct writer *writer, int rank, bool streams)
+static bool has_agents(const struct profiler_writer *writer, int rank, bool streams)
 {
     for (size_t a = 0; a < writer->trace->agent_count; a++) {
         const struct trace_agent *agent = &writer->trace->agents[a];
@@ -178,15 +139,16 @@ static bool has_agents(const struct writer *writer, int rank, bool streams)
     return false;
 }
 
-static void write_processes(struct writer *writer)
+static void write_processes(struct profiler_writer *writer)
 {
     char name[64];
     for (int rank = 0; rank < writer->ranks; rank++) {
         if (has_agents(writer, rank, false)) {
             snprintf(name, sizeof name, "rank %d host", rank);
-            write_name(writer, "process_name", host_pid(writer, rank), 0, name);
-            write_order(writer, "process_sort_index", host_pid(writer, rank), 0, 2 * rank);
-            write_name(writer, "thread_name", host_pid(writer, rank), STEPS_ROW, "iterations");
+            write_name(writer, "process_name", profiler_host_pid(writer, rank), 0, name);
+            write_order(writer, "process_sort_index", profiler_host_pid(writer, rank), 0, 2 * rank);
+            write_name(writer, "thread_name", profiler_host_pid(writer, rank), STEPS_ROW,
+                       "iterations");
         }
         if (has_agents(writer, rank, true)) {
             snprintf(name, sizeof name, "rank %d device", rank);
@@ -196,7 +158,7 @@ static void write_processes(struct writer *writer)
     }
 }
 
-static void write_rows(struct writer *writer)
+static void write_rows(struct profiler_writer *writer)
 {
     char name[NAME_TEXT];
     for (size_t a = 0; a < writer->trace->agent_count; a++) {
@@ -255,12 +217,12 @@ static void name_work(const struct named_work *work, const char *task, char out[
                  work->class == WORK_CLASS_COPY ? copy_of(work) : kernel_of(work), task);
 }
 
-static void put_work_args(struct writer *writer, const struct named_work *work, int span)
+static void put_work_args(struct profiler_writer *writer, const struct named_work *work, int span)
 {
     struct json *json = &writer->json;
     const struct trace_span *row = &writer->trace->spans[span];
     json_begin_object_at(json, "args");
-    json_put_int(json, "device", agent_of(writer, span)->rank);
+    json_put_int(json, "device", profiler_agent_of(writer, span)->rank);
     json_put_int(json, "stream", writer->rows[row->agent]);
     json_put_int(json, "correlation", correlation_of(span));
     if (row->task)
@@ -276,56 +238,58 @@ static void put_work_args(struct writer *writer, const struct named_work *work, 
     json_end_object(json);
 }
 
-static void write_flow(struct writer *writer, const char *category, int64_t id, const char *phase,
-                       int span, int64_t at_ns)
+static void write_flow(struct profiler_writer *writer, const char *category, int64_t id,
+                       const char *phase, int span, int64_t at_ns)
 {
-    begin_event(writer, phase, category, category);
+    profiler_begin_event(writer, phase, category, category);
     json_put_int(&writer->json, "id", id);
     put_span_row(writer, &writer->trace->spans[span]);
     json_put_thousandths(&writer->json, "ts", at_ns);
     if (*phase == 'f')
         json_put_string(&writer->json, "bp", "e");
-    end_event(writer);
+    profiler_end_event(writer);
 }
 
 /* Where the n-th of the calls of a thread's work begins. */
-static int64_t call_start(const struct trace_span *host, const struct call *call, int place)
+static int64_t call_start(const struct trace_span *host, const struct profiler_call *call,
+                          int place)
 {
     return host->start_ns + (host->end_ns - host->start_ns) / call->count * place;
 }
 
-static void write_call(struct writer *writer, const struct named_work *work, int span)
+static void write_call(struct profiler_writer *writer, const struct named_work *work, int span)
 {
-    const struct call *call = &writer->calls[span];
+    const struct profiler_call *call = &writer->calls[span];
     const struct trace_span *host = &writer->trace->spans[call->from];
     const int64_t start_ns = call_start(host, call, call->place);
     const int64_t end_ns =
         call->place + 1 == call->count ? host->end_ns : call_start(host, call, call->place + 1);
-    begin_event(writer, "X", "cuda_runtime",
-                work->class == WORK_CLASS_COPY ? "cudaMemcpyAsync" : "cudaLaunchKernel");
+    profiler_begin_event(writer, "X", "cuda_runtime",
+                         work->class == WORK_CLASS_COPY ? "cudaMemcpyAsync" : "cudaLaunchKernel");
     put_span_row(writer, host);
-    put_time(writer, start_ns, end_ns);
+    profiler_put_time(writer, start_ns, end_ns);
     json_begin_object_at(&writer->json, "args");
     json_put_int(&writer->json, "correlation", correlation_of(span));
     json_end_object(&writer->json);
-    end_event(writer);
+    profiler_end_event(writer);
     write_flow(writer, "ac2g", correlation_of(span), "s", call->from, start_ns);
     write_flow(writer, "ac2g", correlation_of(span), "f", span,
                writer->trace->spans[span].start_ns);
 }
 
-static void write_work(struct writer *writer, int span)
+static void write_work(struct profiler_writer *writer, int span)
 {
     char name[NAME_TEXT];
     const struct trace_span *row = &writer->trace->spans[span];
     const char *task = row->task ? row->task : "work";
     const struct named_work work = work_names_find(&writer->names, task);
     name_work(&work, task, name);
-    begin_event(writer, "X", work.class == WORK_CLASS_COPY ? "gpu_memcpy" : "kernel", name);
+    profiler_begin_event(writer, "X", work.class == WORK_CLASS_COPY ? "gpu_memcpy" : "kernel",
+                         name);
     put_span_row(writer, row);
-    put_time(writer, row->start_ns, row->end_ns);
+    profiler_put_time(writer, row->start_ns, row->end_ns);
     put_work_args(writer, &work, span);
-    end_event(writer);
+    profiler_end_event(writer);
     if (writer->calls[span].from >= 0 && !writer->options->hide_threads)
         write_call(writer, &work, span);
 }
@@ -338,7 +302,7 @@ static bool is_call(const char *task)
     return strncmp(task, "cuda", 4) == 0 || strncmp(task, "hip", 3) == 0;
 }
 
-static void put_host_args(struct writer *writer, const struct trace_span *span)
+static void put_host_args(struct profiler_writer *writer, const struct trace_span *span)
 {
     if (span->iteration < 0)
         return;
@@ -347,29 +311,29 @@ static void put_host_args(struct writer *writer, const struct trace_span *span)
     json_end_object(&writer->json);
 }
 
-static void write_host_work(struct writer *writer, const struct trace_span *span)
+static void write_host_work(struct profiler_writer *writer, const struct trace_span *span)
 {
-    begin_event(writer, "X", "user_annotation", span->task ? span->task : "work");
+    profiler_begin_event(writer, "X", "user_annotation", span->task ? span->task : "work");
     put_span_row(writer, span);
-    put_time(writer, span->start_ns, span->end_ns);
+    profiler_put_time(writer, span->start_ns, span->end_ns);
     put_host_args(writer, span);
-    end_event(writer);
+    profiler_end_event(writer);
 }
 
-static void write_wait(struct writer *writer, const struct trace_span *span)
+static void write_wait(struct profiler_writer *writer, const struct trace_span *span)
 {
     const bool call = span->task && is_call(span->task);
-    begin_event(writer, "X", call ? "cuda_runtime" : "wait",
-                call          ? span->task
-                : span->cause ? span->cause
-                              : "wait");
+    profiler_begin_event(writer, "X", call ? "cuda_runtime" : "wait",
+                         call          ? span->task
+                         : span->cause ? span->cause
+                                       : "wait");
     put_span_row(writer, span);
-    put_time(writer, span->start_ns, span->end_ns);
+    profiler_put_time(writer, span->start_ns, span->end_ns);
     put_host_args(writer, span);
-    end_event(writer);
+    profiler_end_event(writer);
 }
 
-static void write_spans(struct writer *writer)
+static void write_spans(struct profiler_writer *writer)
 {
     for (size_t i = 0; i < writer->trace->span_count; i++) {
         const struct trace_span *span = &writer->trace->spans[i];
@@ -386,154 +350,20 @@ static void write_spans(struct writer *writer)
     }
 }
 
-static void write_dependences(struct writer *writer)
+static void write_dependences(struct profiler_writer *writer)
 {
     const struct trace *trace = writer->trace;
     for (size_t i = 0; i < trace->edge_count; i++) {
         const struct trace_edge *edge = &trace->edges[i];
-        if (edge->kind != EDGE_DEPENDENCE || !is_shown(writer, agent_of(writer, edge->from)) ||
-            !is_shown(writer, agent_of(writer, edge->to)))
+        if (edge->kind != EDGE_DEPENDENCE ||
+            !is_shown(writer, profiler_agent_of(writer, edge->from)) ||
+            !is_shown(writer, profiler_agent_of(writer, edge->to)))
             continue;
         write_flow(writer, "dependence", (int64_t)i, "s", edge->from,
                    trace->spans[edge->from].start_ns);
         write_flow(writer, "dependence", (int64_t)i, "f", edge->to,
                    trace->spans[edge->to].start_ns);
     }
-}
-
-/* ---- iterations ------------------------------------------------------------------------------ */
-
-static bool has_launches(const struct writer *writer, int rank)
-{
-    for (size_t i = 0; i < writer->trace->span_count; i++)
-        if (writer->calls[i].from >= 0 && agent_of(writer, (int)i)->rank == rank)
-            return true;
-    return false;
-}
-
-/* The last work of a thread of this rank. */
-static int64_t host_end(const struct writer *writer, int rank)
-{
-    int64_t end_ns = 0;
-    for (size_t i = 0; i < writer->trace->span_count; i++) {
-        const struct trace_agent *agent = agent_of(writer, (int)i);
-        if (agent->rank == rank && agent->kind != TRACE_STREAM &&
-            writer->trace->spans[i].end_ns > end_ns)
-            end_ns = writer->trace->spans[i].end_ns;
-    }
-    return end_ns;
-}
-
-static void write_step(struct writer *writer, const struct trace_iteration *iteration,
-                       int64_t start_ns, int64_t end_ns)
-{
-    char name[64];
-    snprintf(name, sizeof name, "ProfilerStep#%" PRId64, iteration->number);
-    begin_event(writer, "X", "user_annotation", name);
-    put_row(writer, host_pid(writer, iteration->rank), STEPS_ROW);
-    put_time(writer, start_ns, end_ns > start_ns ? end_ns : start_ns);
-    end_event(writer);
-}
-
-/* When threads begin the first work of each of these iterations. */
-static bool find_starts(struct writer *writer, const struct trace_iteration *first, size_t count,
-                        int64_t *starts)
-{
-    for (size_t i = 0; i < count; i++)
-        starts[i] = INT64_MAX;
-    for (size_t i = 0; i < writer->trace->span_count; i++) {
-        const struct trace_span *span = &writer->trace->spans[i];
-        const int64_t place = span->iteration - first->number;
-        if (agent_of(writer, (int)i)->rank == first->rank && span->kind == SPAN_HOST &&
-            place >= 0 && place < (int64_t)count && span->start_ns < starts[place])
-            starts[place] = span->start_ns;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (starts[i] == INT64_MAX)
-            return false;
-    return true;
-}
-
-/* Iterations overlap; steps do not. */
-static enum status write_steps(struct writer *writer, const struct trace_iteration *first,
-                               size_t count, struct diag *diag)
-{
-    int64_t *starts = ARENA_ARRAY(&writer->arena, count, int64_t);
-    if (!starts)
-        return diag_no_memory(diag);
-    if (!find_starts(writer, first, count, starts))
-        return STATUS_OK;
-    for (size_t i = 0; i < count; i++)
-        write_step(writer, &first[i], starts[i],
-                   i + 1 < count ? starts[i + 1] : host_end(writer, first->rank));
-    return STATUS_OK;
-}
-
-static void write_count(struct writer *writer, int rank, int64_t at_ns, size_t count)
-{
-    begin_event(writer, "C", NULL, "iterations in flight");
-    json_put_int(&writer->json, "pid", host_pid(writer, rank));
-    json_put_thousandths(&writer->json, "ts", at_ns);
-    json_begin_object_at(&writer->json, "args");
-    json_put_int(&writer->json, "iterations", (int64_t)count);
-    json_end_object(&writer->json);
-    end_event(writer);
-}
-
-/* Iterations begin and retire in the order of their numbers. */
-static void write_counts(struct writer *writer, const struct trace_iteration *first, size_t count)
-{
-    size_t begun = 0, retired = 0;
-    while (retired < count) {
-        const bool begins =
-            begun < count && (begun == retired || first[begun].start_ns < first[retired].retire_ns);
-        const int64_t at_ns = begins ? first[begun].start_ns : first[retired].retire_ns;
-        begun += begins;
-        retired += !begins;
-        write_count(writer, first->rank, at_ns, begun - retired);
-    }
-}
-
-/* The iterations from `at` on that are neighbours of one rank: where only a part of a run was loaded, its first and
-   its last iteration stand alone. */
-static size_t neighbours(const struct trace *trace, size_t at)
-{
-    size_t count = 1;
-    while (at + count < trace->iteration_count &&
-           trace->iterations[at + count].rank == trace->iterations[at].rank &&
-           trace->iterations[at + count].number == trace->iterations[at].number + (int64_t)count)
-        count++;
-    return count;
-}
-
-static size_t iterations_of(const struct trace *trace, int rank)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < trace->iteration_count; i++)
-        count += trace->iterations[i].rank == rank;
-    return count;
-}
-
-static enum status write_iterations(struct writer *writer, struct diag *diag)
-{
-    const struct trace *trace = writer->trace;
-    int64_t first_ns, last_ns;
-    size_t count;
-    enum status status = STATUS_OK;
-    trace_range(trace, &first_ns, &last_ns);
-    for (size_t i = 0; i < trace->iteration_count && status == STATUS_OK; i += count) {
-        const struct trace_iteration *first = &trace->iterations[i];
-        count = neighbours(trace, i);
-        if ((writer->options->one_rank && first->rank != writer->options->rank) ||
-            writer->options->hide_threads || first[count - 1].retire_ns < first_ns ||
-            first->start_ns > last_ns)
-            continue;
-        if (has_launches(writer, first->rank))
-            status = write_steps(writer, first, count, diag);
-        if (count == iterations_of(trace, first->rank))
-            write_counts(writer, first, count);
-    }
-    return status;
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */
@@ -547,7 +377,7 @@ static int64_t base_time_ns(const struct trace *trace)
     return 0;
 }
 
-static void write_head(struct writer *writer)
+static void write_head(struct profiler_writer *writer)
 {
     const struct trace *trace = writer->trace;
     fputs("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\",", writer->out);
@@ -559,12 +389,12 @@ static void write_head(struct writer *writer)
             base_time_ns(trace));
 }
 
-static enum status write_all(struct writer *writer, struct diag *diag)
+static enum status write_all(struct profiler_writer *writer, struct diag *diag)
 {
     write_head(writer);
     write_processes(writer);
     write_rows(writer);
-    enum status status = write_iterations(writer, diag);
+    enum status status = profiler_write_iterations(writer, diag);
     write_spans(writer);
     if (!writer->options->no_dependences)
         write_dependences(writer);
@@ -572,7 +402,7 @@ static enum status write_all(struct writer *writer, struct diag *diag)
     return status;
 }
 
-static enum status prepare(struct writer *writer, struct diag *diag)
+static enum status prepare(struct profiler_writer *writer, struct diag *diag)
 {
     enum status status =
         work_names_read(&writer->trace->info, &writer->arena, &writer->names, diag);
@@ -590,7 +420,7 @@ enum status profiler_json_write(const struct trace *trace,
                                 const struct profiler_json_options *options, FILE *out,
                                 struct diag *diag)
 {
-    struct writer writer = {.trace = trace, .options = options, .out = out};
+    struct profiler_writer writer = {.trace = trace, .options = options, .out = out};
     if (trace->info.kind == RUN_WITNESS)
         return diag_error(diag, STATUS_INPUT,
                           "a counterexample has steps and no times: draw it as .svg");
