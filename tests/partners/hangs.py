@@ -11,6 +11,11 @@ case, rank, ranks, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys
 x = torch.ones(1000)
 
 
+def is_dumped(other, since):
+    made = f"{folder}/{other}.json"
+    return os.path.exists(made) and os.path.getmtime(made) > since
+
+
 def step(group=None):
     dist.all_reduce(x, group=group)
 
@@ -49,7 +54,9 @@ def opposite_later():
 
 def size():
     step()
-    time.sleep(0.5 * rank)  # rank 0, to which the size is too large, has a dump before
+    since = time.time() + 0.5
+    while rank == 1 and not is_dumped(0, since):  # rank 0, to which the size is too large, has a dump before
+        time.sleep(0.02)
     dist.all_reduce(x if rank == 0 else torch.ones(2000))
     step()
 
@@ -95,8 +102,9 @@ threading.Thread(target=run, daemon=True).start()
 for _ in range(20):
     time.sleep(0.1)
     for name, dump in (f"nccl_trace_rank_{rank}", dump_pickle), (f"{rank}.json", dump_json):
-        with open(f"{folder}/{name}", "wb") as out:
+        with open(f"{folder}/{name}.new", "wb") as out:
             out.write(dump(True, False))
+        os.replace(f"{folder}/{name}.new", f"{folder}/{name}")
 # The end of one rank would be an error of the others, and their calls would end.
 open(f"{folder}/{rank}.done", "w").close()
 for _ in range(100):
