@@ -92,6 +92,40 @@ static void print_totals(const struct measured *measured, FILE *out)
         fprintf(out, "  end         %s\n", ending(result));
 }
 
+/* Nine digits tell any two numbers of 32 bits apart. */
+static void print_difference(const struct runtime_arithmetic *arithmetic, FILE *out)
+{
+    const struct runtime_difference *first = &arithmetic->first;
+    fprintf(out, "              rank %d, stage %d, ", first->rank, first->stage);
+    if (first->microbatch >= 0)
+        fprintf(out, "loss of microbatch %d", first->microbatch);
+    else if (first->row < 0)
+        fprintf(out, "layer %d, bias %d", first->layer, first->column);
+    else
+        fprintf(out, "layer %d, weight %d, %d", first->layer, first->row, first->column);
+    fprintf(out, ": %.9g, serial %.9g\n", (double)first->found, (double)first->expected);
+}
+
+static void print_arithmetic(const struct runtime_arithmetic *arithmetic, FILE *out)
+{
+    const char *what = arithmetic->gradients ? "gradients" : "losses";
+    int64_t numbers = arithmetic->gradients ? arithmetic->gradients : arithmetic->losses;
+    if (arithmetic->losses > 0)
+        fprintf(out, "  loss        %.6g, the mean of %" PRId64 " microbatches\n",
+                arithmetic->loss_sum / (double)arithmetic->losses, arithmetic->losses);
+    if (arithmetic->equal == ANSWER_YES) {
+        fprintf(out,
+                "  %-10s  equal the serial ones, bit for bit (%" PRId64 " values, %" PRId64
+                " bytes)\n",
+                what, numbers, numbers * (int64_t)sizeof(float));
+        return;
+    }
+    fprintf(out,
+            "  %-10s  DIFFERENT from the serial ones: %" PRId64 " of %" PRId64 " values, first\n",
+            what, arithmetic->different, arithmetic->gradients + arithmetic->losses);
+    print_difference(arithmetic, out);
+}
+
 static void print_answers(const struct measured *measured, FILE *out)
 {
     const struct runtime_result *result = measured->result;
@@ -100,7 +134,9 @@ static void print_answers(const struct measured *measured, FILE *out)
                 result->steps);
     else if (result->legal == ANSWER_NO)
         fputs("  legal       no\n", out);
-    if (result->matches_serial != ANSWER_UNKNOWN)
+    if (result->arithmetic.equal != ANSWER_UNKNOWN)
+        print_arithmetic(&result->arithmetic, out);
+    else if (result->matches_serial != ANSWER_UNKNOWN)
         fprintf(out, "  results     %s those of a serial run\n",
                 result->matches_serial == ANSWER_YES ? "the same as" : "DIFFERENT from");
     for (int p = 0; p < PROPERTY_COUNT; p++)
@@ -275,6 +311,41 @@ static void write_figures(const struct runtime_result *result, struct json *json
     json_put_int(json, "graphs", result->graph.graphs);
 }
 
+static void write_difference(const struct runtime_difference *first, struct json *json)
+{
+    json_begin_object_at(json, "first_difference");
+    json_put_int(json, "rank", first->rank);
+    json_put_int(json, "stage", first->stage);
+    if (first->microbatch >= 0) {
+        json_put_int(json, "microbatch", first->microbatch);
+    } else {
+        json_put_int(json, "layer", first->layer);
+        json_put_string(json, "of", first->row < 0 ? "bias" : "weight");
+        if (first->row >= 0)
+            json_put_int(json, "row", first->row);
+        json_put_int(json, "column", first->column);
+    }
+    json_put_double(json, "found", (double)first->found);
+    json_put_double(json, "serial", (double)first->expected);
+    json_end_object(json);
+}
+
+static void write_arithmetic(const struct runtime_arithmetic *arithmetic, struct json *json)
+{
+    if (arithmetic->equal == ANSWER_UNKNOWN)
+        return;
+    json_begin_object_at(json, "arithmetic");
+    json_put_bool(json, "equal", arithmetic->equal == ANSWER_YES);
+    json_put_int(json, "gradients", arithmetic->gradients);
+    json_put_int(json, "bytes", arithmetic->gradients * (int64_t)sizeof(float));
+    json_put_int(json, "losses", arithmetic->losses);
+    json_put_double(json, "loss", arithmetic->loss_sum / (double)arithmetic->losses);
+    json_put_int(json, "different", arithmetic->different);
+    if (arithmetic->different > 0)
+        write_difference(&arithmetic->first, json);
+    json_end_object(json);
+}
+
 void measured_write(const struct measured *measured, struct json *json)
 {
     const struct runtime_result *result = measured->result;
@@ -300,6 +371,7 @@ void measured_write(const struct measured *measured, struct json *json)
         json_int(json, result->run);
     measured_put_answer(json, "legal", result->legal);
     measured_put_answer(json, "results_match_serial", result->matches_serial);
+    write_arithmetic(&result->arithmetic, json);
     write_violations(result, json);
     measured_write_blocked(result, json);
     warnings_write(measured->warnings, measured->plan->file, json);

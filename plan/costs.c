@@ -79,6 +79,8 @@ struct message_cost costs_message(const struct plan *plan, int from, int to, boo
     if (bytes == 0 && model.layers)
         bytes = model_message_bytes(&model);
     struct message_cost cost = costs_link(links, count, bytes);
+    if (cost.bytes == 0 && programs->arithmetic.given)
+        cost = costs_link(links, count, arithmetic_message_bytes(&programs->arithmetic));
     if (given_time(programs, forward, &given))
         return (struct message_cost){.bytes = cost.bytes, .latency_ns = given};
     return cost;

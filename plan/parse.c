@@ -533,6 +533,7 @@ static const struct section {
     {IN_PROGRAMS, parse_p2p, {.key = "p2p"}},
     {IN_PROGRAMS, parse_fsdp, {.key = "fsdp"}},
     {IN_PROGRAMS, parse_parallel, {.key = "parallel"}},
+    {IN_PROGRAMS, parse_arithmetic, {.key = "arithmetic"}},
     {IN_PROGRAMS, parse_times, {.key = "times"}},
     {IN_PROGRAMS, parse_stages, {.key = "stages"}},
     {IN_PROGRAMS, parse_layers, {.key = "layers"}},

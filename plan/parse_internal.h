@@ -276,6 +276,7 @@ void parse_fsdp(struct parser *parser, const struct node *value);
 /* One list of actions; keeps the rules that all lists obey. */
 bool parse_one_program(struct parser *parser, const struct node *node, struct rank_program *out);
 void parse_parallel(struct parser *parser, const struct node *value);
+void parse_arithmetic(struct parser *parser, const struct node *value);
 void parse_times(struct parser *parser, const struct node *value);
 
 /* ---- parse_costs.c --------------------------------------------------------------------------- */

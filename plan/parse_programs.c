@@ -214,6 +214,28 @@ void parse_fsdp(struct parser *parser, const struct node *value)
                      "\"fsdp\"");
 }
 
+static const struct field arithmetic_fields[] = {
+    FIELD("width", struct arithmetic, width, field_int, .min = 1, .max = ARITHMETIC_MOST),
+    FIELD("batch", struct arithmetic, batch, field_int, .min = 1, .max = ARITHMETIC_MOST),
+    FIELD("layers_per_stage", struct arithmetic, layers_per_stage, field_int, .min = 1,
+          .max = ARITHMETIC_MOST),
+    FIELD("activation", struct arithmetic, activation, field_word,
+          .words = keywords_layer_function),
+    FIELD("loss", struct arithmetic, loss, field_word, .words = keywords_loss),
+    FIELD("seed", struct arithmetic, seed, field_int64, .max = INT64_MAX),
+};
+
+void parse_arithmetic(struct parser *parser, const struct node *value)
+{
+    struct arithmetic *arithmetic = &parser->plan->programs.arithmetic;
+    if (!value || !parse_want_map(parser, value, "a mapping such as {width: 64, batch: 8}"))
+        return;
+    *arithmetic = (struct arithmetic){
+        .given = true, .mark = value->mark, .width = ARITHMETIC_WIDTH, .batch = ARITHMETIC_BATCH};
+    fields_parse(parser, value, arithmetic_fields, FIELD_COUNT(arithmetic_fields), arithmetic,
+                 "\"arithmetic\"");
+}
+
 static bool field_action_time(struct parser *parser, const struct node *value, void *member,
                               const struct field *field)
 {

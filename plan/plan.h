@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "arithmetic.h"
 #include "costs.h"
 #include "diag.h"
 #include "dist.h"
@@ -391,6 +392,7 @@ struct programs {
     int64_t fsdp_bytes;            /* fsdp: {bytes: 1GiB}, the unsharded parameters of a stage */
     struct parallel_spec parallel; /* `parallel:`, the pipelines and groups of all ranks */
     struct action_time times[ACTION_IDLE];
+    struct arithmetic arithmetic; /* arithmetic: */
 };
 
 /* ---- host programs --------------------------------------------------------------------------- */

@@ -110,6 +110,23 @@ static void print_fsdp(struct printer *printer)
     close_map(printer);
 }
 
+static void print_arithmetic(struct printer *printer)
+{
+    const struct arithmetic *arithmetic = &printer->plan->programs.arithmetic;
+    if (!arithmetic->given)
+        return;
+    put_word(printer, "arithmetic");
+    open_map(printer, FLOW);
+    put_pair_number(printer, "width", arithmetic->width, ARITHMETIC_WIDTH);
+    put_pair_number(printer, "batch", arithmetic->batch, ARITHMETIC_BATCH);
+    put_pair_number(printer, "layers_per_stage", arithmetic->layers_per_stage, 0);
+    put_pair_keyword(printer, "activation", keywords_layer_function, arithmetic->activation,
+                     LAYER_FUNCTION_RELU);
+    put_pair_keyword(printer, "loss", keywords_loss, arithmetic->loss, LOSS_MSE);
+    put_pair_number(printer, "seed", arithmetic->seed, 0);
+    close_map(printer);
+}
+
 static void print_times(struct printer *printer)
 {
     const struct programs *programs = &printer->plan->programs;
@@ -134,6 +151,7 @@ void print_programs(struct printer *printer)
     print_p2p(printer);
     print_fsdp(printer);
     print_parallel(printer);
+    print_arithmetic(printer);
     print_times(printer);
     print_stages(printer);
     put_pair_bool(printer, "fragment", printer->plan->programs.fragment, false);

@@ -419,6 +419,11 @@ static enum status begin(struct lowering *lowering)
     if (status != STATUS_OK)
         return status;
     struct plan *out = lowering->out;
+    if (plan->programs.arithmetic.given)
+        status = arithmetic_resolve(plan, &lowering->map, lowering->costs, &out->arena,
+                                    &out->programs.arithmetic, lowering->diag);
+    if (status != STATUS_OK)
+        return status;
     lowering->compute = names_intern(&out->streams, &out->arena, "compute");
     out->ranks = lowering->rank_count * replica_count(lowering);
     out->thread_count = (size_t)out->ranks;

@@ -24,6 +24,7 @@ observe()
     moved) # longer than a small copy takes, the shortest of three runs
         for run in 1 2 3; do "$SWRUN" --no-check --stats --json "$2" | grep -oE '"device_ns":[0-9]+'; done |
             tr -dc '0-9\n' | sort -n | awk 'NR == 1 { print ($1 > 200000 ? "long" : "short") }' ;;
+    computed) "$SWRUN" "$2" | grep -E '^  (loss|gradients) ' ;;
     run) "$SWRUN" -n 2 "$2" 2>&1 >"$dir/run" | grep -v '^swrun: note: rank' ; echo $? ;;
     esac
 }
@@ -341,6 +342,16 @@ row sections.fsdp lower "$sharded" '' 'fsdp: {replicas: 2}'
 row fsdp.replicas lower "$sharded" '' 'fsdp: {replicas: 2}'
 row fsdp.bytes verdict "$sharded
 machine: {memory: 1KiB}" '' 'fsdp: {bytes: 1MiB}'
+real='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+arithmetic: {@}'
+row sections.arithmetic verdict "$lists
+machine: {memory: 1KiB}" '' 'arithmetic: {}'
+row arithmetic.width computed "$real" '' 'width: 8'
+row arithmetic.batch computed "$real" '' 'batch: 4'
+row arithmetic.layers_per_stage computed "$real" '' 'layers_per_stage: 2'
+row arithmetic.activation computed "$real" '' 'activation: gelu'
+row arithmetic.loss computed "$real" '' 'loss: cross_entropy'
+row arithmetic.seed computed "$real" '' 'seed: 1'
 row sections.fragment verdict 'programs: [0B0]
 @' '' 'fragment: true'
 for action in UNSHARD RESHARD REDUCE_GRAD WAIT_REDUCE_GRAD; do

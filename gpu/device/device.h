@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "plan/diag.h"
+#include "dense.h"
 #include "plan/plan.h"
 
 struct device_world;
@@ -187,6 +188,7 @@ int64_t device_collective_recv_bytes(enum collective_kind kind, int64_t bytes, i
     X(GEMM, "gemm")             /* gemm */                                                         \
     X(GATHER, "gather")         /* gather */                                                       \
     X(AXPY, "axpy")             /* axpy */                                                         \
+    X(DENSE, "dense")           /* dense */                                                        \
     X(COPY, "copy")             /* copy */                                                         \
     X(COLLECTIVE, "collective") /* collective */                                                   \
     X(GROUP, "group")           /* group */                                                        \
@@ -227,6 +229,18 @@ struct device_axpy {
     struct device_ref x, y;
     int64_t elements;
     float alpha;
+};
+
+/* Steps of dense layers, one behind the other. The memory of each is where its refs say, not in `dense`. */
+struct device_dense_step {
+    struct dense dense;
+    struct device_ref refs[DENSE_OPERANDS];
+};
+
+/* The steps must live until the operation has finished. */
+struct device_dense {
+    const struct device_dense_step *steps;
+    size_t count;
 };
 
 /* Both sides must be of the kind of memory the direction says; they do not overlap. */
@@ -292,6 +306,7 @@ struct device_op {
         struct device_gemm gemm;
         struct device_gather gather;
         struct device_axpy axpy;
+        struct device_dense dense;
         struct device_copy copy;
         struct device_collective collective;
         struct device_group group;

@@ -146,6 +146,25 @@ static enum status check_axpy(const struct check *check, const struct device_axp
     return status ? status : check_matrix(check, "y", axpy->y, axpy->elements, 1, DTYPE_F32);
 }
 
+static enum status check_dense_step(const struct check *check, const struct device_dense_step *step)
+{
+    static const char *const names[DENSE_OPERANDS] = {"a", "b", "c", "d"};
+    int64_t sizes[DENSE_OPERANDS];
+    enum status status = STATUS_OK;
+    dense_sizes(&step->dense, sizes);
+    for (int i = 0; i < DENSE_OPERANDS && !status; i++)
+        status = check_matrix(check, names[i], step->refs[i], sizes[i], 1, DTYPE_F32);
+    return status;
+}
+
+static enum status check_dense(const struct check *check, const struct device_dense *dense)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < dense->count && !status; i++)
+        status = check_dense_step(check, &dense->steps[i]);
+    return status;
+}
+
 static enum status check_fill(const struct check *check, const struct device_fill *fill)
 {
     enum status status = check_arithmetic(check, fill->dtype);
@@ -244,6 +263,8 @@ static enum status check_captured(const struct check *check)
     const struct device_op *op = check->op;
     if (op->turn.gate)
         return refuse(check, "has its turn, which a graph cannot keep");
+    if (op->kind == DEVICE_OP_DENSE)
+        return refuse(check, "reads its steps when it starts, which a graph does not keep");
     if (op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
         (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
          op->copy.to.buffer->memory == MEMORY_PAGEABLE))
@@ -265,6 +286,7 @@ static enum status check_kind(const struct check *check)
     case DEVICE_OP_GEMM: return check_gemm(check, &op->gemm);
     case DEVICE_OP_GATHER: return check_gather(check, &op->gather);
     case DEVICE_OP_AXPY: return check_axpy(check, &op->axpy);
+    case DEVICE_OP_DENSE: return check_dense(check, &op->dense);
     case DEVICE_OP_COPY: return check_copy(check, &op->copy);
     case DEVICE_OP_COLLECTIVE: return check_collective(check, &op->collective);
     case DEVICE_OP_GROUP: return check_group(check, &op->group);

@@ -141,6 +141,17 @@ static inline char *ref_address(struct device_ref ref)
     return ref.buffer && ref.buffer->address ? ref.buffer->address + ref.offset : NULL;
 }
 
+/* The step with the addresses of its memory. */
+static inline struct dense dense_at(const struct device_dense_step *step)
+{
+    struct dense dense = step->dense;
+    dense.a = (const float *)(void *)ref_address(step->refs[0]);
+    dense.b = (const float *)(void *)ref_address(step->refs[1]);
+    dense.c = (float *)(void *)ref_address(step->refs[2]);
+    dense.d = (float *)(void *)ref_address(step->refs[3]);
+    return dense;
+}
+
 /* Is this rank in this process? */
 static inline bool device_world_has(const struct device_world *world, int rank)
 {

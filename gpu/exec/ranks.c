@@ -16,6 +16,7 @@ struct rank_end {
     int32_t finished, interrupted, hung, peer_died, complete, matches_serial;
     int64_t planned, duration_ns, held_ns;
     struct runtime_graphs graph;
+    struct runtime_arithmetic arithmetic;
 };
 
 /* ---- a process with a rank ------------------------------------------------------------------- */
@@ -65,6 +66,7 @@ bool ranks_report(struct rendezvous *rendezvous, enum status status,
         end.duration_ns = result->duration_ns;
         end.held_ns = result->held_ns;
         end.graph = result->graph;
+        end.arithmetic = result->arithmetic;
     }
     return rank_report_send(rendezvous, REPORT_END, 0, &end, sizeof end) && sent;
 }
@@ -302,6 +304,7 @@ struct summary {
     enum answer matches;
     int64_t duration_ns, held_ns;
     struct runtime_graphs graph;
+    struct runtime_arithmetic arithmetic;
 };
 
 static enum status worse(enum status a, enum status b)
@@ -324,6 +327,18 @@ static enum answer both_match(enum answer a, enum answer b)
     return a == ANSWER_YES && b == ANSWER_YES ? ANSWER_YES : ANSWER_UNKNOWN;
 }
 
+/* Ranks come in their order: the first difference is that of the lowest. */
+static void add_arithmetic(struct runtime_arithmetic *sum, const struct runtime_arithmetic *more)
+{
+    if (sum->different == 0)
+        sum->first = more->first;
+    sum->equal = both_match(sum->equal, more->equal);
+    sum->gradients += more->gradients;
+    sum->losses += more->losses;
+    sum->loss_sum += more->loss_sum;
+    sum->different += more->different;
+}
+
 /* Add what a rank reported at its end. */
 static void add_end(struct summary *all, const struct rank_end *end)
 {
@@ -337,12 +352,17 @@ static void add_end(struct summary *all, const struct rank_end *end)
     if (end->duration_ns > all->duration_ns)
         all->duration_ns = end->duration_ns;
     add_graphs(&all->graph, &end->graph);
+    add_arithmetic(&all->arithmetic, &end->arithmetic);
 }
 
 static struct summary sum_up(const struct collector *collector)
 {
     bool missing = false;
-    struct summary all = {.all = true, .finished = true, .complete = true, .matches = ANSWER_YES};
+    struct summary all = {.all = true,
+                          .finished = true,
+                          .complete = true,
+                          .matches = ANSWER_YES,
+                          .arithmetic.equal = ANSWER_YES};
     for (int rank = 0; rank < collector->program->ranks; rank++) {
         const struct rank_end *end = &collector->ends[rank];
         bool ended = collector->ended[rank];
@@ -356,7 +376,7 @@ static struct summary sum_up(const struct collector *collector)
     all.finished = all.finished && all.all;
     all.complete = all.complete && all.all;
     if (!all.finished)
-        all.matches = ANSWER_UNKNOWN;
+        all.matches = all.arithmetic.equal = ANSWER_UNKNOWN;
     all.hung = all.hung && !all.peer_died;
     all.peer_died = all.peer_died || (missing && !all.hung);
     return all;
@@ -450,7 +470,8 @@ enum status collector_end(struct collector *collector, struct runtime_result *ou
                                     .matches_serial = all.matches,
                                     .duration_ns = all.duration_ns,
                                     .held_ns = all.held_ns,
-                                    .graph = all.graph};
+                                    .graph = all.graph,
+                                    .arithmetic = all.arithmetic};
     enum status status = all.status, judged = STATUS_OK;
     pass_messages(collector, diag);
     if (!diag_has_error(diag))

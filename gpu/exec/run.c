@@ -3,6 +3,7 @@
  * last one ended, so opening and closing need no locks.
  */
 #include "graph.h"
+#include "layers.h"
 #include "run.h"
 
 #include <assert.h>
@@ -430,6 +431,8 @@ static enum status open_all(struct run *run, struct diag *diag)
         status = graph_open(run, diag);
     if (!status)
         status = data_open(run, diag);
+    if (!status)
+        status = layers_open(run, diag);
     if (!status && run->program->tasks) {
         run->policy = policy_open(run->program, hand_out, run);
         if (!run->policy)
@@ -557,6 +560,7 @@ static void close_device(struct run *run)
         if (run->ranks[rank].never)
             device_event_close(run->ranks[rank].never);
     close_streams(run);
+    layers_close(run);
     data_close(run);
     for (int rank = 0; run->ranks && rank < p->ranks && !run->config.world; rank++)
         device_close(run->ranks[rank].device);

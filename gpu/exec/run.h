@@ -7,6 +7,7 @@
  *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
  *     work.c      the effect of operations on it
+ *     layers.c    what the passes of rank programs compute (gpu/exec/layers.h)
  *     graph.c     a steady period as one launch (gpu/exec/graph.h)
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
@@ -157,6 +158,8 @@ struct run_config {
     struct gate *gate;                     /* forces the steps into an order; NULL: none */
 };
 
+struct layer_run;
+
 struct run {
     const struct program *program;
     struct run_config config;
@@ -172,6 +175,7 @@ struct run {
     struct run_op *ops;         /* beside program->ops */
     int64_t *part_bytes;        /* beside program->parts */
     struct journal *journal;    /* NULL: not recorded */
+    struct layer_run *layers;   /* rank programs with arithmetic: what passes compute; else NULL */
     bool watched;               /* by a profiler (nvtx.h) */
     int64_t spin_ns;
 

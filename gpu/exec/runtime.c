@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "graph.h"
+#include "layers.h"
 #include "ranks.h"
 #include "run.h"
 #include "variant.h"
@@ -146,6 +147,7 @@ static enum status inject(struct run *run, const struct runtime_options *options
         return STATUS_OK;
     for (int s = 0; s < run->program->stream_count; s++)
         number += run->program->streams[s].rank == options->inject.rank;
+    number += layers_pushes(run);
     return device_inject(run->ranks[options->inject.rank].device, number, STATUS_VIOLATED, diag);
 }
 
@@ -188,6 +190,10 @@ static enum status run_recorded(struct run *run, const struct runtime_options *o
         status = interrupted(run, diag);
     if (end == WATCH_FINISHED && run->config.digest && concluded == STATUS_OK)
         status = first_of(status, data_results(run, results, diag));
+    if (end == WATCH_FINISHED && run->layers && options->compare &&
+        (concluded == STATUS_OK || concluded == STATUS_VIOLATED))
+        status = first_of(status, layers_judge(run, &result->arithmetic, diag));
+    result->matches_serial = result->arithmetic.equal;
 out:
     if (run->journal)
         journal_stop(run->journal); /* it looks at the devices */

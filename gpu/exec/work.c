@@ -19,6 +19,7 @@
  * work_refresh writes both before each launch.
  */
 #include "graph.h"
+#include "layers.h"
 #include "run.h"
 
 #include <assert.h>
@@ -203,6 +204,12 @@ static enum status push_kernel(struct job *job, struct device_op op, struct stam
                       b = own(job, false, (size_t)data_align(needs.bytes[0])),
                       c = own(job, true, 0);
     op.kind = DEVICE_OP_SPIN;
+    if (job->run->layers)
+        op.dense = layers_steps(job->run, job->op);
+    if (job->run->layers && op.dense.count > 0) {
+        op.kind = DEVICE_OP_DENSE;
+        return push(job, op, stamp);
+    }
     switch (job->run->config.timed ? work->kind : WORK_NONE) {
     case WORK_GEMM:
         op.kind = DEVICE_OP_GEMM;
@@ -297,6 +304,7 @@ static enum status push_group(struct job *job, struct device_op op, struct stamp
                                        .tag = p->names.items[part->tag],
                                        .bytes = bytes};
         parts[i].data = seen[end]++ ? own(job, end, at[end]) : operand(job, end, at[end]);
+        layers_message(job->run, part, &parts[i].data, &parts[i].bytes);
         at[end] += (size_t)data_align(bytes);
     }
     op.kind = DEVICE_OP_GROUP;

@@ -48,7 +48,8 @@ struct runtime_options {
     bool serial;        /* pipeline form: one task after another, on one stream a rank */
     enum runtime_graph graph;
     bool replay;           /* is the run legal? */
-    bool compare;          /* pipeline form: do the results match a serial run? */
+    bool compare;          /* pipeline form, rank programs with arithmetic: do the results match
+                              a serial run? */
     const char *db;        /* trace store the run is added to; NULL: none */
     const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
     bool durable;          /* each commit to the store waits until the disk has it */
@@ -107,6 +108,23 @@ struct runtime_graphs {
     int64_t periods;  /* ... of all that were handed out */
 };
 
+/* Where a gradient or a loss differs from the serial one. */
+struct runtime_difference {
+    int rank, stage, layer; /* of the stage, from 0 */
+    int microbatch;         /* of a loss; -1: a gradient of a weight ... */
+    int row, column;        /* ... from `row` to `column`; row -1: of the bias */
+    float found, expected;
+};
+
+/* Of rank programs with `arithmetic:` (gpu/exec/layers.h). */
+struct runtime_arithmetic {
+    enum answer equal;         /* bit for bit; unknown: not compared */
+    int64_t gradients, losses; /* numbers compared */
+    double loss_sum;
+    int64_t different; /* of them */
+    struct runtime_difference first;
+};
+
 struct runtime_result {
     struct arena arena; /* of everything below */
     const char *device; /* one line, for people */
@@ -137,6 +155,7 @@ struct runtime_result {
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
        something that several agents do together */
     enum answer legal, matches_serial;
+    struct runtime_arithmetic arithmetic; /* of rank programs; with options->compare */
     size_t forced, to_force;  /* with a witness: steps taken in its order, and all it has, the data
                                  loader's left out */
     const char *forced_agent; /* the agent of the next step; NULL: all were taken */

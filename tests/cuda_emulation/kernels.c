@@ -12,6 +12,8 @@
 
 enum { MAX_ARGUMENTS = 8, MAX_KERNELS = 32, MAX_THREADS = 1024, MAX_GRID_YZ = 65535 };
 
+#include "gpu/device/dense.h"
+
 /* An argument as stored in the launch's array. */
 union argument {
     const void *pointer;
@@ -20,6 +22,7 @@ union argument {
     unsigned natural;
     float single;
     double real;
+    struct dense dense;
 };
 
 struct launch {
@@ -29,8 +32,9 @@ struct launch {
 };
 
 struct kernel {
-    const char *mangled;   /* a part of the name that no other kernel has */
-    const char *arguments; /* p: pointer, l: long long, u: unsigned, f: float, d: double */
+    const char *mangled; /* a part of the name that no other kernel has */
+    const char *
+        arguments; /* p: pointer, l: long long, u: unsigned, f: float, d: double, s: struct dense */
     cudaError_t (*run)(const struct launch *launch);
 };
 
@@ -137,6 +141,33 @@ static cudaError_t run_gather_128(const struct launch *launch)
 GEMM(run_gemm_f32, float)
 GEMM(run_gemm_f64, double)
 
+/* The memory of an operand, NULL if it has none; `good` becomes false where it cannot be reached. */
+static void *reach_operand(const struct launch *launch, const void *at, int64_t numbers, bool *good)
+{
+    void *reached = numbers ? memory_reach(launch->gpu, at, (size_t)numbers * sizeof(float),
+                                           launch->kernel->mangled)
+                            : NULL;
+    *good = *good && (reached || numbers == 0);
+    return reached;
+}
+
+static cudaError_t run_dense(const struct launch *launch)
+{
+    struct dense dense = launch->args[0].dense;
+    int64_t sizes[DENSE_OPERANDS];
+    bool good = true;
+    dense_sizes(&dense, sizes);
+    dense.a = reach_operand(launch, dense.a, sizes[0], &good);
+    dense.b = reach_operand(launch, dense.b, sizes[1], &good);
+    dense.c = reach_operand(launch, dense.c, sizes[2], &good);
+    dense.d = reach_operand(launch, dense.d, sizes[3], &good);
+    if (!good)
+        return cudaErrorIllegalAddress;
+    for (int64_t i = 0; i < dense_numbers(&dense); i++)
+        dense_element(&dense, i);
+    return cudaSuccess;
+}
+
 static const struct kernel kernels[] = {
     {"4spinE", "lp", run_spin},
     {"4fillIfE", "plf", run_fill_f32},
@@ -147,6 +178,7 @@ static const struct kernel kernels[] = {
     {"6gatherI5uint4E", "pppllu", run_gather_128},
     {"4gemmIfE", "ppplll", run_gemm_f32},
     {"4gemmIdE", "ppplll", run_gemm_f64},
+    {"16dense_numbers_of", "s", run_dense},
 };
 
 /* ---- called by nvcc's object ------------------------------------------------------------------- */
@@ -258,7 +290,7 @@ static cudaError_t run(struct CUstream_st *stream, void *payload)
 static union argument take(char type, const void *from)
 {
     union argument argument = {.integer = 0};
-    size_t size = type == 'u' || type == 'f' ? 4 : 8;
+    size_t size = type == 's' ? sizeof argument.dense : type == 'u' || type == 'f' ? 4 : 8;
     memcpy(&argument, from, size);
     return argument;
 }

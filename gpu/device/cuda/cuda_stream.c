@@ -455,6 +455,16 @@ static cudaError_t push_gather(struct cuda_stream *stream, const struct device_g
                                        gather->table_rows);
 }
 
+static cudaError_t push_dense(struct cuda_stream *stream, const struct device_dense *dense)
+{
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < dense->count && error == cudaSuccess; i++) {
+        struct dense step = dense_at(&dense->steps[i]);
+        error = (cudaError_t)kernels_dense(stream->handle, &step);
+    }
+    return error;
+}
+
 static cudaError_t push_record(struct cuda_stream *stream, struct cuda_event *event)
 {
     cudaError_t error = cudaSuccess;
@@ -490,6 +500,7 @@ cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
         return (cudaError_t)kernels_axpy(stream->handle, ref_address(op->axpy.x),
                                          ref_address(op->axpy.y), op->axpy.elements,
                                          op->axpy.alpha);
+    case DEVICE_OP_DENSE: return push_dense(stream, &op->dense);
     case DEVICE_OP_COPY: return push_copy(stream, &op->copy);
     case DEVICE_OP_COLLECTIVE:
     case DEVICE_OP_GROUP: cuda_comm_push(stream, op); return cudaSuccess;

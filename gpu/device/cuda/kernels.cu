@@ -203,7 +203,7 @@ int kernels_load(void)
         if (error != cudaSuccess)
             return error;
     }
-    return cudaSuccess;
+    return kernels_load_dense();
 }
 
 int kernels_spin(void *stream, int64_t time_ns, const int *stop)

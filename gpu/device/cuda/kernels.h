@@ -10,12 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpu/device/dense.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Load all kernels now: a first launch would otherwise wait for the device to be idle. */
 int kernels_load(void);
+int kernels_load_dense(void); /* called by the above */
 
 /* Keep one thread busy for `time_ns` of the device's clock, or until *stop is not 0. `stop` is
    mapped host memory, seen from the device. */
@@ -30,6 +33,8 @@ int kernels_gemm_f32(void *stream, const void *a, const void *b, void *c, int64_
                      int64_t k);
 int kernels_gemm_f64(void *stream, const void *a, const void *b, void *c, int64_t m, int64_t n,
                      int64_t k);
+/* One step of dense layers. */
+int kernels_dense(void *stream, const struct dense *dense);
 
 #ifdef __cplusplus
 }

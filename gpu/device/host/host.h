@@ -285,7 +285,7 @@ void guest_free(struct guest *guest);
 
 /* ---- host_work.c ----------------------------------------------------------------------------- */
 
-/* Compute FILL, GEMM, GATHER, AXPY or COPY, on the calling thread, without the lock. Returns early,
+/* Compute FILL, GEMM, GATHER, AXPY, DENSE or COPY, on the calling thread, without the lock. Returns early,
    the result then undefined, when *stop becomes true. */
 void host_compute(const struct device_op *op, const atomic_bool *stop);
 /* sum[i] += x[i] */

@@ -1,5 +1,5 @@
 /*
- * host_work.c - what the host device computes: fill, gemm, gather, axpy, copy.
+ * host_work.c - what the host device computes: fill, gemm, gather, axpy, dense layers, copy.
  *
  * gemm stands in host_gemm.inc, once for both types of numbers.
  */
@@ -69,6 +69,14 @@ static void axpy(const struct device_axpy *axpy, const atomic_bool *stop)
     }
 }
 
+static void dense(const struct device_dense *dense, const atomic_bool *stop)
+{
+    for (size_t i = 0; i < dense->count && !atomic_load(stop); i++) {
+        struct dense step = dense_at(&dense->steps[i]);
+        dense_compute(&step, stop);
+    }
+}
+
 static void fill(const struct device_fill *fill)
 {
     float *single = (float *)(void *)ref_address(fill->out);
@@ -99,6 +107,7 @@ void host_compute(const struct device_op *op, const atomic_bool *stop)
         break;
     case DEVICE_OP_GATHER: gather(&op->gather, stop); break;
     case DEVICE_OP_AXPY: axpy(&op->axpy, stop); break;
+    case DEVICE_OP_DENSE: dense(&op->dense, stop); break;
     case DEVICE_OP_COPY:
         copy_bytes(ref_address(op->copy.to), ref_address(op->copy.from), (size_t)op->copy.bytes,
                    stop);

@@ -1,0 +1,83 @@
+/* arithmetic.c - see arithmetic.h. */
+#include "arithmetic.h"
+
+#include "comms.h"
+#include "costs.h"
+#include "parallel.h"
+#include "plan.h"
+
+int64_t arithmetic_message_bytes(const struct arithmetic *arithmetic)
+{
+    return (int64_t)arithmetic->batch * arithmetic->width * (int64_t)sizeof(float);
+}
+
+static int layers_of(const struct arithmetic *arithmetic, const struct stage_cost *cost)
+{
+    if (arithmetic->layers_per_stage)
+        return arithmetic->layers_per_stage;
+    return cost->layers;
+}
+
+static bool has_layers(const struct plan *plan)
+{
+    return plan->programs.stages.layers.count > 0 || plan->programs.stages.model.layers > 0;
+}
+
+/* Replicas would add up their gradients in an order of the communicator's. */
+static enum status check(const struct plan *plan, struct diag *diag)
+{
+    const struct programs *programs = &plan->programs;
+    const struct arithmetic *arithmetic = &programs->arithmetic;
+    if (parallel_replicas(plan) > 1)
+        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+                             "found \"arithmetic\" with %d replicas, expected one",
+                             parallel_replicas(plan));
+    if (programs->fragment)
+        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+                             "found \"arithmetic\" in a fragment, expected all passes");
+    return STATUS_OK;
+}
+
+static enum status check_stage(const struct plan *plan, int stage, int layers, struct diag *diag)
+{
+    const struct arithmetic *arithmetic = &plan->programs.arithmetic;
+    int64_t layer = (int64_t)arithmetic->batch * arithmetic->width * arithmetic->width;
+    if (layers == 0)
+        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+                             "found no layer in stage %d, expected one that can be computed",
+                             stage);
+    if (layers <= ARITHMETIC_MOST_WORK / layer)
+        return STATUS_OK;
+    return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+                         "found %d layers of %lld multiplications in stage %d, expected at most "
+                         "%lld multiplications in a pass",
+                         layers, (long long)layer, stage, (long long)ARITHMETIC_MOST_WORK);
+}
+
+enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *map,
+                               const struct stage_cost *costs, struct arena *arena,
+                               struct arithmetic *out, struct diag *diag)
+{
+    struct arithmetic made = plan->programs.arithmetic;
+    if (!made.layers_per_stage && !has_layers(plan))
+        made.layers_per_stage = 1;
+    made.stages = map->stages;
+    made.length = map->length;
+    made.microbatches = map->microbatches;
+    made.layers = ARENA_ARRAY(arena, (size_t)made.stages + 1, int);
+    made.rank_of = ARENA_ARRAY(arena, (size_t)made.stages + 1, int);
+    made.again = ARENA_ARRAY(arena, (size_t)made.microbatches + 1, bool);
+    if (!made.layers || !made.rank_of || !made.again)
+        return diag_no_memory(diag);
+    enum status status = check(plan, diag);
+    for (int s = 0; s < made.stages && status == STATUS_OK; s++) {
+        made.layers[s] = layers_of(&made, &costs[s]);
+        made.rank_of[s] = comms_rank_of(map, s);
+        status = check_stage(plan, s, made.layers[s], diag);
+    }
+    for (int m = 0; m < made.microbatches; m++)
+        made.again[m] = costs_checkpointed(plan, m, made.microbatches);
+    if (status == STATUS_OK)
+        *out = made;
+    return status;
+}
