@@ -31,6 +31,7 @@ struct pipeline_watch {
     struct stage_map map;
     struct rank_memory *memory;
     struct when **when;        /* per rank and action */
+    uint32_t *place;           /* of those in plan->listed: in the list of their rank, from 1; 0: in none */
     int64_t *optimizer_end_ns; /* per rank; 0: none */
     int64_t *optimizer_ns;
     /* per stage and microbatch: when its passes ended, and when their messages went */
@@ -52,9 +53,9 @@ const char *pipeline_wait_key(enum pipeline_wait wait)
 static void note(struct pipeline_watch *watch, uint32_t listed, int64_t start_ns, int64_t end_ns)
 {
     const struct listed_action *action = &watch->program->plan->listed[listed - 1];
-    if (action->column < 1 || (size_t)action->column > watch->lists[action->row - 1].count)
+    if (watch->place[listed - 1] == 0)
         return;
-    struct when *when = &watch->when[action->row - 1][action->column - 1];
+    struct when *when = &watch->when[action->row - 1][watch->place[listed - 1] - 1];
     *when = (struct when){when->done ? when->start_ns : start_ns, end_ns, true};
 }
 
@@ -107,6 +108,35 @@ static bool watch_progress(void *context, int64_t iterations, int64_t time_ns)
     return inner->progress(inner->context, iterations, time_ns);
 }
 
+static bool is_listed(const struct listed_action *listed, int rank, const struct action *action)
+{
+    return listed->row == rank + 1 && listed->kind == action->kind &&
+           listed->stage == action->stage && listed->microbatch == action->microbatch;
+}
+
+/* Lowering has listed the actions rank by rank in their order, each part of a composite, with others between them. */
+static void find_places(struct pipeline_watch *watch)
+{
+    enum { MOST_BETWEEN = 64 };
+    const struct plan *lowered = watch->program->plan;
+    size_t listed = 0;
+    for (int rank = 0; rank < watch->rank_count; rank++)
+        for (size_t i = 0; i < watch->lists[rank].count; i++) {
+            const struct action *parts;
+            size_t count = comms_parts(&watch->lists[rank].actions[i], &parts);
+            for (size_t k = 0; k < count; k++) {
+                size_t at = listed, end = listed + MOST_BETWEEN;
+                while (at < lowered->listed_count && at < end &&
+                       !is_listed(&lowered->listed[at], rank, &parts[k]))
+                    at++;
+                if (at == lowered->listed_count || at == end)
+                    continue;
+                watch->place[at] = (uint32_t)i + 1;
+                listed = at + 1;
+            }
+        }
+}
+
 static bool make_tables(struct pipeline_watch *watch)
 {
     struct arena *arena = &watch->arena;
@@ -118,6 +148,9 @@ static bool make_tables(struct pipeline_watch *watch)
         arena, (size_t)watch->map.stages * (size_t)watch->map.microbatches + 1, struct cell);
     for (size_t rank = 0; watch->when && rank < count; rank++)
         watch->when[rank] = ARENA_ARRAY(arena, watch->lists[rank].count + 1, struct when);
+    watch->place = ARENA_ARRAY(arena, watch->program->plan->listed_count + 1, uint32_t);
+    if (!arena->failed)
+        find_places(watch);
     return !arena->failed;
 }
 
