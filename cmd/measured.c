@@ -111,8 +111,9 @@ static void print_arithmetic(const struct runtime_arithmetic *arithmetic, FILE *
     const char *what = arithmetic->gradients ? "gradients" : "losses";
     int64_t numbers = arithmetic->gradients ? arithmetic->gradients : arithmetic->losses;
     if (arithmetic->losses > 0)
-        fprintf(out, "  loss        %.6g, the mean of %" PRId64 " microbatches\n",
-                arithmetic->loss_sum / (double)arithmetic->losses, arithmetic->losses);
+        fprintf(out, "  loss        %.6g, the mean of %" PRId64 " microbatch%s\n",
+                arithmetic->loss_sum / (double)arithmetic->losses, arithmetic->losses,
+                arithmetic->losses == 1 ? "" : "es");
     if (arithmetic->equal == ANSWER_YES) {
         fprintf(out,
                 "  %-10s  equal the serial ones, bit for bit (%" PRId64 " values, %" PRId64

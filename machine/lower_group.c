@@ -143,7 +143,8 @@ static enum status add_message(struct lowering *lowering, struct op *op, int ran
                                const struct p2p_part *in)
 {
     struct program *program = lowering->program;
-    struct part part = {.send = in->send, .listed = in->listed, .bytes = in->bytes};
+    struct part part = {
+        .send = in->send, .metadata = in->metadata, .listed = in->listed, .bytes = in->bytes};
     part.tag = in->numbered ? in->numbered - 1 : lower_name(lowering, in->tag);
     part.channel =
         lower_channel(lowering, op->comm, in->send ? rank : in->peer, in->send ? in->peer : rank);

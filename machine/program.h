@@ -49,7 +49,7 @@ struct access {
 enum { ACCESS_MOST_BUFFERS = 0x3fffffff };
 
 struct part {
-    bool send;
+    bool send, metadata;
     int tag;         /* program->names */
     int channel;     /* program->channels */
     uint32_t listed; /* index + 1 into plan->listed; 0: none */

@@ -64,8 +64,10 @@ struct message_cost costs_link(const struct link *const *links, int count, int64
     FIRST_GIVEN(links, count, latency)
     FIRST_GIVEN(links, count, bandwidth)
     FIRST_GIVEN(links, count, bytes)
-    return (struct message_cost){
-        .bytes = bytes, .latency_ns = latency, .transfer_ns = transfer_ns(bytes, bandwidth)};
+    return (struct message_cost){.bytes = bytes,
+                                 .latency_ns = latency,
+                                 .transfer_ns = transfer_ns(bytes, bandwidth),
+                                 .metadata_ns = latency + transfer_ns(METADATA_BYTES, bandwidth)};
 }
 
 struct message_cost costs_message(const struct plan *plan, int from, int to, bool apart,

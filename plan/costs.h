@@ -48,6 +48,7 @@ struct links {
 
 struct message_cost {
     int64_t bytes, latency_ns, transfer_ns;
+    int64_t metadata_ns; /* of the message that tells its shape, where there is one */
 };
 
 /* A message from rank to rank (those of one replica), forward or backward; `apart`: they are on different nodes. */

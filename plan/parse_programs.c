@@ -183,6 +183,7 @@ static bool field_fifo(struct parser *parser, const struct node *value, void *me
 static const struct field p2p_fields[] = {
     FIELD("fifo", struct programs, fifo, field_fifo, .words = keywords_fifo),
     FIELD("batch", struct programs, batch, field_bool),
+    FIELD("metadata", struct programs, metadata, field_word, .words = keywords_metadata),
     FIELD("bytes", struct programs, p2p_bytes, field_bytes),
     FIELD("eager_messages", struct programs, eager_messages, field_int, .max = 65536),
     FIELD("eager_bytes", struct programs, eager_bytes, field_bytes),

@@ -358,6 +358,16 @@ enum fifo_rule {
 #undef X
 };
 
+/* Messages that tell the shape of the tensor behind them: none, before the first one from a stage to another, or before
+   each, as hfai does. */
+#define METADATA_LIST(X) X(NONE, "none") X(FIRST, "first") X(EACH, "each")
+enum metadata {
+#define X(name, key) METADATA_##name,
+    METADATA_LIST(X)
+#undef X
+};
+enum { METADATA_BYTES = 64 };
+
 /* Generator parameters, `generate:`. */
 struct generate_spec {
     bool given;
@@ -381,10 +391,11 @@ struct programs {
     int copies;    /* `copies: 2`, of the model, half of the stages each; 0 or 1: one */
     bool fragment; /* `fragment: true`: a piece, whose other passes are elsewhere */
     struct generate_spec generate;
-    enum fifo_rule fifo; /* p2p: {fifo: rank|pair|direction|edge} */
-    bool batch;          /* p2p: {batch: true}: neighbouring sends and receives form a group */
-    int64_t p2p_bytes;   /* p2p: {bytes: 4MiB}, per message, where its links say nothing else */
-    struct links links;  /* p2p: {latency, bandwidth, ...} */
+    enum fifo_rule fifo;    /* p2p: {fifo: rank|pair|direction|edge} */
+    bool batch;             /* p2p: {batch: true}: neighbouring sends and receives form a group */
+    enum metadata metadata; /* p2p: {metadata: each} */
+    int64_t p2p_bytes;      /* p2p: {bytes: 4MiB}, per message, where its links say nothing else */
+    struct links links;     /* p2p: {latency, bandwidth, ...} */
     struct stage_spec stages;      /* stages:, layers:, balance:, checkpoint:, release: */
     int eager_messages;            /* p2p: {eager_messages: 1}, per communicator; 0: rendezvous */
     int64_t eager_bytes;           /* p2p: {eager_bytes: 1MiB}; 0: rendezvous */
@@ -400,7 +411,8 @@ struct programs {
 /* A part of a group: a collective, a send or a receive. */
 struct p2p_part {
     bool is_collective;
-    bool send; /* a message: else it is received */
+    bool send;     /* a message: else it is received */
+    bool metadata; /* lowered rank programs: it tells the shape of the tensor behind it */
     const char *tag;
     int peer;                        /* a message */
     enum collective_kind collective; /* a collective */

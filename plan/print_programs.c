@@ -83,13 +83,15 @@ static void print_generate(struct printer *printer)
 static void print_p2p(struct printer *printer)
 {
     const struct programs *programs = &printer->plan->programs;
-    if (programs->fifo == FIFO_RANK && !programs->batch && !programs->p2p_bytes &&
-        !programs->eager_messages && !programs->eager_bytes && !has_links(&programs->links))
+    if (programs->fifo == FIFO_RANK && !programs->batch && !programs->metadata &&
+        !programs->p2p_bytes && !programs->eager_messages && !programs->eager_bytes &&
+        !has_links(&programs->links))
         return;
     put_word(printer, "p2p");
     open_map(printer, FLOW);
     put_pair_keyword(printer, "fifo", keywords_fifo, programs->fifo, FIFO_RANK);
     put_pair_bool(printer, "batch", programs->batch, false);
+    put_pair_keyword(printer, "metadata", keywords_metadata, programs->metadata, METADATA_NONE);
     put_pair_bytes(printer, "bytes", programs->p2p_bytes, 0);
     put_pair_number(printer, "eager_messages", programs->eager_messages, 0);
     put_pair_bytes(printer, "eager_bytes", programs->eager_bytes, 0);

@@ -40,6 +40,8 @@ struct rank_step {
     size_t event_slot;   /* held while waiters are left */
 };
 
+enum { MESSAGE_KINDS = 4 };
+
 struct message {
     const struct action *action;
     uint32_t listed;
@@ -113,7 +115,7 @@ struct rank_list {
 
 /* Numbers + 1 of names that have been handed on; 0: not yet. */
 struct rank_names {
-    int *actions[ACTION_IDLE], *tags[2]; /* by stage and microbatch */
+    int *actions[ACTION_IDLE], *tags[2][2]; /* by stage and microbatch */
     struct names others;
     int *other_numbers;
     size_t other_count, other_cap;
@@ -155,6 +157,8 @@ struct lowering {
     struct fsdp fsdp;
     struct event_pool events[ACTION_IDLE];
     struct rank_steps now;
+    uint32_t *told,
+        walk; /* metadata before the first message alone: [told_cell], the walk of a rank that has told it */
     size_t op_count, part_count; /* of all ranks so far */
     struct ops_sink sink;
     struct rank_names names;

@@ -10,15 +10,16 @@
 #include "rank_internal.h"
 
 /* "F3@2", for the third microbatch arriving at stage 2. */
-enum { TAG_TEXT = 2 * INTEGERS_TEXT + 3 };
+enum { TAG_TEXT = 2 * INTEGERS_TEXT + 3 + sizeof ".meta" };
 
-static const char *print_tag(char *text, const struct action *message)
+static const char *print_tag(char *text, const struct action *message, bool metadata)
 {
     char *end = text;
     *end++ = message_is_forward(message) ? 'F' : 'B';
     end = integers_print(end, message->microbatch);
     *end++ = '@';
-    *integers_print(end, message_arrives_at(message)) = '\0';
+    end = integers_print(end, message_arrives_at(message));
+    strcpy(end, metadata ? ".meta" : "");
     return text;
 }
 
@@ -104,12 +105,13 @@ bool names_message(struct lowering *lowering, struct p2p_part *part, const struc
     if (!sink->names)
         return true;
     if (!sink->name) {
-        part->tag = arena_strdup(sink->arena, print_tag(text, message));
+        part->tag = arena_strdup(sink->arena, print_tag(text, message, part->metadata));
         return part->tag != NULL;
     }
-    int **table = &lowering->names.tags[message_is_forward(message)];
+    int **table = &lowering->names.tags[part->metadata][message_is_forward(message)];
     int *number = number_cell(lowering, table, message_arrives_at(message), message->microbatch);
-    if (!hand_on(lowering, number, number && *number ? "" : print_tag(text, message)))
+    if (!hand_on(lowering, number,
+                 number && *number ? "" : print_tag(text, message, part->metadata)))
         return false;
     part->numbered = *number;
     return true;

@@ -136,18 +136,32 @@ static bool write_record(struct lowering *lowering, struct host_thread *thread,
     return true;
 }
 
-static bool write_part(struct lowering *lowering, struct p2p_part *part, const struct message *of)
+/* The first message of its kind and stage in the list, or each? */
+static bool tells_shape(struct lowering *lowering, const struct action *message)
+{
+    if (lowering->plan->programs.metadata != METADATA_FIRST)
+        return lowering->plan->programs.metadata == METADATA_EACH;
+    size_t kind = (size_t)message_is_forward(message) * 2 + message_is_send(message);
+    uint32_t *told = &lowering->told[(size_t)message->stage * MESSAGE_KINDS + kind];
+    bool first = *told != lowering->walk;
+    *told = lowering->walk;
+    return first;
+}
+
+static bool write_part(struct lowering *lowering, struct p2p_part *part, const struct message *of,
+                       bool metadata)
 {
     const struct action *message = of->action;
     int from, to;
     message_ends(lowering, message, &from, &to);
     *part = (struct p2p_part){.send = message_is_send(message),
+                              .metadata = metadata,
                               .peer = message_is_send(message) ? to : from,
                               .root = -1,
                               .comm = -1,
                               .stream = -1,
                               .listed = of->listed,
-                              .bytes = of->cost.bytes,
+                              .bytes = metadata ? METADATA_BYTES : of->cost.bytes,
                               .mark = message->mark};
     return names_message(lowering, part, message);
 }
@@ -161,9 +175,38 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
         return false;
     lowering->part_count += step->message_count;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
-        if (!write_part(lowering, &op->parts[op->part_count++], &messages[i - 1]))
+        if (!write_part(lowering, &op->parts[op->part_count++], &messages[i - 1], false))
             return false;
     return true;
+}
+
+/* Before a group goes one of the same ends, with the shapes of its tensors. */
+static bool write_metadata(struct lowering *lowering, struct host_thread *thread,
+                           const struct rank_step *step)
+{
+    const struct message *messages = lowering->now.messages;
+    struct host_op *op = NULL;
+    bool ok = true;
+    for (size_t i = step->first_message + 1; i && ok; i = messages[i - 1].next) {
+        const struct message *message = &messages[i - 1];
+        if (!tells_shape(lowering, message->action))
+            continue;
+        if (!op) {
+            op = add_op(lowering, thread, OP_GROUP, step->action->mark);
+            op->stream = step->stream;
+            op->comm = step->comm;
+            op->listed = step->listed;
+            op->sm = 1;
+            op->parts = ARENA_ARRAY(lowering->sink.arena, step->message_count, struct p2p_part);
+            if (!op->parts)
+                return false;
+        }
+        ok = write_part(lowering, &op->parts[op->part_count++], message, true);
+        lowering->part_count++;
+        if (message->cost.metadata_ns > op->time_ns)
+            op->time_ns = message->cost.metadata_ns;
+    }
+    return ok;
 }
 
 static void write_buffer_op(struct lowering *lowering, struct host_thread *thread,
@@ -227,6 +270,8 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
                                          [STEP_GROUP] = OP_GROUP,
                                          [STEP_COLLECTIVE] = OP_COLLECTIVE};
     if (!write_waits(lowering, thread, step) || !write_alloc(lowering, thread, step))
+        return false;
+    if (step->kind == STEP_GROUP && !write_metadata(lowering, thread, step))
         return false;
     struct host_op *op = add_op(lowering, thread, kinds[step->kind], step->action->mark);
     op->stream = step->stream;

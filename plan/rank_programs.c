@@ -285,6 +285,7 @@ static enum status lower_list(struct lowering *lowering, const struct rank_list 
 {
     lowering->rank = list->own;
     lowering->list = list;
+    lowering->walk++;
     events_reset(lowering);
     tensors_turn(lowering, list->program);
     if (!steps_make(lowering, list->program))
@@ -377,6 +378,9 @@ static bool begin_tables(struct lowering *lowering)
     lowering->listed_cap = total + (size_t)lowering->list_count; /* and the ends of the lists */
     lowering->out->listed =
         ARENA_ARRAY(&lowering->out->arena, lowering->listed_cap, struct listed_action);
+    if (lowering->plan->programs.metadata == METADATA_FIRST)
+        lowering->told =
+            ARENA_ARRAY(scratch, MESSAGE_KINDS * (size_t)lowering->map.stages, uint32_t);
     now->steps = ARENA_ARRAY(scratch, most * (1 + groups_most_calls(lowering)), struct rank_step);
     now->messages = ARENA_ARRAY(scratch, most, struct message);
     now->waits =

@@ -126,6 +126,33 @@ else
     skip "emulated CUDA: built without CUDA's toolkit"
 fi
 
+# ---- hfai's table ----------------------------------------------------------------------------------
+
+# counts NAME NCALLS...: of the last run with --stats; the time of recv has that of recv_meta in it.
+counts()
+{
+    while [ $# -gt 0 ]; do
+        grep -qE "^$1 +$2 +[0-9]+\.[0-9]{3} +[0-9.]+ +[0-9.]+$" "$dir/out" || return
+        shift 2
+    done
+    awk '$1 == "recv" { whole = $3 } $1 == "recv_meta" { part = $3 } END { exit !(whole >= part) }' "$dir/out"
+}
+plan 1f1b 4 8 - "$small" 'p2p: {fifo: pair, metadata: each}'
+check "metadata before each message" prints 0 '^name  *ncalls  *time (ms)  *mean (ms)  *host (ms)$' "$SWRUN" --stats "$dir/plan.yaml"
+check "... as often as messages" counts backward_chunk 32 forward_chunk 32 recv 48 recv_meta 48 send 48 send_meta 48
+check "... on top of the gradients" said 'equal the serial ones, bit for bit'
+check "... in processes" prints 0 '"send_meta":{"calls":48,' "$SWRUN" --processes --stats --json "$dir/plan.yaml"
+plan 1f1b 4 8 - "$small" 'p2p: {metadata: first}'
+check "metadata before the first message of a stage" prints 0 '^legal\|  legal       yes' "$SWRUN" --stats "$dir/plan.yaml"
+check "... once in a direction" counts recv 48 recv_meta 6 send 48 send_meta 6
+plan 1f1b 2 4 - "$small" 'p2p: {fifo: pair, batch: true, metadata: each}'
+check "two ranks with other batches of the same messages hang, and verify says so" \
+    prints 1 'deadlock, always' "$SWSIM" verify --no-fix "$dir/plan.yaml"
+plan 1f1b 2 4 - "$small" 'p2p: {fifo: direction, batch: true, metadata: each}'
+check "a direction each: they do not" equal $((4 * layer)) --stats
+plan dualpipe_v 2 4 - "$small"
+check "overlapped passes have a row" prints 0 '^overlap_f_b  *[1-9]' "$SWRUN" --stats "$dir/plan.yaml"
+
 # ---- wrong lists -----------------------------------------------------------------------------------
 
 # lists RANK...: a plan of these.

@@ -310,6 +310,7 @@ times: {F: 1ms, B: 2ms}
 row sections.p2p lower "$lists" '' 'p2p: {fifo: pair}'
 row p2p.fifo lower "$lists" '' 'p2p: {fifo: pair}'
 row p2p.batch lower "$lists" '' 'p2p: {batch: true}'
+row p2p.metadata lower "$lists" '' 'p2p: {metadata: each}'
 row p2p.bytes verdict "$lists
 machine: {memory: 1KiB}" '' 'p2p: {bytes: 1MiB}'
 crossed='programs: [0F0 0F1 0SEND_F0 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1, 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1]

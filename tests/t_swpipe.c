@@ -515,7 +515,7 @@ static void test_tables(void)
               recorded.run == -1,
           "a run is judged without being stored: %s", swpipe_error(pipe));
     char *stats = swpipe_format_stats(pipe);
-    check(has_line(stats, "Forward         10  ") && has_line(stats, "device (ms)"),
+    check(has_line(stats, "Forward         10  ") && has_line(stats, "time (ms)"),
           "statistics: calls and times");
     swpipe_enable_shortcut(pipe, "Load");
     char *whole = swpipe_format(pipe);

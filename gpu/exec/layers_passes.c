@@ -161,7 +161,7 @@ static enum status note_op(struct note *note, const struct program *p, size_t op
          i++) {
         const struct listed_action *listed = &lowered->listed[i];
         if (!is_pass(listed->kind))
-            continue;
+            break;
         if (!arena_grow(&layers->arena, (void **)&layers->passes, layers->pass_count,
                         &layers->pass_cap, sizeof *layers->passes))
             return diag_no_memory(diag);

@@ -18,12 +18,21 @@ static const char *action_name(const char *label)
                  {'B', "backward_chunk"},
                  {'I', "backward_input"},
                  {'W', "backward_weight"}};
+    static const char composite[] = ")OVERLAP_F_B";
     const char *letter = label + strspn(label, "0123456789");
+    size_t length = strlen(label), ending = sizeof composite - 1;
+    if (*label == '(' && length > ending && strcmp(label + length - ending, composite) == 0)
+        return "overlap_f_b";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (*letter == names[i].letter && letter > label && letter[1] &&
             letter[1 + strspn(letter + 1, "0123456789")] == '\0')
             return names[i].name;
     return NULL;
+}
+
+static bool is_metadata(const struct program *p, const struct op *op)
+{
+    return op->kind == OP_GROUP && op->part_count > 0 && p->parts[op->part_first].metadata;
 }
 
 static const char *group_name(const struct program *p, const struct op *op)
@@ -33,6 +42,8 @@ static const char *group_name(const struct program *p, const struct op *op)
         sends = sends || p->parts[op->part_first + i].send;
         receives = receives || !p->parts[op->part_first + i].send;
     }
+    if (is_metadata(p, op))
+        return sends && receives ? "sendrecv_meta" : sends ? "send_meta" : "recv_meta";
     return sends && receives ? "sendrecv" : sends ? "send" : "recv";
 }
 
@@ -113,24 +124,38 @@ static bool counts_on_host(const struct program *p, const struct op *op)
     return op_is_cpu_work(op->kind) && (p->tasks == 0 || op->given->work->kind == WORK_HOST);
 }
 
+static struct runtime_stat *row_of(struct op_stats *op_stats, int op)
+{
+    return op_stats->rows[op] >= 0 ? &op_stats->stats[op_stats->rows[op]] : NULL;
+}
+
+/* The message that tells the shape is part of the one behind it. */
+static struct runtime_stat *whole_of(struct op_stats *op_stats, int op)
+{
+    const struct program *p = op_stats->program;
+    return is_metadata(p, &p->ops[op]) ? row_of(op_stats, op + 1) : NULL;
+}
+
 void op_stats_host(struct op_stats *op_stats, int op, int64_t ns)
 {
-    struct runtime_stat *stat =
-        op_stats->rows[op] >= 0 ? &op_stats->stats[op_stats->rows[op]] : NULL;
+    struct runtime_stat *stat = row_of(op_stats, op), *whole = whole_of(op_stats, op);
     if (!stat)
         return;
     stat->host_ns += ns;
     stat->calls += counts_on_host(op_stats->program, &op_stats->program->ops[op]);
+    if (whole)
+        whole->host_ns += ns;
 }
 
 void op_stats_device(struct op_stats *op_stats, int op, int64_t ns)
 {
-    struct runtime_stat *stat =
-        op_stats->rows[op] >= 0 ? &op_stats->stats[op_stats->rows[op]] : NULL;
+    struct runtime_stat *stat = row_of(op_stats, op), *whole = whole_of(op_stats, op);
     if (!stat)
         return;
     stat->device_ns += ns;
     stat->calls++;
+    if (whole)
+        whole->device_ns += ns;
 }
 
 /* ---- what came of it ------------------------------------------------------------------------- */
@@ -159,11 +184,15 @@ void op_stats_print(const struct runtime_stat *stats, size_t count, FILE *out)
         int length = (int)strlen(stats[i].name);
         width = length > width ? length : width;
     }
-    fprintf(out, "%-*s  %9s  %12s  %12s\n", width, "name", "calls", "device (ms)", "host (ms)");
+    fprintf(out, "%-*s  %9s  %12s  %12s  %12s\n", width, "name", "ncalls", "time (ms)", "mean (ms)",
+            "host (ms)");
     for (int left = width; left > 0; left -= 32)
         fprintf(out, "%.*s", left < 32 ? left : 32, line);
-    fprintf(out, "  %.9s  %.12s  %.12s\n", line, line, line);
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "%-*s  %9" PRId64 "  %12.3f  %12.3f\n", width, stats[i].name, stats[i].calls,
-                1e-6 * (double)stats[i].device_ns, 1e-6 * (double)stats[i].host_ns);
+    fprintf(out, "  %.9s  %.12s  %.12s  %.12s\n", line, line, line, line);
+    for (size_t i = 0; i < count; i++) {
+        double time_ms = 1e-6 * (double)stats[i].device_ns;
+        fprintf(out, "%-*s  %9" PRId64 "  %12.3f  %12.3f  %12.3f\n", width, stats[i].name,
+                stats[i].calls, time_ms, time_ms / (double)stats[i].calls,
+                1e-6 * (double)stats[i].host_ns);
+    }
 }

@@ -1,16 +1,18 @@
 /*
  * op_stats.h - how often what was done, and how long it took: calls and times by name, over all ranks.
  *
- *     name             calls  device (ms)  host (ms)
- *     --------------  ------  -----------  ---------
- *     backward_chunk    3200        18298         41
- *     forward_chunk     3200         7798         38
- *     send              3200           43         12
+ *     name            ncalls  time (ms)  mean (ms)  host (ms)
+ *     --------------  ------  ---------  ---------  ---------
+ *     backward_chunk    3200      18298       5.72         41
+ *     forward_chunk     3200       7798       2.44         38
+ *     send               100         43       0.43         12
+ *     send_meta          100         16       0.16          4
  *
  * Source: the statistics of hfai's CudaTimer. A name is a task of a pipeline; in rank programs the kind
- * of an action, with hfai's words (forward_chunk, backward_chunk, send, recv, sendrecv; backward_input
- * and backward_weight where backward is split); in host programs what the operation is called. Device
- * time is from its start on the stream to its end, with the wait for peers; host time is what the
+ * of an action, with hfai's words (forward_chunk, backward_chunk, send, recv, sendrecv, and send_meta, recv_meta,
+ * sendrecv_meta for the metadata before them, whose time is also part of send, recv, sendrecv; backward_input
+ * and backward_weight where backward is split, overlap_f_b for both at once); in host programs what the operation is called. The
+ * time is that of the device, from the start on the stream to the end, with the wait for peers; host time is what the
  * threads spent computing and in the calls that push. Memory: the names, once.
  */
 #ifndef SWSIM_OP_STATS_H

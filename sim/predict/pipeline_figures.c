@@ -30,8 +30,8 @@ struct pipeline_watch {
     int replica; /* the pipeline that is watched: the first in which no list is another */
     struct stage_map map;
     struct rank_memory *memory;
-    struct when **when;        /* per rank and action */
-    uint32_t *place;           /* of those in plan->listed: in the list of their rank, from 1; 0: in none */
+    struct when **when; /* per rank and action */
+    uint32_t *place; /* of those in plan->listed: in the list of their rank, from 1; 0: in none */
     int64_t *optimizer_end_ns; /* per rank; 0: none */
     int64_t *optimizer_ns;
     /* per stage and microbatch: when its passes ended, and when their messages went */
