@@ -94,7 +94,7 @@ check "a bad plan" exits 3 "$SWRUN" /dev/null
 check "a plan that is not there" exits 2 "$SWRUN" "$dir/none.yaml"
 check "--stats: a row a task" prints 0 '^Copy  *40  ' "$SWRUN" -n 20 --stats "$dir/quick.yaml"
 check "CPU work on buffers takes its time" \
-    prints 0 '^pack  *2  *0.000  *[2-9]' "$SWRUN" --stats "$srcdir/plans/properties/cpu_race_fixed.yaml"
+    prints 0 '^pack  *2  *0.000  *0.000  *[2-9]' "$SWRUN" --stats "$srcdir/plans/properties/cpu_race_fixed.yaml"
 check "and its races are seen" \
     prints 1 'race  *[a-z]* accesses buffer pinned, which [a-z ]* \(reads\|writes\)' \
     "$SWRUN" "$srcdir/plans/properties/cpu_race_broken.yaml"
