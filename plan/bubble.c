@@ -13,6 +13,8 @@
 struct rank_state {
     size_t at; /* in its order */
     int64_t now_ns, first_ns;
+    int64_t work_ns;        /* of all its passes */
+    int64_t idle_ns;        /* so far, since the first */
     int held_percent;       /* of activations */
     struct pass_code *owed; /* W, oldest first */
     int *owed_microbatch;
@@ -45,8 +47,12 @@ bool bubble_room_make(const struct bubble_problem *problem, struct arena *arena,
     size_t *counts = ARENA_ARRAY(arena, ranks, size_t);
     if (!counts || !room->ranks)
         return false;
-    for (int stage = 0; stage < problem->stages; stage++)
+    for (int stage = 0; stage < problem->stages; stage++) {
+        const struct pass_times *times = &problem->times[stage];
         counts[problem->rank_of[stage]] += (size_t)problem->microbatches;
+        room->ranks[problem->rank_of[stage]].work_ns +=
+            problem->microbatches * (times->f_ns + times->i_ns + times->w_ns);
+    }
     for (size_t rank = 0; rank < ranks; rank++) {
         room->ranks[rank].owed = ARENA_ARRAY(arena, counts[rank], struct pass_code);
         room->ranks[rank].owed_microbatch = ARENA_ARRAY(arena, counts[rank], int);
@@ -61,6 +67,7 @@ struct walk {
     const struct bubble_order *order;
     struct bubble_room *room;
     struct rank_program *lists;
+    int64_t most_ns;
     size_t ready_count;
 };
 
@@ -132,6 +139,8 @@ static void do_pass(struct walk *walk, int rank, struct pass_code pass, int micr
     int64_t start_ns = input_ns > state->now_ns ? input_ns : state->now_ns;
     if (state->first_ns < 0)
         state->first_ns = start_ns;
+    else
+        state->idle_ns += start_ns - state->now_ns;
     state->now_ns = start_ns + (pass.backward ? times->i_ns : times->f_ns);
     int64_t *ends = pass.backward ? walk->room->backward_ns : walk->room->forward_ns;
     ends[cell(problem, stage, microbatch)] = state->now_ns;
@@ -180,7 +189,8 @@ static enum progress next_step(struct walk *walk, int rank)
         }
     }
     do_pass(walk, rank, pass, microbatch, input_ns);
-    return WENT_ON;
+    /* A rank that has been idle so long cannot end in time any more. */
+    return state->work_ns + state->idle_ns > walk->most_ns ? IMPOSSIBLE : WENT_ON;
 }
 
 static void begin(struct walk *walk)
@@ -194,7 +204,7 @@ static void begin(struct walk *walk)
     for (int rank = problem->ranks - 1; rank >= 0; rank--) {
         struct rank_state *state = &room->ranks[rank];
         state->at = state->owed_first = state->owed_end = 0;
-        state->now_ns = 0;
+        state->now_ns = state->idle_ns = 0;
         state->first_ns = -1;
         state->held_percent = 0;
         room->is_ready[rank] = false;
@@ -221,10 +231,11 @@ static bool finish(struct walk *walk, struct bubble_figures *out)
 }
 
 bool bubble_evaluate(const struct bubble_problem *problem, const struct bubble_order *order,
-                     struct bubble_room *room, struct bubble_figures *out,
+                     struct bubble_room *room, int64_t most_ns, struct bubble_figures *out,
                      struct rank_program *lists)
 {
-    struct walk walk = {.problem = problem, .order = order, .room = room, .lists = lists};
+    struct walk walk = {
+        .problem = problem, .order = order, .room = room, .lists = lists, .most_ns = most_ns};
     begin(&walk);
     while (walk.ready_count > 0) {
         int rank = room->ready[--walk.ready_count];

@@ -52,10 +52,10 @@ bool bubble_room_make(const struct bubble_problem *problem, struct arena *arena,
                       struct bubble_room **out);
 
 /* Every pass as early as its order lets it; W in gaps, where memory is short, and at the end. False: the order is
-   impossible, or needs more memory than there is. With `lists`, each with room for all its passes, also the passes with
+   impossible, needs more memory than there is, or has a span above `most_ns`. With `lists`, each with room for all its passes, also the passes with
    their W, in order. */
 bool bubble_evaluate(const struct bubble_problem *problem, const struct bubble_order *order,
-                     struct bubble_room *room, struct bubble_figures *out,
+                     struct bubble_room *room, int64_t most_ns, struct bubble_figures *out,
                      struct rank_program *lists);
 
 /* No order has a smaller span. */

@@ -9,6 +9,8 @@
 
 /* Passes walked through by all trials of a kind: about a second together. */
 enum { CANDIDATE_WORK = 10 * 1000 * 1000, CHANGE_WORK = 40 * 1000 * 1000 };
+/* A climb ends where this part of its changes has made nothing better. */
+enum { STALE = 6 };
 enum { ROUND_CHANGES = 5000, MOST_ROUNDS = 12, PATIENCE_STEPS = 9 };
 
 /* A pass at its place in a repeated block. */
@@ -62,8 +64,8 @@ static bool try_order(struct search *search)
 {
     struct bubble_figures figures;
     search->work += (int64_t)search->passes;
-    if (!bubble_evaluate(search->problem, &search->trial, search->room, &figures, NULL) ||
-        (search->found && figures.span_ns > search->figures.span_ns))
+    int64_t most_ns = search->found ? search->figures.span_ns : INT64_MAX;
+    if (!bubble_evaluate(search->problem, &search->trial, search->room, most_ns, &figures, NULL))
         return false;
     search->figures = figures;
     search->found = true;
@@ -275,11 +277,14 @@ static void climb(struct search *search, const struct bubble_order *start,
     struct bubble_figures figures;
     copy_order(&search->current, start, ranks);
     copy_order(&search->trial, start, ranks);
-    for (int64_t work = 0; work < most_work; work += (int64_t)search->passes) {
+    int64_t better_at = 0;
+    for (int64_t work = 0; work < most_work && work - better_at <= most_work / STALE;
+         work += (int64_t)search->passes) {
         int rank = draw(count, (size_t)ranks);
         if (change_rank(search, rank, count) &&
-            bubble_evaluate(search->problem, &search->trial, search->room, &figures, NULL) &&
-            figures.span_ns <= now.span_ns) {
+            bubble_evaluate(search->problem, &search->trial, search->room, now.span_ns, &figures,
+                            NULL)) {
+            better_at = figures.span_ns < now.span_ns ? work : better_at;
             now = figures;
             copy_rank(&search->current, &search->trial, rank);
         } else {
@@ -331,7 +336,8 @@ static bool write_lists(const struct search *search, struct arena *arena, struct
             return false;
     }
     struct bubble_figures figures;
-    bool good = lists && bubble_evaluate(problem, &search->best, search->room, &figures, lists);
+    bool good =
+        lists && bubble_evaluate(problem, &search->best, search->room, INT64_MAX, &figures, lists);
     *out = lists;
     return good;
 }
