@@ -22,9 +22,9 @@ struct channel_row {
 static const struct channel_row channels[] = {
     {.fifo = FIFO_RANK, .who = "PyTorch's schedules: batch_isend_irecv, a message each"},
     {.fifo = FIFO_RANK, .batch = true, .who = "the same, neighbouring messages in one batch"},
-    {.fifo = FIFO_PAIR, .who = "isend and irecv without a batch"},
+    {.fifo = FIFO_PAIR, .who = "isend and irecv without a batch; Megatron: overlap_p2p_comm"},
     {.fifo = FIFO_PAIR, .batch = true, .who = "a batch for each peer"},
-    {.fifo = FIFO_EDGE, .who = "Megatron: overlap_p2p_comm"},
+    {.fifo = FIFO_EDGE, .who = "Megatron: the same on two ranks"},
     {.fifo = FIFO_DIRECTION, .who = "a process group forward, one backward"},
 };
 

@@ -93,10 +93,12 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
         return status;
     if (figures.found && !(plan->about = describe_found(&figures, &plan->arena)))
         return diag_no_memory(&app->diag);
-    if (request->comms)
+    bool comms = request->comms || spec->megatron;
+    generate_channel(spec, &programs->fifo, &programs->batch);
+    if (comms && !comms_present(programs->ranks, plan->ranks))
         status = comms_add(&plan->arena, programs->ranks, plan->ranks, generate_copies(spec),
                            &app->diag);
-    programs->has_comms = request->comms;
+    programs->has_comms = comms;
     programs->copies = generate_copies(spec);
     if (request->brief) {
         programs->generate = *spec;
@@ -120,6 +122,7 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
 {
     struct generate_request request = {0};
     int64_t ranks = 0, chunks = 0, microbatches = 0, group = 0;
+    int megatron = MEGATRON_NONE;
     const struct option_spec options[] = {
         {"ranks", 'p', "N", "pipeline ranks", OPTION_INTEGER, .value = &ranks, .min = 1,
          .max = PLAN_MAX_RANKS},
@@ -131,6 +134,9 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
          .value = &group, .min = 1, .max = PLAN_MAX_MICROBATCHES},
         {"moe-overlap", 0, NULL, "interleaved_1f1b: the passes of a pair together", OPTION_FLAG,
          .value = &request.spec.moe_overlap},
+        {"megatron", 0, "none|batch|odd_even|overlap_p2p|overlap_p2p_flush",
+         "1f1b, interleaved_1f1b, forward_only: the messages of Megatron-LM", OPTION_CHOICE,
+         .value = &megatron},
         {"times", 0, "F=T,I=T,...", "times of passes, for those found from costs (default: 1 each)",
          OPTION_TEXT, .value = &request.times},
         {"latency", 0, "T", "time of a message between ranks", OPTION_TIME,
@@ -167,5 +173,6 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
     spec->chunks = (int)chunks;
     spec->microbatches = (int)microbatches;
     spec->group = (int)group;
+    spec->megatron = (enum megatron_order)megatron;
     return generate(app, &request);
 }

@@ -879,7 +879,8 @@ static void describe_listed(const struct program *p, const struct listed_action 
     char name[NAME], provider[NAME], place[NAME] = "";
     const struct tensor *tensor = &p->plan->buffers[p->buffers[buffer].plan_buffer].holds;
     if (reader->column > 0)
-        snprintf(place, sizeof place, " (row %d, column %d)", reader->row, reader->column);
+        snprintf(place, sizeof place, " (row %d, column %d)", reader->row,
+                 reader->in_file > 0 ? reader->in_file : reader->column);
     snprintf(buf, cap, "%s%s %s %s", listed_name(reader, name, sizeof name), place,
              is_written(p, buffer) ? "comes before" : "has no",
              listed_provider(p->plan, tensor, reader->row, provider, sizeof provider));

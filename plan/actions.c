@@ -92,7 +92,8 @@ static bool parse_kind(struct scanner *scanner, enum action_kind *out)
     return find_kind(word, out) ||
            fail_at(scanner, start,
                    "F, I, W, B, UNSHARD, RESHARD, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, "
-                   "WAIT_SEND_F, WAIT_SEND_B, WAIT_REDUCE_GRAD or REDUCE_EMBEDDING");
+                   "WAIT_SEND_F, WAIT_SEND_B, WAIT_RECV_F, WAIT_RECV_B, WAIT_REDUCE_GRAD or "
+                   "REDUCE_EMBEDDING");
 }
 
 /* stage operation [ microbatch ] */

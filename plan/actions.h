@@ -3,7 +3,7 @@
  *
  *     action     := stage operation [ microbatch ] | "(" action ";" action ")" "OVERLAP_F_B"
  *     operation  := F | I | W | B | UNSHARD | RESHARD | REDUCE_GRAD | SEND_F | RECV_F | SEND_B | RECV_B |
- *                   WAIT_SEND_F | WAIT_SEND_B | WAIT_REDUCE_GRAD
+ *                   WAIT_SEND_F | WAIT_SEND_B | WAIT_RECV_F | WAIT_RECV_B | WAIT_REDUCE_GRAD
  *
  * `0F3`, `2UNSHARD`, `(0F7;7B3)OVERLAP_F_B`. Which operations have a microbatch is ACTION_LIST's
  * third column. Everything must be consumed. In the old dialect B reads as I and BW as B (csv.h).

@@ -1,7 +1,7 @@
 /*
  * generate.c - see generate.h.
  *
- * Most schedules are one pattern with four numbers a rank (`struct pattern`): the order in which
+ * Most schedules are one pattern with four numbers a rank (`struct generate_pattern`): the order in which
  * microbatches visit the chunks, how many forwards warm up, and whether the backward is split and
  * how far its weight part lags:
  *
@@ -19,6 +19,8 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+
+#include "keywords.h"
 
 static int min_int(int a, int b)
 {
@@ -68,14 +70,6 @@ void generate_push_overlap(struct list_builder *b, struct action forward, struct
 
 /* ---- warm-up, steady pairs, cool-down -------------------------------------------------------- */
 
-struct pattern {
-    int warm;   /* forwards before the first backward */
-    int group;  /* microbatches that go through one chunk before the next chunk's turn */
-    bool split; /* the backward is I, with W following `lag` backwards later; else B */
-    int lag;
-    bool overlap; /* the two of a pair are executed together */
-};
-
 struct visit {
     int chunk, microbatch;
 };
@@ -90,7 +84,7 @@ static struct visit visit_at(const struct list_builder *b, int group, int k)
     return (struct visit){.chunk = within / size, .microbatch = first + within % size};
 }
 
-static struct action pass_at(const struct list_builder *b, enum action_kind kind, int group, int k)
+struct action generate_pass(const struct list_builder *b, enum action_kind kind, int group, int k)
 {
     struct visit visit = visit_at(b, group, k);
     int chunk = kind == ACTION_F ? visit.chunk : b->v - 1 - visit.chunk;
@@ -100,17 +94,17 @@ static struct action pass_at(const struct list_builder *b, enum action_kind kind
 
 static void push_visit(struct list_builder *b, enum action_kind kind, int group, int k)
 {
-    push(b, pass_at(b, kind, group, k));
+    push(b, generate_pass(b, kind, group, k));
 }
 
-static void push_backward(struct list_builder *b, const struct pattern *pattern, int k)
+static void push_backward(struct list_builder *b, const struct generate_pattern *pattern, int k)
 {
     push_visit(b, pattern->split ? ACTION_I : ACTION_B, pattern->group, k);
     if (pattern->split && k >= pattern->lag)
         push_visit(b, ACTION_W, pattern->group, k - pattern->lag);
 }
 
-static void build_pattern(struct list_builder *b, struct pattern pattern)
+static void build_pattern(struct list_builder *b, struct generate_pattern pattern)
 {
     int total = b->v * b->m;
     int warm = min_int(pattern.warm, total);
@@ -119,8 +113,8 @@ static void build_pattern(struct list_builder *b, struct pattern pattern)
     for (int k = 0; k < total; k++) {
         bool pair = warm + k < total;
         if (pair && pattern.overlap) {
-            generate_push_overlap(b, pass_at(b, ACTION_F, pattern.group, warm + k),
-                                  pass_at(b, ACTION_B, pattern.group, k));
+            generate_push_overlap(b, generate_pass(b, ACTION_F, pattern.group, warm + k),
+                                  generate_pass(b, ACTION_B, pattern.group, k));
             continue;
         }
         if (pair)
@@ -135,12 +129,17 @@ static void build_pattern(struct list_builder *b, struct pattern pattern)
 
 static void build_gpipe(struct list_builder *b)
 {
-    build_pattern(b, (struct pattern){.warm = b->m, .group = b->m});
+    build_pattern(b, (struct generate_pattern){.warm = b->m, .group = b->m});
+}
+
+static struct generate_pattern pattern_1f1b(const struct list_builder *b)
+{
+    return (struct generate_pattern){.warm = b->p - b->rank - 1, .group = b->m};
 }
 
 static void build_1f1b(struct list_builder *b)
 {
-    build_pattern(b, (struct pattern){.warm = b->p - b->rank - 1, .group = b->m});
+    build_pattern(b, pattern_1f1b(b));
 }
 
 static void build_forward_only(struct list_builder *b)
@@ -149,29 +148,35 @@ static void build_forward_only(struct list_builder *b)
         push_visit(b, ACTION_F, b->group, k);
 }
 
-static void build_interleaved(struct list_builder *b)
+static struct generate_pattern pattern_interleaved(const struct list_builder *b)
 {
     int warm = 2 * (b->p - b->rank - 1) + (b->v - 1) * b->group + b->moe_overlap;
-    build_pattern(b, (struct pattern){.warm = warm, .group = b->group, .overlap = b->moe_overlap});
+    return (struct generate_pattern){.warm = warm, .group = b->group, .overlap = b->moe_overlap};
+}
+
+static void build_interleaved(struct list_builder *b)
+{
+    build_pattern(b, pattern_interleaved(b));
 }
 
 static void build_interleaved_zero_bubble(struct list_builder *b)
 {
     int group = equal_round(b->p, b->m);
     int warm = (b->p - b->rank - 1) + (b->v - 1) * group;
-    build_pattern(b, (struct pattern){.warm = warm, .group = group, .split = true, .lag = b->rank});
+    build_pattern(
+        b, (struct generate_pattern){.warm = warm, .group = group, .split = true, .lag = b->rank});
 }
 
 static void build_zb_h1(struct list_builder *b)
 {
-    build_pattern(b, (struct pattern){
+    build_pattern(b, (struct generate_pattern){
                          .warm = b->p - b->rank - 1, .group = b->m, .split = true, .lag = b->rank});
 }
 
 static void build_zb_h2(struct list_builder *b)
 {
     build_pattern(
-        b, (struct pattern){
+        b, (struct generate_pattern){
                .warm = 2 * (b->p - b->rank) - 2, .group = b->m, .split = true, .lag = 2 * b->rank});
 }
 
@@ -198,13 +203,15 @@ static void build_looped_bfs(struct list_builder *b)
 /* ---- the schedules and their conditions ------------------------------------------------------ */
 
 /* Parameters that not all schedules take. */
-enum { GROUP = 1, MOE_OVERLAP = 2, MEMORY = 4 };
+enum { GROUP = 1, MOE_OVERLAP = 2, MEMORY = 4, MEGATRON = 8 };
 
 enum chunk_rule { ONE_CHUNK, ANY_CHUNKS, TWO_CHUNKS };
 
 /* The group a schedule without one given uses. */
 static int group_of(const struct generate_spec *spec)
 {
+    if (!spec->group && spec->megatron)
+        return spec->chunks > 1 ? spec->ranks : spec->microbatches;
     return spec->group ? spec->group : equal_round(spec->ranks, spec->microbatches);
 }
 
@@ -222,7 +229,7 @@ static const char *rule_rounds(const struct generate_spec *spec)
 static const char *rule_interleaved(const struct generate_spec *spec)
 {
     int group = group_of(spec), left = spec->microbatches % group;
-    if (!spec->group)
+    if (!spec->group && !spec->megatron)
         return rule_rounds(spec);
     if (group > spec->microbatches)
         return "at least one full group of microbatches";
@@ -277,15 +284,16 @@ static const struct generator {
      NULL},
     {"gpipe_reverse", "all forwards, then all backwards, last microbatch first", ONE_CHUNK, 0, NULL,
      build_gpipe_reverse, NULL},
-    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, 0, NULL, build_1f1b, NULL},
+    {"1f1b", "one forward, one backward (PipeDream-Flush)", ONE_CHUNK, MEGATRON, NULL, build_1f1b,
+     NULL},
     {"interleaved_1f1b", "1F1B over several chunks a rank (Megatron-LM)", ANY_CHUNKS,
-     GROUP | MOE_OVERLAP, rule_interleaved, build_interleaved, NULL},
+     GROUP | MOE_OVERLAP | MEGATRON, rule_interleaved, build_interleaved, NULL},
     {"looped_bfs", "chunk by chunk, each with all microbatches", ANY_CHUNKS, 0, NULL,
      build_looped_bfs, NULL},
     {"interleaved_zero_bubble", "interleaved with the weight gradients delayed (PyTorch's ZB1P)",
      ANY_CHUNKS, 0, rule_rounds, build_interleaved_zero_bubble, NULL},
     {"forward_only", "forwards alone, as for evaluation; over several chunks in groups", ANY_CHUNKS,
-     GROUP, rule_interleaved, build_forward_only, NULL},
+     GROUP | MEGATRON, rule_interleaved, build_forward_only, NULL},
     {"zb_h1", "zero bubble with the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h1, NULL},
     {"zb_h2", "zero bubble with twice the memory of 1F1B", ONE_CHUNK, 0, NULL, build_zb_h2, NULL},
     {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, 0, NULL, generate_zbv, NULL},
@@ -385,6 +393,26 @@ static enum status check_taken(const struct generate_spec *spec, const struct ge
     return STATUS_OK;
 }
 
+/* Megatron overlaps messages where a rank has several chunks, and interleaves only then. */
+static enum status check_megatron(const struct generate_spec *spec,
+                                  const struct generator *generator, struct diag *diag)
+{
+    bool overlaps = spec->megatron == MEGATRON_OVERLAP || spec->megatron == MEGATRON_FLUSH;
+    const char *wanted = NULL;
+    if (spec->megatron && !(generator->takes & MEGATRON))
+        wanted = "it for 1f1b, interleaved_1f1b or forward_only";
+    else if (spec->chunks == 1 && overlaps)
+        wanted = "batch or odd_even: Megatron overlaps messages where a rank has several chunks";
+    else if (spec->megatron && spec->chunks == 1 && generator->build == build_interleaved)
+        wanted = "at least 2 chunks: Megatron's schedule of one is 1f1b";
+    else if (spec->megatron && spec->chunks > 1 && spec->ranks == 1)
+        wanted = "at least 2 ranks";
+    if (!wanted)
+        return STATUS_OK;
+    return diag_error_at(diag, NULL, NULL, spec->mark, "%s: found megatron: %s, expected %s",
+                         spec->schedule, keywords_megatron[spec->megatron], wanted);
+}
+
 /* Does `spec` (chunks filled in) meet the conditions of its schedule? */
 static enum status check_spec(const struct generate_spec *spec, const struct generator *generator,
                               struct diag *diag)
@@ -404,6 +432,8 @@ static enum status check_spec(const struct generate_spec *spec, const struct gen
                              PLAN_MAX_PASSES, diag);
     if (status == STATUS_OK)
         status = check_taken(spec, generator, diag);
+    if (status == STATUS_OK)
+        status = check_megatron(spec, generator, diag);
     const char *rule = status == STATUS_OK && generator->rule ? generator->rule(spec) : NULL;
     if (rule)
         status = diag_error_at(diag, NULL, NULL, spec->mark,
@@ -424,12 +454,27 @@ static bool build_rank(const struct generate_spec *spec, const struct generator 
                              .moe_overlap = spec->moe_overlap,
                              .cap = 3 * (size_t)spec->chunks * (size_t)spec->microbatches,
                              .mark = spec->mark};
+    struct generate_pattern pattern = {0};
+    if (spec->megatron) {
+        pattern = generator->build == build_1f1b ? pattern_1f1b(&b) : pattern_interleaved(&b);
+        b.cap = 2 * MEGATRON_MOST * (size_t)spec->chunks * (size_t)spec->microbatches;
+    }
     b.actions = ARENA_ARRAY(arena, b.cap, struct action);
     if (!b.actions)
         return false;
-    generator->build(&b);
+    if (spec->megatron)
+        generate_megatron(&b, &pattern, spec->megatron, generator->build == build_forward_only);
+    else
+        generator->build(&b);
     *out = (struct rank_program){.actions = b.actions, .count = b.count};
     return !b.failed;
+}
+
+void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bool *batch)
+{
+    bool pairs = spec->given && spec->megatron > MEGATRON_BATCH;
+    *batch = spec->given && spec->megatron == MEGATRON_BATCH;
+    *fifo = !pairs ? FIFO_RANK : spec->ranks == 2 ? FIFO_EDGE : FIFO_PAIR;
 }
 
 int generate_copies(const struct generate_spec *spec)

@@ -26,6 +26,10 @@ struct generate_figures {
     int64_t bound_ns, work_ns; /* no order has a smaller span; the most that a rank does */
 };
 
+/* The channel that a plan has unless it says another: Megatron has a communicator for each pair of ranks, or on two ranks one
+   for each way, where it does not send batches. */
+void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bool *batch);
+
 /* How many copies of the model a schedule's stages are; 1 unless the schedule is bidirectional. */
 int generate_copies(const struct generate_spec *spec);
 

@@ -20,6 +20,7 @@ const char *const keywords_slot_reset[] = {SLOT_RESET_LIST(WORD) NULL};
 const char *const keywords_on_failure[] = {ON_FAILURE_LIST(WORD) NULL};
 const char *const keywords_fifo[] = {FIFO_LIST(WORD) NULL};
 const char *const keywords_metadata[] = {METADATA_LIST(WORD) NULL};
+const char *const keywords_megatron[] = {MEGATRON_LIST(WORD) NULL};
 const char *const keywords_balance[] = {BALANCE_LIST(WORD) NULL};
 const char *const keywords_checkpoint[] = {CHECKPOINT_LIST(WORD) NULL};
 const char *const keywords_release[] = {RELEASE_LIST(WORD) NULL};

@@ -21,6 +21,7 @@ extern const char *const keywords_slot_reset[];
 extern const char *const keywords_on_failure[];
 extern const char *const keywords_fifo[];
 extern const char *const keywords_metadata[];
+extern const char *const keywords_megatron[];
 extern const char *const keywords_balance[]; /* all but a list */
 extern const char *const keywords_checkpoint[];
 extern const char *const keywords_release[];

@@ -155,6 +155,8 @@ static struct need source_of(const struct action *action)
     case ACTION_REDUCE_GRAD:
     case ACTION_WAIT_SEND_F:
     case ACTION_WAIT_SEND_B:
+    case ACTION_WAIT_RECV_F:
+    case ACTION_WAIT_RECV_B:
     case ACTION_WAIT_REDUCE_GRAD:
     case ACTION_REDUCE_EMBEDDING:
     case ACTION_OVERLAP_F_B:

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "actions.h"
+#include "generate.h"
 #include "parse_internal.h"
 
 static const char BLANKS[] = " \t\n";
@@ -148,6 +149,7 @@ static const struct field generate_fields[] = {
           .max = PLAN_MAX_MICROBATCHES),
     FIELD("group", struct generate_spec, group, field_int, .min = 1, .max = PLAN_MAX_MICROBATCHES),
     FIELD("moe_overlap", struct generate_spec, moe_overlap, field_bool),
+    FIELD("megatron", struct generate_spec, megatron, field_word, .words = keywords_megatron),
     FIELD("memory", struct generate_spec, memory, field_int, .min = 1,
           .max = PLAN_MAX_MICROBATCHES),
 };
@@ -198,9 +200,10 @@ static const struct field p2p_fields[] = {
 
 void parse_p2p(struct parser *parser, const struct node *value)
 {
+    struct programs *programs = &parser->plan->programs;
+    generate_channel(&programs->generate, &programs->fifo, &programs->batch);
     if (value && parse_want_map(parser, value, "a mapping such as {fifo: pair, batch: true}"))
-        fields_parse(parser, value, p2p_fields, FIELD_COUNT(p2p_fields), &parser->plan->programs,
-                     "\"p2p\"");
+        fields_parse(parser, value, p2p_fields, FIELD_COUNT(p2p_fields), programs, "\"p2p\"");
 }
 
 static const struct field fsdp_fields[] = {

@@ -318,6 +318,8 @@ struct pipeline {
     X(RECV_B, "RECV_B", 1)                                                                         \
     X(WAIT_SEND_F, "WAIT_SEND_F", 1)                                                               \
     X(WAIT_SEND_B, "WAIT_SEND_B", 1)                                                               \
+    X(WAIT_RECV_F, "WAIT_RECV_F", 1)                                                               \
+    X(WAIT_RECV_B, "WAIT_RECV_B", 1)                                                               \
     X(WAIT_REDUCE_GRAD, "WAIT_REDUCE_GRAD", 0)                                                     \
     X(REDUCE_EMBEDDING, "REDUCE_EMBEDDING", 0)                                                     \
     X(OVERLAP_F_B, "OVERLAP_F_B", 0) /* composite: parts */                                        \
@@ -338,11 +340,12 @@ struct action {
     struct mark mark;
 };
 
-/* Where an action, or a part of one, stands in the lists: both from 1. The end of a list is an ACTION_IDLE. */
+/* Where an action, or a part of one, stands in the lists: all from 1. The end of a list is an ACTION_IDLE. */
 struct listed_action {
     enum action_kind kind;
     int stage, microbatch;
     int row, column;
+    int in_file; /* the column in the file, where the list is given: messages may have been added since */
 };
 
 struct rank_program {
@@ -368,13 +371,28 @@ enum metadata {
 };
 enum { METADATA_BYTES = 64 };
 
+/* The messages of Megatron-LM: neighbouring ones in a batch; one by one, odd and even ranks in opposite orders; awaited
+   later; in warm-up and cool-down, too. */
+#define MEGATRON_LIST(X)                                                                           \
+    X(NONE, "none")                                                                                \
+    X(BATCH, "batch")                                                                              \
+    X(ODD_EVEN, "odd_even")                                                                        \
+    X(OVERLAP, "overlap_p2p")                                                                      \
+    X(FLUSH, "overlap_p2p_flush")
+enum megatron_order {
+#define X(name, key) MEGATRON_##name,
+    MEGATRON_LIST(X)
+#undef X
+};
+
 /* Generator parameters, `generate:`. */
 struct generate_spec {
     bool given;
     const char *schedule; /* gpipe, 1f1b, interleaved_1f1b, ... */
     int ranks, chunks, microbatches;
-    int group;        /* microbatches that go through a chunk in a row; 0: as PyTorch */
-    bool moe_overlap; /* the two passes of a steady pair are one piece of work */
+    int group;                    /* microbatches that go through a chunk in a row; 0: as PyTorch */
+    bool moe_overlap;             /* the two passes of a steady pair are one piece of work */
+    enum megatron_order megatron; /* NONE: passes alone, whose messages are added as PyTorch does */
     int memory; /* schedules that are found: activations of a stage a rank holds; 0: by the schedule */
     struct mark mark;
 };

@@ -1,5 +1,6 @@
 /* print_programs.c - rank programs in canonical text. */
 #include "actions.h"
+#include "generate.h"
 #include "keywords.h"
 #include "print_internal.h"
 
@@ -76,6 +77,7 @@ static void print_generate(struct printer *printer)
     put_pair_number(printer, "microbatches", generate->microbatches, 0);
     put_pair_number(printer, "group", generate->group, 0);
     put_pair_bool(printer, "moe_overlap", generate->moe_overlap, false);
+    put_pair_keyword(printer, "megatron", keywords_megatron, generate->megatron, MEGATRON_NONE);
     put_pair_number(printer, "memory", generate->memory, 0);
     close_map(printer);
 }
@@ -83,14 +85,17 @@ static void print_generate(struct printer *printer)
 static void print_p2p(struct printer *printer)
 {
     const struct programs *programs = &printer->plan->programs;
-    if (programs->fifo == FIFO_RANK && !programs->batch && !programs->metadata &&
+    enum fifo_rule fifo;
+    bool batch;
+    generate_channel(&programs->generate, &fifo, &batch);
+    if (programs->fifo == fifo && programs->batch == batch && !programs->metadata &&
         !programs->p2p_bytes && !programs->eager_messages && !programs->eager_bytes &&
         !has_links(&programs->links))
         return;
     put_word(printer, "p2p");
     open_map(printer, FLOW);
-    put_pair_keyword(printer, "fifo", keywords_fifo, programs->fifo, FIFO_RANK);
-    put_pair_bool(printer, "batch", programs->batch, false);
+    put_pair_keyword(printer, "fifo", keywords_fifo, programs->fifo, fifo);
+    put_pair_bool(printer, "batch", programs->batch, batch);
     put_pair_keyword(printer, "metadata", keywords_metadata, programs->metadata, METADATA_NONE);
     put_pair_bytes(printer, "bytes", programs->p2p_bytes, 0);
     put_pair_number(printer, "eager_messages", programs->eager_messages, 0);

@@ -258,8 +258,8 @@ static void fill_collective(struct host_op *op, const struct rank_step *step)
 /* It holds up the stream of the passes, and occupies nothing. */
 static bool is_stream_wait(enum action_kind kind)
 {
-    return kind == ACTION_WAIT_SEND_F || kind == ACTION_WAIT_SEND_B ||
-           kind == ACTION_WAIT_REDUCE_GRAD;
+    return kind == ACTION_WAIT_SEND_F || kind == ACTION_WAIT_SEND_B || kind == ACTION_WAIT_RECV_F ||
+           kind == ACTION_WAIT_RECV_B || kind == ACTION_WAIT_REDUCE_GRAD;
 }
 
 static bool write_step(struct lowering *lowering, struct host_thread *thread,

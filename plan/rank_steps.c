@@ -173,6 +173,8 @@ static int64_t pass_time(const struct lowering *lowering, const struct action *a
     case ACTION_RECV_B:
     case ACTION_WAIT_SEND_F:
     case ACTION_WAIT_SEND_B:
+    case ACTION_WAIT_RECV_F:
+    case ACTION_WAIT_RECV_B:
     case ACTION_WAIT_REDUCE_GRAD:
     case ACTION_REDUCE_EMBEDDING:
     case ACTION_OVERLAP_F_B:
@@ -350,7 +352,8 @@ uint32_t steps_list(struct lowering *lowering, const struct action *action, size
                                                               .stage = action->stage,
                                                               .microbatch = action->microbatch,
                                                               .row = lowering->rank + 1,
-                                                              .column = (int)column};
+                                                              .column = (int)column,
+                                                              .in_file = action->column};
     return (uint32_t)out->listed_count;
 }
 
@@ -361,7 +364,9 @@ static uint32_t list_parts(struct lowering *lowering, const struct action *actio
     size_t count = comms_parts(action, &parts);
     uint32_t first = 0;
     for (size_t k = 0; k < count; k++) {
-        uint32_t listed = steps_list(lowering, &parts[k], column);
+        struct action part = parts[k];
+        part.column = action->column;
+        uint32_t listed = steps_list(lowering, &part, column);
         if (!listed)
             return 0;
         first = first ? first : listed;
@@ -378,18 +383,12 @@ static bool step_action(struct lowering *lowering, const struct action *action, 
                                                : step_pass(lowering, action, listed));
 }
 
-/* That of the file, where it has the list. */
-static size_t column_of(const struct rank_program *list, size_t at)
-{
-    return list->actions[at].column > 0 ? (size_t)list->actions[at].column : at + 1;
-}
-
 bool steps_make(struct lowering *lowering, const struct rank_program *list)
 {
     struct rank_steps *now = &lowering->now;
     now->step_count = now->message_count = now->wait_count = now->run_first = 0;
     for (size_t i = 0; i < list->count; i++)
-        if (!step_action(lowering, &list->actions[i], column_of(list, i)))
+        if (!step_action(lowering, &list->actions[i], i + 1))
             return false;
     for (size_t i = 0; i < now->step_count; i++)
         link_step(lowering, i);

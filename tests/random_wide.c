@@ -709,6 +709,7 @@ static void write_found(struct random *random, bool vee)
 /* Every schedule, of as few microbatches as it can have. */
 static void write_generate(struct random *random)
 {
+    static const char *const megatron[] = {"batch", "odd_even", "overlap_p2p", "overlap_p2p_flush"};
     int count = 0;
     while (generate_name((size_t)count))
         count++;
@@ -725,10 +726,14 @@ static void write_generate(struct random *random)
     }
     if (interleaved && below(random, 2))
         fputs("moe_overlap: true, ", random->out);
+    if (interleaved && below(random, 2))
+        fprintf(random->out, "megatron: %s, ", ONE_OF(random, megatron));
     if (interleaved || (strcmp(name, "forward_only") == 0 && below(random, 2)))
         fputs("chunks: 2, ", random->out);
     fprintf(random->out, "schedule: %s, ranks: 2, microbatches: %d}\n", name,
-            dual ? 4 : 1 + below(random, interleaved || vee ? 2 : 3));
+            dual          ? 4
+            : interleaved ? 2
+                          : 1 + below(random, vee ? 2 : 3));
 }
 
 static void write_p2p(struct random *random)

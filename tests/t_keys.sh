@@ -303,6 +303,7 @@ generate: {schedule: zb_2p, ranks: 3, microbatches: 8, memory: 4}'
 check "what is found: stage.left" differ "$what" "$base" 1B 100B
 row sections.copies lower 'programs: [0F0 3F0 3B0 0B0, 1F0 2F0 1B0 2B0]
 @' 'copies: 2' 'copies: 4'
+row generate.megatron lower "$generate" 'chunks: 2, group: 2' 'chunks: 2, group: 2, megatron: overlap_p2p'
 row generate.moe_overlap lower "$generate" 'chunks: 2' 'chunks: 2, moe_overlap: true'
 lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 times: {F: 1ms, B: 2ms}
@@ -362,8 +363,8 @@ for action in F I W; do
     row "time.$action" predict 'programs: [0F0 0I0 0W0]
 @' '' "times: {$action: 1ms}"
 done
-for action in B SEND_F RECV_F SEND_B RECV_B WAIT_SEND_F WAIT_SEND_B; do
-    row "time.$action" predict 'programs: [0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0, 1RECV_F0 1F0 1B0 1SEND_B0 1WAIT_SEND_B0]
+for action in B SEND_F RECV_F SEND_B RECV_B WAIT_SEND_F WAIT_SEND_B WAIT_RECV_F WAIT_RECV_B; do
+    row "time.$action" predict 'programs: [0F0 0SEND_F0 0RECV_B0 0WAIT_RECV_B0 0B0 0WAIT_SEND_F0, 1RECV_F0 1WAIT_RECV_F0 1F0 1B0 1SEND_B0 1WAIT_SEND_B0]
 @' '' "times: {$action: 1ms}"
 done
 row time.OVERLAP_F_B predict 'programs: [0F0 (0F1;0B0)OVERLAP_F_B 0B1]

@@ -184,6 +184,43 @@ check "deferred receives of a V: forward and backward messages of one link chang
 check "a schedule says what it leaves out" complains 0 "left out: p2p" "$SWSIM" export -f csv "$dir/deferred.yaml"
 check "a pipeline has no passes" complains 3 "of another form" "$SWSIM" export --comms=early "$dir/own.yaml"
 
+# ---- the messages of Megatron-LM ----------------------------------------------------------------------
+
+megatron() { "$SWSIM" generate "$@" >"$dir/megatron.yaml" && "$SWSIM" export -f csv "$dir/megatron.yaml" >"$dir/made.csv" 2>"$dir/err"; }
+megatron 1f1b -p3 -m3 --megatron=batch
+check "a batch for each call" row 2 "1RECV_F0,1WAIT_RECV_F0,1F0,1SEND_F0,1WAIT_SEND_F0,1RECV_F1,1WAIT_RECV_F1,1F1,1SEND_F1,1RECV_B0,1WAIT_SEND_F1,1WAIT_RECV_B0,1B0,1SEND_B0,1RECV_F2,1WAIT_SEND_B0,1WAIT_RECV_F2,1F2,1SEND_F2,1RECV_B1,1WAIT_SEND_F2,1WAIT_RECV_B1,1B1,1SEND_B1,1WAIT_SEND_B1,1RECV_B2,1WAIT_RECV_B2,1B2,1SEND_B2,1WAIT_SEND_B2"
+check "... is a batch" grep -q '^p2p: {batch: true}' "$dir/megatron.yaml"
+megatron 1f1b -p3 -m3 --megatron=odd_even
+check "one by one: the odd rank receives before it sends" grep -q '1B0,1RECV_F2,1SEND_B0,' "$dir/made.csv"
+check "... the even one sends first" sh -c "! grep -q ',2RECV_F2,2SEND_F' '$dir/made.csv'"
+check "... each pair of ranks has a communicator" grep -q '^p2p: {fifo: pair}' "$dir/megatron.yaml"
+megatron interleaved_1f1b -p4 -v2 -m4 --megatron=overlap_p2p
+check "overlapped: a pass awaits its input, a send the send before it" grep -q ',7F0,7RECV_F1,7B0,7SEND_B0,7WAIT_RECV_F1,7F1,7RECV_F2,7B1,7SEND_B1,7WAIT_SEND_B0,' "$dir/made.csv"
+for p in 2 3 4 5; do
+    for order in batch odd_even overlap_p2p overlap_p2p_flush; do
+        wanted=proved
+        test "$p$order" != 2batch || wanted="mismatch, always"
+        for how in "" --moe-overlap; do
+            "$SWSIM" generate interleaved_1f1b -p$p -v2 -m$((2 * p)) --megatron=$order $how >"$dir/megatron.yaml"
+            check "$p ranks, $order $how: $wanted" says "$wanted" "$SWSIM" verify -q --no-fix "$dir/megatron.yaml"
+        done
+    done
+done
+"$SWSIM" generate interleaved_1f1b -p4 -v2 -m8 --megatron=odd_even --brief >"$dir/brief.yaml"
+check "a key of the plan" grep -q 'megatron: odd_even' "$dir/brief.yaml"
+check "... makes the same lists" sh -c "'$SWSIM' generate interleaved_1f1b -p4 -v2 -m8 --megatron=odd_even | '$SWSIM' lower - >'$dir/a' &&
+    '$SWSIM' lower '$dir/brief.yaml' >'$dir/b' && grep -v '^name' '$dir/a' >'$dir/c'; grep -v '^name' '$dir/b' | cmp '$dir/c' -"
+check "... and has the channel of the plan, where it says one" says "fifo: group" sh -c "
+    { cat '$dir/brief.yaml'; echo 'p2p: {fifo: group}'; } | '$SWSIM' export -"
+check "overlapped, steps are shorter" sh -c "for order in odd_even overlap_p2p; do
+    { '$SWSIM' generate interleaved_1f1b -p4 -v2 -m8 --megatron=\$order --brief | sed 's/^p2p.*//'; echo 'times: {F: 1ms, B: 2ms}'; echo 'p2p: {latency: 500us}'; } |
+        '$SWSIM' predict --json - | sed -E 's/.*\"total_ns\":([0-9]+).*/\1/'
+    done | sort -n -c 2>'$dir/sorted'; test -s '$dir/sorted'"
+for refused in "1f1b -p4 -m4 --megatron=overlap_p2p" "gpipe -p4 -m4 --megatron=batch" "interleaved_1f1b -p4 -m4 --megatron=batch" "interleaved_1f1b -p4 -v2 -m3 --megatron=batch"; do
+    # shellcheck disable=SC2086
+    check "not Megatron's: $refused" exits 3 "$SWSIM" generate $refused
+done
+
 # ---- every schedule, of random sizes and costs ------------------------------------------------------------------
 
 seed=${SWSIM_SEED:-$(date +%s)}

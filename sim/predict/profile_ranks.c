@@ -84,6 +84,8 @@ static bool cost_of(enum action_kind kind, enum cost *out)
     case ACTION_RECV_B:
     case ACTION_WAIT_SEND_F:
     case ACTION_WAIT_SEND_B:
+    case ACTION_WAIT_RECV_F:
+    case ACTION_WAIT_RECV_B:
     case ACTION_WAIT_REDUCE_GRAD:
     case ACTION_REDUCE_EMBEDDING:
     case ACTION_OVERLAP_F_B:
