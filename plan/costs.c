@@ -131,7 +131,9 @@ static int64_t item_ns(const struct cost_table *table, size_t index)
     int64_t backward = table->of[COST_B].count
                            ? item(&table->of[COST_B], index)
                            : item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
-    return item(&table->of[COST_F], index) + backward;
+    int64_t exchange =
+        item(&table->of[COST_DISPATCH], index) + item(&table->of[COST_COMBINE], index);
+    return item(&table->of[COST_F], index) + backward + 2 * exchange;
 }
 
 /* Layers behind one another on each stage while it takes no longer than `most`; each stage gets one while there

@@ -65,6 +65,8 @@ struct message_cost costs_link(const struct link *const *links, int count, int64
     X(I, "I", 1)                                                                                   \
     X(W, "W", 1)                                                                                   \
     X(B, "B", 1)                   /* without it that of I and W */                                \
+    X(DISPATCH, "dispatch", 1)     /* all-to-all of F, I and B to the experts of their layers */   \
+    X(COMBINE, "combine", 1)       /* and back */                                                  \
     X(OPTIMIZER, "optimizer", 1)   /* at the end */                                                \
     X(ACTIVATION, "activation", 0) /* what F keeps of a microbatch for its backward pass */        \
     X(LEFT, "left", 0)             /* what I keeps of it for W; default: all of it */              \

@@ -10,9 +10,10 @@ static struct pass_times times_of(const struct stage_cost *cost)
     bool split = cost->given[COST_I] || cost->given[COST_W];
     if (!split && !cost->given[COST_F] && !cost->given[COST_B])
         return (struct pass_times){1, 1, 1};
+    int64_t exchange_ns = cost->of[COST_DISPATCH] + cost->of[COST_COMBINE];
     return (struct pass_times){
-        .f_ns = cost->of[COST_F],
-        .i_ns = split ? cost->of[COST_I] : cost->of[COST_B] / 2,
+        .f_ns = cost->of[COST_F] + exchange_ns,
+        .i_ns = (split ? cost->of[COST_I] : cost->of[COST_B] / 2) + exchange_ns,
         .w_ns = split ? cost->of[COST_W] : cost->of[COST_B] - cost->of[COST_B] / 2,
     };
 }

@@ -108,6 +108,8 @@ static bool field_sizes(struct parser *parser, const struct node *value, void *m
         FIELD("I", type, member.of[COST_I], field_times),                                          \
         FIELD("W", type, member.of[COST_W], field_times),                                          \
         FIELD("B", type, member.of[COST_B], field_times),                                          \
+        FIELD("dispatch", type, member.of[COST_DISPATCH], field_times),                            \
+        FIELD("combine", type, member.of[COST_COMBINE], field_times),                              \
         FIELD("optimizer", type, member.of[COST_OPTIMIZER], field_times),                          \
         FIELD("activation", type, member.of[COST_ACTIVATION], field_sizes),                        \
         FIELD("left", type, member.of[COST_LEFT], field_sizes),                                    \

@@ -388,6 +388,9 @@ costs()
     for time in F I W; do
         row "$1.$time" predict "$costly" "$2}" "$2$3$time: 1ms}"
     done
+    for time in dispatch combine; do
+        row "$1.$time" predict "$costly" "$2}" "$2$3$time: 1ms}"
+    done
     row "$1.optimizer" predict "$costly" "$2}" "$2$3optimizer: 1ms}"
     row "$1.B" predict 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 @' "$2}" "$2$3B: 1ms}"
@@ -404,7 +407,7 @@ row layer.count predict "$costly" 'layers: {count: 2, F: 1ms}' 'layers: {count: 
 row layer.embedding predict "$costly" 'layers: {count: 2}' 'layers: {count: 2, embedding: {F: 1ms}}'
 row layer.head predict "$costly" 'layers: {count: 2}' 'layers: {count: 2, head: {F: 1ms}}'
 inner() { row "single.$1" "$2" "$costly" 'layers: {count: 2, head: {}}' "layers: {count: 2, head: {$1: $3}}"; }
-for key in F I W optimizer; do inner "$key" predict 1ms; done
+for key in F I W dispatch combine optimizer; do inner "$key" predict 1ms; done
 for key in activation left weights state; do inner "$key" verdict 20MiB; done
 row single.input verdict "checkpoint: always
 $costly" 'layers: {count: 2, head: {}}' 'layers: {count: 2, head: {input: 20MiB}}'

@@ -140,6 +140,37 @@ release: send
 generate: {schedule: 1f1b, ranks: 2, microbatches: 4}' | plan costs
 check "costs are printed and read again" prints_again "$dir/costs.yaml" 'head: {W: 2ms, state: 1GiB}'
 
+# ---- layers of experts -------------------------------------------------------------------------
+
+# One pass waits for its all-to-alls; in a composite the other one computes meanwhile.
+plan alone <<'PLAN'
+stages: {F: 4ms, B: 8ms, dispatch: 1ms, combine: 2ms}
+programs: [0F0 0B0]
+PLAN
+check "a pass alone waits for its all-to-alls" takes alone 18000000
+plan together <<'PLAN'
+stages: {F: 4ms, B: 8ms, dispatch: 1ms, combine: 2ms}
+programs: ["0F0 0F1 0B0 (0F2;0B1)OVERLAP_F_B 0B2"]
+PLAN
+check "a pair hides them: 7 + 7 + 11 + 12 + 11" takes together 48000000
+sed 's/dispatch: 1ms/dispatch: 6ms/' "$dir/together.yaml" >"$dir/waits.yaml"
+check "but for what is longer: 12 + 12 + 16 + 18 + 16" takes waits 74000000
+plan sum <<'PLAN'
+stages: {F: 4ms, B: 8ms}
+programs: ["0F0 0F1 0B0 (0F2;0B1)OVERLAP_F_B 0B2"]
+PLAN
+check "without all-to-alls a pair takes what its passes do" takes sum 36000000
+plan again <<'PLAN'
+checkpoint: always
+stages: {F: 4ms, B: 8ms, dispatch: 1ms, combine: 2ms}
+programs: [0F0 0B0]
+PLAN
+check "what is computed once more exchanges once more" takes again 25000000
+check "Megatron's overlap is worth its warm-up" sh -c "for how in '' --moe-overlap; do
+    { '$SWSIM' generate interleaved_1f1b -p4 -v2 -m16 \$how --brief; echo 'stages: {F: 4ms, B: 8ms, dispatch: 1ms, combine: 1ms}'; } |
+        '$SWSIM' predict --json - | sed -E 's/.*\"total_ns\":([0-9]+).*/\1/'
+    done | sort -n -c 2>'$dir/sorted'; test -s '$dir/sorted'"
+
 # ---- what a rank holds -------------------------------------------------------------------------
 
 zb_h1='stages: {F: 1ms, I: 1ms, W: 1ms, activation: 100B, left: 40B, weights: 1000B, state: 500B}
