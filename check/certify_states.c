@@ -47,7 +47,7 @@ static bool keep(struct gatherer *g, size_t parent, struct transition step)
     return true;
 }
 
-/* What the state itself violates, where so many steps are possible. */
+/* The properties that the state itself violates, given the number of its steps. */
 static unsigned judge(const struct gatherer *g, int steps)
 {
     if (g->p->options.faults)

@@ -120,7 +120,7 @@ static enum status write_json(struct app *app, struct store *store,
                           profiler_json_write(&trace, &json, output.file, &app->diag));
 }
 
-/* What only the picture of a schedule has. */
+/* Options of the picture of a schedule alone. */
 static enum status refuse_schedule(struct app *app, const struct render_options *options,
                                    const char *file)
 {

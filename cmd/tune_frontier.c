@@ -158,7 +158,7 @@ static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_
         snprintf(out, UNITS_TEXT, "%.4g", (double)bytes / FRONTIER_ACTIVATION);
 }
 
-/* What a rank has beside what it holds. */
+/* Memory of a rank beside the bytes that it holds. */
 static void print_left(const struct frontier *f, const struct candidate *candidate)
 {
     char left[UNITS_TEXT] = "";

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where something happens: the slot of a thread in a step. */
+/* A place in a step: a thread and a slot in it. */
 struct place {
     int thread, step, slot;
 };
@@ -153,7 +153,7 @@ static bool same_place(const struct place *a, int a_step, const struct place *b,
     return a->thread == b->thread && a->slot == b->slot && a->step - a_step == b->step - b_step;
 }
 
-/* What it awaits or synchronises with is set at the same place. */
+/* The event that it awaits or synchronises with is set at the same place. */
 static bool same_cause(const struct folder *folder, const struct host_op *a, int a_step,
                        const struct host_op *b, int b_step)
 {

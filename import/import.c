@@ -153,7 +153,7 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
     return status;
 }
 
-/* What verdicts about the plan do not cover: ranks without a trace, operations that were left out. */
+/* Gaps in every verdict about the plan: ranks without a trace, operations that were left out. */
 static bool mark_unrecorded(const struct job *job, struct plan *plan)
 {
     size_t unasked = 0;

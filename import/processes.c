@@ -224,7 +224,7 @@ static bool copy_deeds(struct splitter *splitter, int pid, struct job_rank *rank
     return true;
 }
 
-/* What the file says of the job holds for each of its processes, which are numbered in its order if they are all. */
+/* The file's header holds for each of its processes, which are numbered in its order if they are all. */
 static bool add_host_rank(struct splitter *splitter, int pid, int64_t number, bool all)
 {
     struct job_rank *rank = new_rank(splitter, pid);

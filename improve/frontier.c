@@ -201,7 +201,7 @@ static enum status measure(const struct plan *plan, struct candidate *candidate,
     return STATUS_OK;
 }
 
-/* What it takes of time and memory, unless that is more than there is. */
+/* Its time and memory, unless that is more than there is. */
 static enum status load(const struct frontier *f, struct candidate *candidate, struct arena *arena,
                         struct plan *plan, struct diag *diag)
 {

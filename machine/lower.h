@@ -69,7 +69,7 @@ int lower_name(struct lowering *lowering, const char *name);
 int lower_new_name(struct lowering *lowering, const char *name);
 /* The name of a host operation, or -1. */
 int lower_op_name(struct lowering *lowering, const struct host_op *op);
-/* What is given, or one like it, becomes the operation's; without jitter it takes the same time always. */
+/* The operation gets `given`, or an equal one that is kept already; without jitter it takes the same time always. */
 void lower_give(struct lowering *lowering, struct op *op, struct given given);
 /* The same of a host operation, in memory that lives as long as the program. */
 void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from);

@@ -56,7 +56,7 @@ struct part {
     int64_t bytes;
 };
 
-/* What few operations have of their own: those that agree in it share one. */
+/* Attributes that few operations have of their own: those that agree in them share one. */
 struct given {
     const struct dist *jitter;
     const struct work *work;     /* work of a real run */
@@ -95,6 +95,10 @@ struct op {
     const struct given *given;      /* never NULL */
     struct mark mark;
 };
+
+_Static_assert(PLAN_MAX_RANKS <= INT16_MAX && PLAN_MAX_TASKS <= INT16_MAX &&
+                   PLAN_MAX_DISTANCE <= INT16_MAX,
+               "members, devices, tasks and distances of operations have 16 bits");
 
 /* Do the members that start these match as one collective? Iterations are apart. */
 static inline bool op_same_collective(const struct op *a, const struct op *b)

@@ -54,7 +54,7 @@ struct message_cost {
 /* A message from rank to rank (those of one replica), forward or backward; `apart`: they are on different nodes. */
 struct message_cost costs_message(const struct plan *plan, int from, int to, bool apart,
                                   bool forward);
-/* What the first of these links that gives a value says; `bytes`, where none does. */
+/* The value of the first of these links that gives one; `bytes`, where none does. */
 struct message_cost costs_link(const struct link *const *links, int count, int64_t bytes);
 
 /* ---- stages ---------------------------------------------------------------------------------- */

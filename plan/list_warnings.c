@@ -110,7 +110,7 @@ static bool is_here(const struct lists *lists, int stage)
     return comms_rank_of(&lists->map, stage) == lists->row - 1;
 }
 
-/* What brings the input of a pass: a message, or a pass of the neighbouring stage on the same rank. */
+/* The source of a pass's input: a message, or a pass of the neighbouring stage on the same rank. */
 static struct need input_of(const struct lists *lists, const struct action *pass)
 {
     static const char rule[] = "a pass comes behind what brings its input";

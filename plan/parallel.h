@@ -48,7 +48,7 @@ enum group_kind {
         GROUP_KIND_COUNT
 };
 
-/* When the gradients of a stage are reduced among its replicas. */
+/* The moment at which the gradients of a stage are reduced among its replicas. */
 #define GRAD_REDUCE_LIST(X)                                                                        \
     X(NONE, "none")       /* where the lists say so */                                             \
     X(END, "end")         /* behind all passes, on the stream of the passes */                     \
@@ -60,7 +60,7 @@ enum grad_reduce {
 #undef X
 };
 
-/* When the gradients of tied embeddings are reduced between first and last stage. */
+/* The moment at which the gradients of tied embeddings are reduced between first and last stage. */
 #define EMBEDDING_LIST(X)                                                                          \
     X(NONE, "none")                                                                                \
     X(FIRST, "first") /* at the end, before gradients that are reduced there */                    \
@@ -71,7 +71,7 @@ enum embedding_reduce {
 #undef X
 };
 
-/* What the collectives of a kind of group cost: latency + bytes / bandwidth, or `time`. */
+/* The cost of a collective in a kind of group: latency + bytes / bandwidth, or `time`. */
 struct group_cost {
     bool given;
     struct amount calls[COST_B + 1]; /* in a pass F, I, W, B */
@@ -79,7 +79,7 @@ struct group_cost {
     struct amount time;
 };
 
-/* How one rank differs from the others of its group. */
+/* Differences of one rank from the others of its group. */
 struct rank_differs {
     int rank;
     struct mark mark;
@@ -134,20 +134,20 @@ int group_members(const struct parallel_spec *spec, enum group_kind kind, int gr
 
 /* ---- the ranks of all pipelines of a plan ---------------------------------------------------- */
 
-/* How often the pipeline is there, by `parallel:` or by `fsdp: {replicas}`. */
+/* The number of copies of the pipeline, by `parallel:` or by `fsdp: {replicas}`. */
 int parallel_replicas(const struct plan *plan);
 /* The rank of place `own` (of `ranks`) of a replica, and back. */
 int parallel_rank(const struct plan *plan, int ranks, int replica, int own);
 void parallel_place(const struct plan *plan, int ranks, int rank, int *replica, int *own);
 /* Are two places of a replica on different nodes (`p2p: {node}`)? */
 bool parallel_apart(const struct plan *plan, int replica, int from, int to);
-/* What the plan says of one rank; NULL: nothing. */
+/* The plan's entry for one rank; NULL: none. */
 const struct rank_differs *parallel_differs(const struct plan *plan, int rank);
 
 /* A collective of `bytes`, unless the plan says how many, in a group of these ranks. */
 struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind, int64_t bytes,
                                   const int *members, size_t count);
-/* How often a pass calls collectives of this kind: by default once in F, I and B, where the group has several ranks. */
+/* The number of collectives of this kind in a pass: by default one in F, I and B, if the group has several ranks. */
 int parallel_calls(const struct parallel_spec *spec, enum group_kind kind, enum cost pass);
 
 #endif

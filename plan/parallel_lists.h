@@ -15,7 +15,7 @@ struct list_ends {
     enum embedding_reduce embedding;
 };
 
-/* What the plan says of its ranks, and of one that may differ (NULL: it does not). */
+/* The plan's words for its ranks, and for one that may differ (NULL: it does not). */
 struct list_ends parallel_ends(const struct plan *plan, const struct rank_differs *differs);
 
 /* The list of place `own` of a pipeline with them, in `arena`. */

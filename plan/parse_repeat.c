@@ -3,7 +3,7 @@
  *
  *     repeat := {repeat: times, body: [operation, ...]}
  *
- * What follows sees a program without repeats: the operations of the body are read once and copied for each iteration,
+ * Later stages see a program without repeats: the operations of the body are read once and copied for each iteration,
  * with its times; those with flags are read again.
  * The iterations of a thread are counted from 0, over all its repeats. A flag is set for good, so each iteration has
  * its own: `ready` is ready(0), ready(1) and so on, those of the iteration of the thread that names it.

@@ -59,7 +59,7 @@ static void put_differing(struct printer *printer, const struct parallel_spec *s
     close_map(printer);
 }
 
-/* Where ranks differ each is a line of its own. */
+/* Each rank that differs is a line of its own. */
 void print_parallel(struct printer *printer)
 {
     const struct parallel_spec *spec = &printer->plan->programs.parallel;

@@ -188,7 +188,7 @@ static enum collective_kind collective_of(enum group_kind kind, bool forward)
     return kind == GROUP_EP ? COLLECTIVE_ALL_TO_ALL : COLLECTIVE_ALL_REDUCE;
 }
 
-/* Where the plan says nothing else, collectives of passes move what a message between stages does. */
+/* By default collectives of passes move as many bytes as a message between stages. */
 static int64_t pass_bytes(const struct lowering *lowering)
 {
     int64_t bytes = lowering->plan->programs.p2p_bytes;

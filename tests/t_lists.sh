@@ -1,5 +1,5 @@
 #!/bin/sh
-# What is wrong with the lists of a CSV: row, column and the rule that is broken, several at once.
+# Errors in the lists of a CSV: row, column and the rule that is broken, several at once.
 . "${srcdir:-.}/tests/tap.sh"
 
 # lists ROW...: a schedule of these rows; the verdict in out, warnings in err.

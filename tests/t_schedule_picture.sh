@@ -91,7 +91,7 @@ else
     skip "no dot"
 fi
 
-# What cannot be drawn.
+# Plans that cannot be drawn.
 cat >"$dir/hangs.yaml" <<'END'
 swplan: 1
 name: hangs

@@ -56,7 +56,7 @@ void sheet_hatch(const struct sheet *sheet, double x, double y, double width, do
 /* The passes of a rank: boxes, and blocks of those that are too narrow (schedule_boxes.c). */
 void sheet_passes(const struct sheet *sheet, int rank);
 
-/* What ranks hold, with the time axis above it (schedule_memory.c). */
+/* The bytes that ranks hold, with the time axis above them (schedule_memory.c). */
 void sheet_memory(const struct sheet *sheet);
 
 #endif

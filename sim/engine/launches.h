@@ -27,7 +27,7 @@ void launches_init(struct launches *launches, const struct program *program, str
 void launches_note(struct launches *launches, const struct program *program,
                    const struct state *state, int stream, int64_t now_ns);
 
-/* When the head of the stream can begin; INT64_MIN without a latency or a head. */
+/* The time at which the head of the stream can begin; INT64_MIN without a latency or a head. */
 int64_t launches_head_ns(const struct launches *launches, int stream);
 
 #endif

@@ -45,7 +45,7 @@ static bool varies(const struct dist *dist, int64_t mean_ns)
     return dist->spike_probability > 0 || (dist->kind != DIST_CONSTANT && mean_ns != 0);
 }
 
-/* How it varies: by the last rule that speaks of it, else as the plan says. */
+/* Its distribution: of the last rule that names it, else the plan's. */
 static const struct dist *find_dist(const struct program *program, const struct op *op,
                                     const struct jitter_rule *rules, bool *used, size_t rule_count)
 {

@@ -35,7 +35,7 @@ struct op_time {
     bool timed; /* it takes time, be it 0 */
 };
 
-/* How the time of an operation varies. */
+/* The distribution of an operation's time. */
 struct op_variation {
     const struct dist *dist;
     const struct quantile *quantile;

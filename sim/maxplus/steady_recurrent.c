@@ -298,7 +298,7 @@ static enum status run_means(struct recurrent *run, const struct program *progra
     return run->found || run->gave_up ? STATUS_OK : status; /* it was stopped from here */
 }
 
-/* Why states alike do not go on alike in time, if they do not. */
+/* Find the reason why equal states do not go on alike in time, if they do not. */
 static enum status find_refusal(struct recurrent *run, const struct program *p, struct diag *diag)
 {
     struct arena scratch;

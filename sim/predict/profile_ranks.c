@@ -328,7 +328,7 @@ static struct edge_link *edge_of(struct links *links, int from, int to)
     return &links->edges[links->edge_count++];
 }
 
-/* What the bandwidth does not explain is latency; a message that took less had a higher bandwidth. */
+/* Time that the bandwidth does not explain is latency; a message that took less had a higher bandwidth. */
 static void set_edge(struct plan *plan, const struct taken *median)
 {
     struct message_cost own =

@@ -1,7 +1,7 @@
 #!/bin/sh
 # install.sh DIR - install in DIR what versions.txt beside this script names, or add what is missing of it: the environment
 # `main` is DIR itself, another one DIR/PLACE, a library DIR/PARTNER/VERSION. SWSIM_PARTNERS_ALL=1 adds the level `all`.
-# What cannot be installed is reported, and its tests skip. Exit status 0 unless there is no Python to make `main` with;
+# A package that cannot be installed is reported, and its tests skip. Exit status 0 unless there is no Python to make `main` with;
 # SWSIM_PYTHON names one.
 set -u
 versions=$(cd "$(dirname "$0")" && pwd)/versions.txt

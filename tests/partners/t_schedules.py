@@ -123,7 +123,7 @@ def compare_simulator(name, chunks, order):
           "\n".join(refused[:1]))
 
 
-# What GPipe and 1F1B do when they run, without a file: passes and messages in the order of `--comms=deferred`.
+# GPipe and 1F1B as they run, without a file: passes and messages in the order of `--comms=deferred`.
 def compare_executed(name, cls):
     equal, differ, together, alone = 0, [], 0, 0
     for ranks, _, microbatches in grid(None):

@@ -181,7 +181,7 @@ void markers_free(struct cuda_device *device);
 cudaError_t cuda_clock_open(struct cuda_device *device);
 void cuda_clock_follow(struct cuda_device *device);
 void cuda_clock_close(struct cuda_device *device);
-/* When a marker was reached, on the world's clock. The second lets later ones be measured from this marker, when the one
+/* The time at which a marker was reached, on the world's clock. The second lets later ones be measured from this marker, when the one
    they are measured from has become too distant. With the world's lock. */
 cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
 cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);

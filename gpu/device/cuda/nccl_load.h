@@ -58,7 +58,7 @@ enum status nccl_load(struct nccl *nccl, struct diag *diag);
 void nccl_unload(struct nccl *nccl);
 /* As people write it: 22809 is 2.28.9. */
 void nccl_show_version(int version, char *out, size_t size);
-/* What an error means, with what NCCL says of the last one, if it does; returns `out`. */
+/* An error in words, with NCCL's sentence about the last one, if it has any; returns `out`. */
 const char *nccl_describe(const struct nccl *nccl, ncclResult_t error, char *out, size_t size);
 
 #endif
