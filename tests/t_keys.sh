@@ -248,6 +248,8 @@ row machine.hw_queues predict 'schedule: {A: {stream: s, time: 1ms}, B: {stream:
 intra_iter_deps: [[C, B], [C, A]]
 machine: {@}' '' 'hw_queues: 1'
 row machine.launch_queue verdict "$machine" '' 'launch_queue: 1'
+row machine.launch_latency predict 'threads: {r0.main: [{launch: k, stream: s, time: 1ms}, {sync: stream, stream: s}]}
+@' '' 'machine: {launch_latency: 5us}'
 row machine.lazy_load lower "$machine" '' 'lazy_load: true'
 row machine.launch_lock lower "$machine" '' 'launch_lock: true'
 row machine.launch_blocking lower "$machine" '' 'launch_blocking: true'
@@ -369,6 +371,49 @@ for action in B SEND_F RECV_F SEND_B RECV_B WAIT_SEND_F WAIT_SEND_B WAIT_RECV_F 
 done
 row time.OVERLAP_F_B predict 'programs: [0F0 (0F1;0B0)OVERLAP_F_B 0B1]
 @' '' 'times: {OVERLAP_F_B: 1ms}'
+
+# Groups of ranks around a pipeline; differs: of one rank, cost: of the collectives of a kind of group.
+around='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+times: {F: 1ms, B: 2ms, REDUCE_GRAD: 3ms, REDUCE_EMBEDDING: 4ms}
+p2p: {bytes: 1MiB}
+parallel: {@}'
+row sections.parallel lower 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+@' '' 'parallel: {dp: 2}'
+for key in tp cp dp; do
+    row "parallel.$key" lower "$around" '' "$key: 2"
+done
+row parallel.ep lower "$around" 'dp: 2, grad_reduce: end' 'dp: 2, ep: 2, grad_reduce: end'
+row parallel.expert_tp lower "$around" 'tp: 2, ep: 2, dp: 2, grad_reduce: end' 'tp: 2, ep: 2, dp: 2, expert_tp: 1, grad_reduce: end'
+row parallel.order lower "$around" 'tp: 2, dp: 2' 'tp: 2, dp: 2, order: dp-tp-pp'
+check "parallel.pp: the number of lists" refuses '3' 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+parallel: {pp: 3}'
+check "parallel.world: is counted" refuses '5' 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+parallel: {dp: 2, world: 5}'
+covered="$covered parallel.pp parallel.world"
+row parallel.grad_reduce lower "$around" 'dp: 2' 'dp: 2, grad_reduce: overlap'
+row parallel.embedding lower "$around" 'dp: 2' 'dp: 2, embedding: last'
+row parallel.costs predict "$around" 'tp: 2' 'tp: 2, costs: {tp: {time: 1ms}}'
+row parallel.ranks verdict "$around" 'dp: 2, grad_reduce: end' 'dp: 2, grad_reduce: end, ranks: {0: {grad_reduce: none}}'
+row differs.grad_reduce verdict "$around" 'dp: 2, grad_reduce: end, ranks: {0: {}}' 'dp: 2, grad_reduce: end, ranks: {0: {grad_reduce: none}}'
+row differs.embedding verdict "$around" 'dp: 2, embedding: last, ranks: {0: {}}' 'dp: 2, embedding: last, ranks: {0: {embedding: none}}'
+row differs.program verdict "$around" 'dp: 2' 'dp: 2, ranks: {0: {program: 0F0 0SEND_F0}}'
+for key in 'time: 1ms' 'latency: 1ms' 'bandwidth: 1GB/s'; do
+    row "cost.${key%%:*}" predict "$around" 'tp: 2, costs: {tp: {}}' "tp: 2, costs: {tp: {$key}}"
+done
+row cost.bytes predict "$around" 'tp: 2, costs: {tp: {bandwidth: 1GB/s}}' 'tp: 2, costs: {tp: {bandwidth: 1GB/s, bytes: 8MiB}}'
+row cost.between predict 'p2p: {node: 2, bytes: 1MiB}
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+parallel: {tp: 4, costs: {tp: {@}}}' 'latency: 1ms' 'latency: 1ms, between: {latency: 2ms}'
+for pass in F B; do
+    row "cost.$pass" predict "$around" 'tp: 2, costs: {tp: {time: 1ms}}' "tp: 2, costs: {tp: {time: 1ms, $pass: 2}}"
+done
+for pass in I W; do
+    row "cost.$pass" predict 'generate: {schedule: zb_h1, ranks: 2, microbatches: 4}
+parallel: {tp: 2, costs: {tp: {time: 1ms@}}}' '' ", $pass: 2"
+done
+row time.REDUCE_EMBEDDING predict 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+parallel: {dp: 2, embedding: last}
+@' '' 'times: {REDUCE_EMBEDDING: 1ms}'
 
 # What the lists cost: a time changes a prediction, bytes break a bound.
 costly='generate: {schedule: zb_h1, ranks: 2, microbatches: 4}
