@@ -9,7 +9,7 @@
 
 /* Passes walked through by all trials of a kind: about a second together. */
 enum { CANDIDATE_WORK = 10 * 1000 * 1000, CHANGE_WORK = 40 * 1000 * 1000 };
-/* A climb ends where this part of its changes has made nothing better. */
+/* With a stage a rank a climb ends where this part of its changes has made nothing better; in V shape gains come late. */
 enum { STALE = 6 };
 enum { ROUND_CHANGES = 5000, MOST_ROUNDS = 12, PATIENCE_STEPS = 9 };
 
@@ -277,8 +277,9 @@ static void climb(struct search *search, const struct bubble_order *start,
     struct bubble_figures figures;
     copy_order(&search->current, start, ranks);
     copy_order(&search->trial, start, ranks);
-    int64_t better_at = 0;
-    for (int64_t work = 0; work < most_work && work - better_at <= most_work / STALE;
+    bool line = search->problem->stages == ranks;
+    int64_t better_at = 0, patience = line ? most_work / STALE : most_work;
+    for (int64_t work = 0; work < most_work && work - better_at <= patience;
          work += (int64_t)search->passes) {
         int rank = draw(count, (size_t)ranks);
         if (change_rank(search, rank, count) &&
