@@ -87,7 +87,7 @@ static void write_layers(struct random *random, int stages)
     write_balance(random, count, stages);
 }
 
-static void write_model(struct random *random, int stages)
+static void write_model(struct random *random, int stages, bool grouped)
 {
     int count = (stages ? stages : 2) + below(random, MOST_LAYERS);
     fprintf(random->out,
@@ -96,18 +96,18 @@ static void write_model(struct random *random, int stages)
     if (below(random, 2))
         fputs(", vocab: 100", random->out);
     if (rarely(random, 3))
-        fputs(", tensor: 2, sequence_parallel: true", random->out);
+        fprintf(random->out, "%s, sequence_parallel: true", grouped ? "" : ", tensor: 2");
     if (rarely(random, 3))
-        fputs(", data: 2, distributed_optimizer: true", random->out);
+        fprintf(random->out, "%s, distributed_optimizer: true", grouped ? "" : ", data: 2");
     if (rarely(random, 4))
-        fputs(", experts: 4, top_k: 2, expert_parallel: 2", random->out);
+        fprintf(random->out, ", experts: 4, top_k: 2%s", grouped ? "" : ", expert_parallel: 2");
     if (rarely(random, 3))
         fputs(", selective: true", random->out);
     fputs("}\n", random->out);
     write_balance(random, count, stages);
 }
 
-void random_costs(const struct random *plan, int stages)
+void random_costs(const struct random *plan, int stages, bool grouped)
 {
     static const char *const checkpoints[] = {"never", "except_last", "always"};
     struct random random = draws_of(plan, UINT64_C(0xc057));
@@ -116,7 +116,7 @@ void random_costs(const struct random *plan, int stages)
     switch (below(&random, 4)) {
     case 0: write_stages(&random, stages); break;
     case 1: write_layers(&random, stages); break;
-    case 2: write_model(&random, stages); break;
+    case 2: write_model(&random, stages, grouped); break;
     default:
         write_layers(&random, stages);
         fputs("stages: {F: 2ms, activation: 5KiB}\n", random.out);

@@ -8,8 +8,9 @@
 
 #include "tests/random_draw.h"
 
-/* Keys of a plan of `stages` stages; 0: their number is unknown. In half of the plans none. */
-void random_costs(const struct random *plan, int stages);
+/* Keys of a plan of `stages` stages; 0: their number is unknown. In half of the plans none. `grouped`: `parallel:` says
+   the sizes of a model's groups. */
+void random_costs(const struct random *plan, int stages, bool grouped);
 
 /* Keys within `p2p: {...}`, each behind a comma. */
 void random_link_costs(const struct random *plan);

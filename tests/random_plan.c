@@ -582,7 +582,7 @@ static void write_programs(struct random *random)
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
     random_link_costs(random);
     fputs("}\n", random->out);
-    random_costs(random, 2);
+    random_costs(random, 2, false);
     random_memory(random);
     if (rarely(random, 6))
         drop(random, &ranks[below(random, 2)]);

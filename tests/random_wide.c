@@ -721,7 +721,7 @@ static void write_generate(struct random *random)
     if ((vee || line) && below(random, 2))
         write_found(random, vee);
     else {
-        random_costs(random, 0);
+        random_costs(random, 0, false);
         fputs("generate: {", random->out);
     }
     if (interleaved && below(random, 2))
@@ -776,14 +776,14 @@ static void write_parallel(struct random *random)
 static void write_programs(struct random *random)
 {
     struct program_writer writer = {.random = random};
-    bool generates = rarely(random, 6);
+    bool generates = rarely(random, 6), grouped = false;
     fputs("swplan: 1\nname: wide\nabout: random actions\n"
           "times: {F: 1ms, B: 2ms, I: 1ms, W: 1ms, UNSHARD: 1ms, SEND_F: 1ms}\n",
           random->out);
     write_p2p(random);
     if (rarely(random, 5))
         fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
-    else if (!generates && rarely(random, 5))
+    else if (!generates && (grouped = rarely(random, 5)))
         write_parallel(random);
     write_on_failure(random);
     write_machine(random, 10, 2, NULL);
@@ -794,7 +794,7 @@ static void write_programs(struct random *random)
     writer.ranks = 2 + rarely(random, 6);
     writer.stages = writer.ranks * (1 + rarely(random, 5));
     writer.microbatches = 1 + rarely(random, 3);
-    random_costs(random, writer.stages);
+    random_costs(random, writer.stages, grouped);
     writer.messages = below(random, 2);
     writer.split = rarely(random, 3);
     fill_lists(&writer);
