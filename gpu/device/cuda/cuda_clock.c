@@ -23,14 +23,14 @@
 
 enum {
     OPEN_TRIES = 64, /* round trips at most until one is short */
-    TIE_TRIES = 3,
+    TIE_TRIES = 8,
     FIRST_TIE_MS = 100,
     TIE_MS = 1000,
     REBASE_MS = 1000 /* a float of milliseconds resolves 0.1 us up to here */
 };
 #define TIE_NS        (TIE_MS * 1e6)
 #define SHORT_NS      20000   /* a round trip that needs no better one */
-#define MOST_NS       2000000 /* then the device is busy, and the tie is left for later */
+#define MOST_NS       5000000 /* then the device is busy, and the tie is left for later */
 #define OPEN_MOST_NS  INT64_C(1000000000)
 #define STEEPEST_SLEW 0.01
 
@@ -158,20 +158,26 @@ cudaError_t cuda_clock_open(struct cuda_device *device)
     return cudaSuccess;
 }
 
-/* The clocks are tied here: go on from where the map is, and towards where it should be. */
-static void follow(struct cuda_device *device, const struct tie *tie)
+/* The clocks are tied here: go on from where the map is, and towards where it should be. A long round trip only says between
+   which times the marker lies; false: the map may be right. */
+static bool follow(struct cuda_device *device, const struct tie *tie, int64_t good_ns)
 {
     struct gpu_clock *clock = &device->clock;
-    double device_ns = 0;
+    bool good = tie->round_ns <= good_ns;
+    double device_ns = 0, slack_ns = good ? 0 : (double)tie->round_ns / 2;
     if (since_reference(clock, tie->marker, &device_ns) != cudaSuccess || device_ns <= 0)
-        return;
+        return false;
+    double missed_ns = tie->world_ns - to_world(clock, device_ns), wrong_ns = fabs(missed_ns);
+    if (!good && wrong_ns <= slack_ns)
+        return false;
     move_reference(device, tie->marker, device_ns);
-    double missed_ns = tie->world_ns - clock->world_ns;
-    if (clock->device_ns >= TIE_NS)
+    if (good && clock->device_ns >= TIE_NS)
         clock->rate = (tie->world_ns - clock->first_ns) / clock->device_ns;
-    clock->slew = fmax(-STEEPEST_SLEW, fmin(missed_ns / TIE_NS, STEEPEST_SLEW));
+    double slew = copysign(wrong_ns - slack_ns, missed_ns) / TIE_NS;
+    clock->slew = fmax(-STEEPEST_SLEW, fmin(slew, STEEPEST_SLEW));
     clock->round_ns = tie->round_ns < clock->round_ns ? tie->round_ns : clock->round_ns;
-    know_error(device, fabs(missed_ns));
+    know_error(device, wrong_ns + slack_ns);
+    return good;
 }
 
 /* A device that fails here fails in what is collected, too, and is reported there. */
@@ -182,17 +188,17 @@ void cuda_clock_follow(struct cuda_device *device)
     struct tie tie;
     pthread_mutex_lock(&device->world->lock);
     bool due = now_ns >= clock->next_ns;
-    int64_t good_ns = 2 * clock->round_ns + SHORT_NS;
+    int64_t good_ns = 4 * clock->round_ns + SHORT_NS;
     if (due)
         clock->next_ns = now_ns + FIRST_TIE_MS * INT64_C(1000000);
     pthread_mutex_unlock(&device->world->lock);
     if (!due)
         return;
-    (void)take_best(device, TIE_TRIES, MOST_NS, clock->round_ns, &tie);
-    if (tie.marker && tie.round_ns <= good_ns) {
+    (void)take_best(device, TIE_TRIES, MOST_NS, good_ns, &tie);
+    if (tie.marker) {
         pthread_mutex_lock(&device->world->lock);
-        follow(device, &tie);
-        clock->next_ns = now_ns + TIE_MS * INT64_C(1000000);
+        if (follow(device, &tie, good_ns))
+            clock->next_ns = now_ns + TIE_MS * INT64_C(1000000);
         pthread_mutex_unlock(&device->world->lock);
     }
     marker_release(device, tie.marker);
