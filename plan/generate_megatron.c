@@ -157,7 +157,7 @@ static struct action receive_for(struct talk *talk, enum way way, int chunk)
                            .microbatch = talk->received[way][chunk]++};
 }
 
-/* What the call at the k-th pass receives: the input of the next pass, on the leading rank that of the pass that the
+/* The message that the call at the k-th pass receives: the input of the next pass, on the leading rank that of the pass that the
    last rank in the ring has just done. */
 static struct action receive_at(struct talk *talk, enum way way, int k)
 {

@@ -1,8 +1,8 @@
 /*
  * proof_teams.c - failure safety by the plan alone: its certificate has no numbers.
  *
- * A team is the ranks that communicators connect. What looks at them is in doc/checker.md, "Failure safety": every living rank of a
- * team is stopped after a fault, and teams share nothing.
+ * A team is the ranks that communicators connect. The conditions are those of doc/checker.md, "Failure safety": every living rank
+ * of a team is stopped after a fault, and teams share nothing.
  */
 #include "proof.h"
 
@@ -49,11 +49,9 @@ static bool op_is_good(struct teams *t, const struct op *op, int team)
     const int slots = t->p->plan->machine.sm_slots;
     if (slots > 0 && op->sm > slots)
         return false;
-    switch (op_operand(op->kind)) {
-    case OPERAND_FLAG: return is_own(&t->flag_team[op->object], team);
-    case OPERAND_QUEUE: return is_own(&t->queue_team[op->object], team);
-    default: return true;
-    }
+    if (op_operand(op->kind) == OPERAND_FLAG)
+        return is_own(&t->flag_team[op->object], team);
+    return op_operand(op->kind) != OPERAND_QUEUE || is_own(&t->queue_team[op->object], team);
 }
 
 static bool ops_are_good(struct teams *t)

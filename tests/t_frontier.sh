@@ -222,7 +222,7 @@ check "with bytes and times, by balance and recomputation" holds \
 # Several processes, with more of them than there are candidates, too.
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe PRTE_MCA_rmaps_default_mapping_policy
-# What parts of MPI leave behind has no name any more when they are unloaded.
+# Memory that parts of MPI leave behind has no name any more when they are unloaded.
 ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS-}"
 export ASAN_OPTIONS
 shared()

@@ -50,7 +50,7 @@ static bool same_rank(const struct layer_run *layers, int stage, int other)
     return layers->stages[stage].rank == layers->stages[other].rank;
 }
 
-/* What is written before the run, then what is read at its end. */
+/* Buffers written before the run, then buffers read at its end. */
 static void place_model(struct layer_run *layers, int microbatches)
 {
     int stages = layers->plan->stages;

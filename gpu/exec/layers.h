@@ -36,7 +36,7 @@ struct layer_run;
 enum status layers_open(struct run *run, struct diag *diag);
 void layers_close(struct run *run);
 
-/* How many operations layers_open has pushed to a rank. */
+/* The number of operations that layers_open has pushed to a rank. */
 int layers_pushes(const struct run *run);
 
 /* The steps of a kernel; count 0: it is no pass. */

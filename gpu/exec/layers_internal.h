@@ -110,7 +110,7 @@ static inline size_t passes_weights_size(const struct layer_run *layers,
 
 /* ---- layers_model.c -------------------------------------------------------------------------- */
 
-/* What a layer of the model begins with, what a microbatch brings. */
+/* The first weights of a layer; the input and the wanted output of a microbatch. */
 void model_weights(const struct layer_run *layers, int layer, float *out);
 void model_input(const struct layer_run *layers, int copy, int microbatch, float *out);
 void model_wanted(const struct layer_run *layers, int copy, int microbatch, float *out);

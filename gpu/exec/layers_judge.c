@@ -17,7 +17,7 @@ static struct device_stream *any_stream(const struct run *run, int rank)
     return NULL;
 }
 
-/* What is read at the end of a run, in host memory that the caller frees. */
+/* Copy a rank's results to host memory, which the caller frees. */
 static enum status fetch(const struct run *run, int rank, struct device_buffer **out,
                          struct diag *diag)
 {

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* What is known of a stage and microbatch while its list is read; slots + 1, 0: none. */
+/* The slots of a stage and microbatch while its list is read, each + 1; 0: none. */
 struct cell {
     int kept, left, held;
 };

@@ -1,4 +1,4 @@
-# What swsim reads of an export of Nsight Systems are records of CUPTI: its numbers and names beside the headers of CUPTI's
+# An export of Nsight Systems holds records of CUPTI: the numbers and names that swsim reads beside the headers of CUPTI's
 # packages, those of cupti/ in the partners' environment and those that came with PyTorch.
 import pathlib, re, sqlite3, sys
 

@@ -31,7 +31,7 @@ enum {
 #define TIE_NS        (TIE_MS * 1e6)
 #define SHORT_NS      20000   /* a round trip that needs no better one */
 #define MOST_NS       5000000 /* then the device is busy, and the tie is left for later */
-#define OPEN_MOST_NS  INT64_C(1000000000)
+#define OPEN_MOST_NS  INT64_C(10000000000)
 #define STEEPEST_SLEW 0.01
 
 /* ---- the map, with the world's lock ------------------------------------------------------------ */
@@ -119,7 +119,7 @@ static cudaError_t take_tie(struct cuda_device *device, int64_t most_ns, struct 
     return error == cudaErrorNotReady ? cudaSuccess : error;
 }
 
-/* The shortest of some round trips; the first that is short enough ends them. */
+/* The shortest of some round trips; the first that is short enough ends them, and one without an answer. */
 static cudaError_t take_best(struct cuda_device *device, int tries, int64_t most_ns,
                              int64_t short_ns, struct tie *best)
 {
@@ -132,7 +132,7 @@ static cudaError_t take_best(struct cuda_device *device, int tries, int64_t most
         marker_release(device, better ? best->marker : tie.marker);
         if (better)
             *best = tie;
-        if (best->marker && best->round_ns <= short_ns)
+        if (!tie.marker || best->round_ns <= short_ns)
             break;
     }
     return error;
