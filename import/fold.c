@@ -32,6 +32,7 @@ struct folder {
     int from, to; /* the run of steps */
     int **event;  /* per thread and slot: that is recorded behind it; -1 */
     int *renamed; /* per event */
+    bool changed; /* some step waits otherwise in the plan than in the trace */
     bool no_memory;
 };
 
@@ -354,6 +355,17 @@ static struct edge most_frequent(const struct edge *edges, const size_t *list, s
     return edges[list[best]];
 }
 
+/* Do all steps wait exactly like this, but the first ones, which have no step so far before them? */
+static bool is_in_all(const struct folder *folder, const size_t *list, size_t count,
+                      const struct edge *kept)
+{
+    const int first = folder->from > kept->distance ? folder->from : kept->distance;
+    bool same = (int)count == folder->to + 1 - first;
+    for (size_t i = 0; i < count && same; i++)
+        same = same_edge(&folder->edges[list[i]], kept);
+    return same;
+}
+
 /* Lists the edges from `first` on that stand for one wait: of one kind, near each other, each of another step. */
 static size_t list_alike(const struct folder *folder, size_t first, bool *taken, size_t *list)
 {
@@ -383,11 +395,13 @@ static bool keep_frequent(struct folder *folder)
         return false;
     size_t count = 0;
     for (size_t i = 0; i < all; i++) {
-        const size_t alike = taken[i] || !is_clear(folder, &folder->edges[i])
-                                 ? 0
-                                 : list_alike(folder, i, taken, list);
+        if (taken[i])
+            continue;
+        const size_t alike =
+            is_clear(folder, &folder->edges[i]) ? list_alike(folder, i, taken, list) : 0;
         if (alike * 2 > steps)
             kept[count++] = most_frequent(folder->edges, list, alike);
+        folder->changed |= alike * 2 <= steps || !is_in_all(folder, list, alike, &kept[count - 1]);
     }
     folder->edges = kept;
     folder->edge_count = count;
@@ -728,6 +742,16 @@ static bool write_thread(struct folder *folder, int t)
     return true;
 }
 
+/* Verdicts are about the step that was written: no other wait of a step is checked. */
+static bool mark_changed(struct plan *plan)
+{
+    static const char what[] = "waits of single steps";
+    for (size_t i = 0; i < plan->unrecorded_count; i++)
+        if (strcmp(plan->unrecorded[i].what, what) == 0)
+            return true;
+    return plan_add_unrecorded(plan, what, "--repeat=like took those of most steps");
+}
+
 bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, size_t steps,
                 bool typical)
 {
@@ -746,6 +770,8 @@ bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, si
     ok = ok && (!fits || find_events(&folder, &fits));
     for (int t = 0; ok && fits && t < folder.thread_count; t++)
         ok = write_thread(&folder, t);
+    if (ok && fits && folder.changed)
+        ok = mark_changed(plan);
     arena_fini(&folder.arena);
     return ok;
 }

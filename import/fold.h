@@ -8,7 +8,8 @@
  * must tell the iterations apart.
  *
  * Waits of streams are evidence, not calls, so they may differ where the calls do not. With `typical` the step has those
- * that most steps have, one a kind where their places differ a little; else such steps are not the same. Bytes are the most of any step.
+ * that most steps have, one a kind where their places differ a little; else such steps are not the same. Waits
+ * that were changed so are `unrecorded` in the plan. Bytes are the most of any step.
  */
 #ifndef SWSIM_FOLD_H
 #define SWSIM_FOLD_H

@@ -505,7 +505,10 @@ unlike 1 | trace 0 >"$dir/unlike.json"
 check "steps with one wait" folds 1 "$dir/alike.json"
 check "a step that waits otherwise is another one" prints 1 '^0$' repeats_in "$dir/unlike.json"
 check "... or takes the wait of most" prints 0 '^1$' repeats_in --repeat=like "$dir/unlike.json"
-check "... and is proved" exits 0 "$SWSIM" verify "$dir/plan.yaml"
+check "... and is proved but for the other waits" prints 0 'proved but for waits of single steps: --repeat=like' \
+    "$SWSIM" verify "$dir/plan.yaml"
+check "... which steps alike have not" prints 1 '^0$' sh -c \
+    '"$1" import --repeat=like -o "$2/plan.yaml" "$2/alike.json" && grep -c "waits of single" "$2/plan.yaml"' sh "$SWSIM" "$dir"
 
 # ---- profiles -------------------------------------------------------------------------------------
 
