@@ -114,7 +114,8 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
         fprintf(out, ", accesses of %" PRId64 " of %" PRId64 " %s", coverage->declared,
                 coverage->all, coverage->unit);
     if (report->searched || report->finite)
-        fprintf(out, "  %" PRIu64 " states  %s\n", report->states, seconds);
+        fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states, report->states == 1 ? "" : "s",
+                seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
 }

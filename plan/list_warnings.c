@@ -254,7 +254,8 @@ static void check_action(struct lists *lists, const struct action *action)
 {
     uint16_t *seen = &lists->seen[cell(lists, action->stage, action->microbatch)];
     if (*seen & bit(action->kind)) {
-        check_doubled(lists, action);
+        if (comms_is_message(action)) /* a pass is refused */
+            check_doubled(lists, action);
         return;
     }
     check_need(lists, action, source_of(action));

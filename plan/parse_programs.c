@@ -6,6 +6,7 @@
 
 #include "actions.h"
 #include "generate.h"
+#include "list_warnings.h"
 #include "parse_internal.h"
 
 static const char BLANKS[] = " \t\n";
@@ -412,10 +413,27 @@ static bool check_lists(struct parser *parser, struct rank_program *ranks, int r
     return census.ok;
 }
 
+/* Lists that are refused have other mistakes, too: all are told at once. */
+static void tell_others(struct parser *parser)
+{
+    struct plan *plan = parser->plan;
+    struct warnings others = {.items =
+                                  ARENA_ARRAY(&parser->scratch, WARNINGS_MOST, struct warning)};
+    if (!others.items ||
+        list_warnings_find(plan, &parser->scratch, &others, parser->diag) != STATUS_OK)
+        return;
+    for (size_t i = 0; i < others.count; i++)
+        diag_warn_at(parser->diag, parser->plan->file, parser->source, others.items[i].mark, "%s",
+                     others.items[i].text);
+}
+
 bool parse_check_programs(struct parser *parser)
 {
     struct programs *programs = &parser->plan->programs;
-    return check_lists(parser, programs->ranks, parser->plan->ranks, &programs->has_comms);
+    bool ok = check_lists(parser, programs->ranks, parser->plan->ranks, &programs->has_comms);
+    if (!ok && !parse_gave_up(parser))
+        tell_others(parser);
+    return ok;
 }
 
 bool parse_one_program(struct parser *parser, const struct node *node, struct rank_program *out)

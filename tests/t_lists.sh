@@ -44,6 +44,9 @@ check "doubled: a send" tells "0SEND_F0 (row 1, column 3) is there a second time
 check "the verdict does not call it unpaired" verdict "message, always: 0SEND_F0 ($dir/lists.csv:1:14) is there a second time, after the first ($dir/lists.csv:1:5)"
 check "doubled: a receive" tells "1RECV_F0 (row 2, column 2) is there a second time" "$send" "1RECV_F0,$receive"
 check "doubled: a pass" tells "1:5: error: found 0F0 a second time (first at 1:1), expected it once" 0F0,0F0,0B0
+check "a refused list tells its other mistakes, too" tells "1:18: warning: 0SEND_F1 (row 1, column 4) has no 0F1: a message comes behind the pass that makes it" \
+    0F0,0F0,0SEND_F0,0SEND_F1,0RECV_B0,0B0 1RECV_F0,1F0,1B0,1SEND_B0
+check "each of them" grep -qF "0SEND_F1 (row 1, column 4) has no 1RECV_F1 in row 2" "$dir/err"
 check "doubled: B beside I" tells "1:9: error: found 0I0 beside 0B0 (at 1:5), expected either B or I and W" 0F0,0B0,0I0
 check "doubled: B beside W" tells "1:17: error: found 0W0 beside 0B0 (at 1:13)" 0F1,0I1,0F0,0B0,0W0
 check "doubled: B behind I" tells "1:9: error: found 0B0 beside 0I0 (at 1:5)" 0F0,0I0,0B0
