@@ -45,6 +45,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 struct swpipe;
 struct swpipe_context;
@@ -286,6 +287,7 @@ int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), v
 /* Push the work the plan describes for this task. 0, or -1: the task fails. */
 int swpipe_work(struct swpipe_context *context);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
