@@ -1,4 +1,5 @@
 /* generate_found.c - see generate_internal.h: the problem that a search solves, and what it found. */
+#include "bubble_kept.h"
 #include "bubble_search.h"
 #include "generate_internal.h"
 
@@ -113,6 +114,20 @@ static void set_marks(struct rank_program *ranks, int count, struct mark mark)
             ranks[rank].actions[i].mark = mark;
 }
 
+/* *ranks NULL: there is no such order. */
+static enum status solve(const struct bubble_problem *problem, const struct rank_program *known,
+                         struct arena *arena, struct rank_program **ranks,
+                         struct bubble_figures *figures, struct diag *diag)
+{
+    if (bubble_kept_find(problem, known != NULL, arena, ranks, figures))
+        return STATUS_OK;
+    if (bubble_search(problem, known, arena, ranks, figures) != STATUS_OK)
+        return diag_no_memory(diag);
+    if (*ranks)
+        bubble_kept_add(problem, known != NULL, *ranks, figures);
+    return STATUS_OK;
+}
+
 enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
                            const struct plan *costs, const struct rank_program *known,
                            struct arena *arena, struct rank_program **ranks,
@@ -122,10 +137,10 @@ enum status generate_found(const struct generate_spec *spec, enum found_kind kin
     struct bubble_figures found;
     struct rank_program *made = NULL;
     enum status status = fill_problem(spec, kind, costs, arena, &problem, diag);
+    if (status == STATUS_OK)
+        status = solve(&problem, known, arena, &made, &found, diag);
     if (status != STATUS_OK)
         return status;
-    if (bubble_search(&problem, known, arena, &made, &found) != STATUS_OK)
-        return diag_no_memory(diag);
     if (!made)
         return diag_error_at(diag, NULL, NULL, spec->mark,
                              "%s: found memory for %d activations, expected more: no order of %d "

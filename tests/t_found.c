@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/bubble_search.h"
+#include "plan/bubble_kept.h"
 #include "plan/comms.h"
 #include "plan/generate.h"
 #include "tests/harness.h"
@@ -205,8 +207,53 @@ static void test_published(void)
     free(text);
 }
 
+/* Is what is kept what was found? */
+static void check_same(const struct rank_program *a, const struct rank_program *b, int ranks)
+{
+    bool same = true;
+    for (int rank = 0; rank < ranks && same; rank++) {
+        same = a[rank].count == b[rank].count;
+        for (size_t i = 0; i < a[rank].count && same; i++)
+            same = a[rank].actions[i].kind == b[rank].actions[i].kind &&
+                   a[rank].actions[i].stage == b[rank].actions[i].stage &&
+                   a[rank].actions[i].microbatch == b[rank].actions[i].microbatch;
+    }
+    tap_ok(same, "the lists that are kept are those that were found");
+}
+
+/* An order is kept for its problem and for no other one, until enough others came after it. */
+static void test_kept(void)
+{
+    enum { RANKS = 3, OTHERS = 40 };
+    static const int rank_of[RANKS] = {0, 1, 2}, left[RANKS] = {50, 50, 50};
+    static const int64_t later[RANKS] = {40, 40, 40};
+    int64_t up[RANKS] = {0}, down[RANKS] = {0};
+    struct pass_times times[RANKS] = {{20, 20, 10}, {20, 20, 10}, {20, 20, 10}};
+    struct bubble_problem problem = {RANKS, RANKS, 6, rank_of, times, later, up, down, left, RANKS};
+    struct rank_program *found = NULL, *again = NULL;
+    struct bubble_figures figures, kept;
+    struct arena arena;
+    arena_init(&arena, 0);
+    tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "not known yet");
+    tap_is_int(bubble_search(&problem, NULL, &arena, &found, &figures), STATUS_OK, "a search");
+    bubble_kept_add(&problem, false, found, &figures);
+    tap_ok(bubble_kept_find(&problem, false, &arena, &again, &kept), "known now");
+    check_same(found, again, RANKS);
+    tap_ok(kept.span_ns == figures.span_ns && kept.makespan_ns == figures.makespan_ns, "figures");
+    tap_ok(!bubble_kept_find(&problem, true, &arena, &again, &kept), "not with a known order");
+    for (int i = 1; i <= OTHERS; i++) {
+        times[RANKS - 1].w_ns = 10 + i;
+        tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "other costs");
+        bubble_kept_add(&problem, false, found, &figures);
+    }
+    times[RANKS - 1].w_ns = 10;
+    tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "pushed out by others");
+    arena_fini(&arena);
+}
+
 int main(void)
 {
+    test_kept();
     test_units();
     test_memory();
     test_published();
