@@ -595,6 +595,13 @@ int64_t ledger_idle(const struct ledger *ledger)
     return sum;
 }
 
+void ledger_add(struct ledger *to, const struct ledger *from)
+{
+    for (int i = 0; i < IDLE_COUNT; i++)
+        to->idle_ns[i] += from->idle_ns[i];
+    to->busy_ns += from->busy_ns;
+}
+
 int ledger_unexplained(const struct ledger *ledger)
 {
     const int64_t idle = ledger_idle(ledger);

@@ -102,6 +102,7 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
                   struct idle_piece out[IDLE_PIECES]);
 
 int64_t ledger_idle(const struct ledger *ledger);
+void ledger_add(struct ledger *to, const struct ledger *from);
 /* The part of the idle time that nothing explains, in millionths. */
 int ledger_unexplained(const struct ledger *ledger);
 

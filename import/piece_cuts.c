@@ -60,6 +60,7 @@ static void cut_behind(struct piece_search *search, int work)
 static void cut_slot(struct piece_search *search, int slot)
 {
     int64_t delayed = 0, collective = 0;
+    bool meets = false;
     for (int step = 0; step < search->steps; step++) {
         const int work = pieces_work_at(search, slot, step);
         if (work < 0)
@@ -68,8 +69,9 @@ static void cut_slot(struct piece_search *search, int slot)
         if (is_event(search->evidence->reasons[work].cause))
             delayed += idle_before(search, work);
         collective += w->is_collective ? w->end_ns - w->start_ns : 0;
+        meets |= pieces_meeting(search, work) != NULL;
     }
-    const bool is_long = collective > search->long_ns * search->steps;
+    const bool is_long = meets || collective > search->long_ns * search->steps;
     if (!is_long && delayed <= search->long_ns * search->steps)
         return;
     search->cut[slot] = true;
@@ -97,7 +99,9 @@ static int64_t waited_for(const struct piece_search *search, const struct wait_s
     const int work = waited_work(search, wait, step);
     if (work < 0)
         return 0;
-    const int earlier = waited_work(search, wait, step - 1);
+    const struct section_step *steps = search->sections->steps;
+    const bool same_rank = step > 0 && steps[step].rank == steps[step - 1].rank;
+    const int earlier = same_rank ? waited_work(search, wait, step - 1) : -1;
     int64_t since =
         earlier >= 0 && works[earlier].stream == works[work].stream ? search->sum[earlier] : 0;
     for (const struct wait_slot *other = search->waits; other < search->waits + search->wait_count;

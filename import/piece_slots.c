@@ -11,6 +11,18 @@ int *pieces_filled(struct arena *arena, size_t count, int value)
 
 /* ---- where works are --------------------------------------------------------------------------- */
 
+/* Is a work of another rank than the one before it on its stream? */
+static bool begins_turn(const struct piece_search *search, int work, int before)
+{
+    const struct turns *turns = search->turns;
+    for (size_t r = 1; r < turns->count; r++) {
+        const int first = (int)(turns->ranks[r].works - turns->rank.works);
+        if (before < first)
+            return work >= first;
+    }
+    return false;
+}
+
 /* The places of a stream's works: step * sections + section, or -1. One without a launch is where the one before is. */
 static void place_stream(const struct piece_search *search, int stream, int *place)
 {
@@ -19,6 +31,8 @@ static void place_stream(const struct piece_search *search, int stream, int *pla
     int last = -1;
     for (int i = 0; i < s->count; i++) {
         const int work = rank->by_stream[s->first + i];
+        if (i == 0 || begins_turn(search, work, rank->by_stream[s->first + i - 1]))
+            last = -1;
         const int call = rank->works[work].call;
         int step, section;
         if (call >= 0)
@@ -77,7 +91,8 @@ bool pieces_fill_slots(struct piece_search *search)
         int here = -1, next = 0;
         const int *works = &rank->by_stream[rank->streams[s].first];
         for (int i = 0; i < rank->streams[s].count; i++) {
-            search->before[works[i]] = i > 0 ? works[i - 1] : -1;
+            search->before[works[i]] =
+                i > 0 && !begins_turn(search, works[i], works[i - 1]) ? works[i - 1] : -1;
             search->sum[works[i]] = rank->works[works[i]].end_ns - rank->works[works[i]].start_ns +
                                     (i > 0 ? search->sum[works[i - 1]] : 0);
             next = place[works[i]] == here ? next + 1 : 0;

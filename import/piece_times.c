@@ -35,7 +35,9 @@ static void walk_work(struct piece_search *search, struct piece *piece, int step
         if (end != INT64_MIN && w->start_ns > end && own)
             busy += w->start_ns - end;
         const int64_t from = later_of(w->start_ns, end);
-        busy += w->end_ns > from ? w->end_ns - from : 0;
+        const struct meeting *meeting = pieces_meeting(search, work);
+        const int64_t own_ns = w->end_ns > from ? w->end_ns - from : 0;
+        busy += meeting && meeting->time_ns < own_ns ? meeting->time_ns : own_ns;
         end = later_of(end, w->end_ns);
     }
     piece->start_ns[step] = search->rank->works[first].start_ns;

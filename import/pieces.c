@@ -67,6 +67,17 @@ static int compare_pieces(const void *left, const void *right, void *context)
     return a->kind != b->kind ? (int)a->kind - (int)b->kind : a->first_slot - b->first_slot;
 }
 
+static bool list_comms(const struct piece_search *search, struct piece *piece, int slot)
+{
+    piece->comm = pieces_filled(search->arena, (size_t)search->steps, -1);
+    for (int step = 0; piece->comm && step < search->steps; step++) {
+        const int work = pieces_work_at(search, slot, step);
+        const struct meeting *meeting = work >= 0 ? pieces_meeting(search, work) : NULL;
+        piece->comm[step] = meeting ? meeting->comm : -1;
+    }
+    return piece->comm != NULL;
+}
+
 static bool add_work_piece(struct piece_search *search, int section, int stream, int first, int end)
 {
     struct piece *piece = add_piece(search, PIECE_WORK, section);
@@ -83,7 +94,7 @@ static bool add_work_piece(struct piece_search *search, int section, int stream,
         piece->is_collective = search->rank->works[work].is_collective;
         piece->collective = search->rank->works[work].collective;
     }
-    return true;
+    return !piece->is_collective || list_comms(search, piece, first);
 }
 
 static bool add_run(struct piece_search *search, int section, int stream)
@@ -204,18 +215,18 @@ static bool map_slots(struct piece_search *search)
     return search->piece_of != NULL;
 }
 
-bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
-                 const struct sections *sections, int detail, bool opaque, struct arena *arena,
-                 struct pieces *out)
+bool pieces_find(const struct turns *turns, const struct sections *sections, int detail,
+                 bool opaque, struct arena *arena, struct pieces *out)
 {
-    struct piece_search search = {.rank = rank,
-                                  .evidence = evidence,
+    struct piece_search search = {.turns = turns,
+                                  .rank = &turns->rank,
+                                  .evidence = &turns->evidence,
                                   .sections = sections,
                                   .arena = arena,
                                   .out = out,
                                   .opaque = opaque,
                                   .steps = (int)sections->step_count,
-                                  .streams = (int)rank->stream_count,
+                                  .streams = (int)turns->rank.stream_count,
                                   .long_ns = (int64_t)((double)sections->period_ns * detail / 1e6)};
     *out = (struct pieces){0};
     if (!pieces_fill_slots(&search) || !pieces_fill_waits(&search))

@@ -5,7 +5,7 @@
  * alone. A run of work is cut
  *
  *     - at work that an event delays for long, and behind the work that it waits for;
- *     - around a collective that takes long;
+ *     - around a collective that takes long, and around each one in which ranks of the job meet;
  *     - where a thread that waits for long goes on: on all streams;
  *     - at the last work that its launch delays, if launches make a run wait for long: what is in front of it
  *       went on beside the thread, what is behind it ends later than the thread came there.
@@ -18,6 +18,7 @@
 
 #include "evidence.h"
 #include "sections.h"
+#include "turns.h"
 
 enum piece_kind { PIECE_WORK, PIECE_WAIT, PIECE_HOST };
 
@@ -29,6 +30,7 @@ struct piece {
     int wait;                   /* WAIT: its number */
     bool is_collective;         /* WORK: of one collective */
     enum collective_kind collective;
+    int *comm; /* of a collective: per step its communicator, -1: it meets nobody; else NULL */
     bool sync_after; /* WORK: the thread waits for its end */
     bool beside;     /* WORK: its launches went on beside it, so their delays are not its time */
     int64_t *host_ns,
@@ -51,9 +53,9 @@ struct pieces {
 };
 
 /* `detail`: the share of a step that is long, in millionths; `opaque`: idle time without a cause is time of the work behind
-   it, else of none. All memory is in `arena`; false without it. */
-bool pieces_find(const struct job_rank *rank, const struct evidence *evidence,
-                 const struct sections *sections, int detail, bool opaque, struct arena *arena,
-                 struct pieces *out);
+   it, else of none. The pieces are those of all ranks; time that one waits for others in a collective is not in them. All
+   memory is in `arena`; false without it. */
+bool pieces_find(const struct turns *turns, const struct sections *sections, int detail,
+                 bool opaque, struct arena *arena, struct pieces *out);
 
 #endif

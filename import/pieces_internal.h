@@ -17,7 +17,8 @@ struct wait_slot {
 };
 
 struct piece_search {
-    const struct job_rank *rank;
+    const struct turns *turns;
+    const struct job_rank *rank; /* turns->rank */
     const struct evidence *evidence;
     const struct sections *sections;
     struct arena *arena;
@@ -48,6 +49,13 @@ static inline int64_t later_of(int64_t a, int64_t b)
 static inline int pieces_work_at(const struct piece_search *search, int slot, int step)
 {
     return search->work_at[(size_t)slot * (size_t)search->steps + (size_t)step];
+}
+
+/* The collective of several ranks that a work is part of; NULL: none. */
+static inline const struct meeting *pieces_meeting(const struct piece_search *search, int work)
+{
+    const struct meeting *meetings = search->turns->meetings;
+    return meetings && meetings[work].comm >= 0 ? &meetings[work] : NULL;
 }
 
 /* `count` and one more of this value; NULL without memory. */

@@ -6,6 +6,10 @@
  * pieces of one have that name and what they are: a collective, `wait` where the thread waits, `host` for
  * CPU time alone, else a number. Times are the means over the steps, jitter their factors.
  *
+ * Ranks with the same annotations are one pipeline: a piece is long where it is long in the mean of their steps. A task
+ * of a rank has its own times where they differ by more than 1% of those of another. What ranks do together is a
+ * collective; its time is the least over the ranks, because what is longer is waiting.
+ *
  * A task's stage is told by the number that ends its annotation ("forward 12" beside "copy 14"), else by the names of
  * TorchRec's pipeline, else it is 0; stages that the trace contradicts are not taken. Dependences are those that the
  * trace shows, and that a stage begins after the one before.
@@ -22,8 +26,8 @@ struct pipeline_form_options {
     bool opaque; /* idle time without a cause is part of the work behind it */
 };
 
-/* Of a job of one rank. The caller ends *out with plan_fini; set on success only. STATUS_INPUT for several ranks,
-   and where nothing is annotated. */
+/* The caller ends *out with plan_fini; set on success only. STATUS_INPUT for ranks that are not alike, and where nothing
+   is annotated. */
 enum status pipeline_form(const struct job *job, const struct evidence *evidence,
                           const struct pipeline_form_options *options, struct plan *out,
                           struct diag *diag);

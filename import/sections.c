@@ -123,9 +123,10 @@ static void measure(const struct step_search *search, struct sections *out)
     out->annotated = (int)((double)annotated / (double)whole * 1e6);
 }
 
-static bool build(struct step_search *search, struct sections *out)
+static bool build(const struct step_search *search, const struct found_step *pattern,
+                  struct sections *out)
 {
-    const struct found_step *pattern = &search->steps[keep_alike(search)];
+    enum { APART = 64 }; /* steps between those of two ranks */
     const size_t most = 2 * pattern->count + 1;
     out->items = ARENA_ARRAY(search->arena, most, struct section);
     out->steps = ARENA_ARRAY(search->arena, search->step_count, struct section_step);
@@ -135,7 +136,8 @@ static bool build(struct step_search *search, struct sections *out)
         if (!search->steps[i].kept)
             continue;
         struct section_step *step = &out->steps[out->step_count++];
-        step->place = (int)i;
+        step->rank = search->steps[i].turn;
+        step->place = (int)i + APART * step->rank;
         step->begin_ns = ARENA_ARRAY(search->arena, most + 1, int64_t);
         if (!step->begin_ns)
             return false;
@@ -145,16 +147,17 @@ static bool build(struct step_search *search, struct sections *out)
     measure(search, out);
     if (!add_sections(search, pattern, out))
         return false;
-    for (size_t i = 0; i < out->step_count; i++)
-        out->steps[i].begin_ns[out->count] = search->steps[out->steps[i].place].end_ns;
+    for (size_t i = 0, kept = 0; i < search->step_count; i++)
+        if (search->steps[i].kept)
+            out->steps[kept++].begin_ns[out->count] = search->steps[i].end_ns;
     return true;
 }
 
-enum status sections_find(const struct job *job, const struct job_rank *rank, struct arena *arena,
-                          struct sections *out, struct diag *diag)
+/* The steps of one rank behind those of the ranks before it, each with its annotations. */
+static enum status add_turn(struct step_search *all, const struct job_rank *rank, int turn,
+                            size_t *cap, struct diag *diag)
 {
-    struct step_search search = {.job = job, .rank = rank, .arena = arena};
-    *out = (struct sections){0};
+    struct step_search search = {.job = all->job, .rank = rank, .arena = all->arena};
     if (!steps_find(&search))
         return diag_no_memory(diag);
     if (search.step_count == 0)
@@ -164,26 +167,88 @@ enum status sections_find(const struct job *job, const struct job_rank *rank, st
                           rank->file);
     for (size_t i = 0; i < search.step_count; i++) {
         struct found_step *step = &search.steps[i];
-        if (!steps_list_between(&search, step->begin_ns, step->end_ns, &step->ranges, &step->count))
+        step->turn = turn;
+        if (!steps_list_between(&search, step->begin_ns, step->end_ns, &step->ranges,
+                                &step->count) ||
+            !arena_grow(all->arena, (void **)&all->steps, all->step_count, cap, sizeof *all->steps))
             return diag_no_memory(diag);
+        all->steps[all->step_count++] = *step;
     }
-    return build(&search, out) ? STATUS_OK : diag_no_memory(diag);
+    all->stem = search.stem;
+    return STATUS_OK;
+}
+
+/* The first annotation of a step that another one does not have at this place; NULL: none. */
+static const char *differing_name(const struct step_search *search, const struct found_step *step,
+                                  const struct found_step *other)
+{
+    size_t i = 0;
+    while (i < step->count && i < other->count &&
+           steps_same_name(search, step->ranges[i]->name, other->ranges[i]->name))
+        i++;
+    int64_t number;
+    return i == step->count ? NULL
+                            : steps_clean_name(search->job->names.items[step->ranges[i]->name],
+                                               &number, search->arena);
+}
+
+/* Every rank has a step that is like most. */
+static enum status check_turns(const struct step_search *search, const struct found_step *pattern,
+                               const struct job_rank *ranks, size_t count, struct diag *diag)
+{
+    size_t at = 0;
+    for (size_t r = 0; r < count; r++) {
+        const struct found_step *own = &search->steps[at];
+        bool kept = false;
+        for (; at < search->step_count && search->steps[at].turn == (int)r; at++)
+            kept |= search->steps[at].kept;
+        if (kept)
+            continue;
+        const char *found = differing_name(search, own, pattern);
+        const char *expected = differing_name(search, pattern, own);
+        return diag_error(diag, STATUS_INPUT,
+                          "%s and %s are not alike: a step of the one has the annotation %s where "
+                          "a step of the other has %s; --ranks chooses ranks for a pipeline",
+                          ranks[pattern->turn].file, ranks[r].file, expected ? expected : "none",
+                          found ? found : "none");
+    }
+    return STATUS_OK;
+}
+
+enum status sections_find(const struct job *job, const struct job_rank *ranks, size_t count,
+                          struct arena *arena, struct sections *out, struct diag *diag)
+{
+    struct step_search search = {.job = job, .arena = arena};
+    enum status status = STATUS_OK;
+    size_t cap = 0;
+    *out = (struct sections){0};
+    for (size_t r = 0; status == STATUS_OK && r < count; r++)
+        status = add_turn(&search, &ranks[r], (int)r, &cap, diag);
+    if (status != STATUS_OK)
+        return status;
+    const size_t pattern = keep_alike(&search);
+    status = check_turns(&search, &search.steps[pattern], ranks, count, diag);
+    if (status != STATUS_OK)
+        return status;
+    return build(&search, &search.steps[pattern], out) ? STATUS_OK : diag_no_memory(diag);
 }
 
 bool sections_at(const struct sections *sections, int64_t time_ns, int *step, int *section)
 {
-    for (size_t s = 0; s < sections->step_count; s++) {
-        const int64_t *begin = sections->steps[s].begin_ns;
-        if (time_ns < begin[0] || time_ns >= begin[sections->count])
-            continue;
-        int low = 0, high = (int)sections->count;
-        while (high - low > 1) {
-            const int middle = low + (high - low) / 2;
-            *(begin[middle] <= time_ns ? &low : &high) = middle;
-        }
-        *step = (int)s;
-        *section = low;
-        return true;
+    size_t first = 0, end = sections->step_count;
+    while (end - first > 1) {
+        const size_t middle = first + (end - first) / 2;
+        *(sections->steps[middle].begin_ns[0] <= time_ns ? &first : &end) = middle;
     }
-    return false;
+    const int64_t *begin = end > first ? sections->steps[first].begin_ns : NULL;
+    if (!begin || time_ns < begin[0] || time_ns >= begin[sections->count])
+        return false;
+    int low = 0, high = (int)sections->count;
+    while (high - low > 1) {
+        const int middle = low + (high - low) / 2;
+        *(begin[middle] <= time_ns ? &low : &high) = middle;
+    }
+    *step = (int)first;
+    *section = low;
+    return true;
 }

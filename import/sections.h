@@ -5,7 +5,7 @@
  * take the most time, and a step begins with the first of those that come as often as the longest does. A
  * section is an annotation of that thread that stands in no other one; one that is nearly the whole step and holds others
  * counts as these. Time between two sections is part of the later one, or a section `unannotated` where it is
- * long. Steps whose sections are not those of most steps are left out.
+ * long. Steps whose sections are not those of most steps of all ranks are left out.
  */
 #ifndef SWSIM_SECTIONS_H
 #define SWSIM_SECTIONS_H
@@ -18,7 +18,8 @@ struct section {
 };
 
 struct section_step {
-    int place;         /* among all steps of the trace */
+    int rank;          /* whose step it is */
+    int place;         /* among all steps of the trace; steps of two ranks are far apart */
     int64_t *begin_ns; /* per section, and the end of the step */
 };
 
@@ -34,9 +35,10 @@ struct sections {
 /* A time is long for a step if it is more than this share of it: 1%. */
 enum { SECTION_LONG = 100 };
 
-/* Of one rank, after job_finish; all memory is in `arena`. STATUS_INPUT for a rank without annotations. */
-enum status sections_find(const struct job *job, const struct job_rank *rank, struct arena *arena,
-                          struct sections *out, struct diag *diag);
+/* Of ranks whose times follow each other (turns.h); all memory is in `arena`. STATUS_INPUT for a rank without
+   annotations, and for one whose steps are not like those of the others. */
+enum status sections_find(const struct job *job, const struct job_rank *ranks, size_t count,
+                          struct arena *arena, struct sections *out, struct diag *diag);
 
 /* The step and the section that `time_ns` is in; false: none. */
 bool sections_at(const struct sections *sections, int64_t time_ns, int *step, int *section);

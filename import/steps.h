@@ -17,6 +17,7 @@ struct found_step {
     int64_t begin_ns, end_ns;
     const struct job_range **ranges;
     size_t count;
+    int turn; /* of the rank whose step it is */
     bool kept;
 };
 

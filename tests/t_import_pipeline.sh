@@ -116,8 +116,42 @@ check "... within one that holds them all" takes 1000000 20000 "$dir/inner.json"
     work kernel a 7 1010 50 1
 } | trace >"$dir/bare.json"
 check "no annotation at all" complains 3 "no annotation" "$SWSIM" import --form=pipeline "$dir/bare.json"
-cp "$dir/torchrec.json" "$dir/other.json"
-check "several ranks" complains 3 "one rank" "$SWSIM" import --form=pipeline "$dir/torchrec.json" "$dir/other.json"
+
+# Two ranks, whose forwards take $2 us on rank $1, and which then meet in an all-reduce of 100 us.
+rank_of_two()
+{
+    rank=$1 forward=$2 other=$3
+    slowest=$forward
+    [ "$other" -le "$slowest" ] || slowest=$other
+    for n in 1 2 3; do
+        t=$((n * 1000))
+        range "ProfilerStep#$n" 1 "$t" 1000
+        range "## forward ##" 1 $((t + 5)) 45
+        call cudaLaunchKernel 1 $((t + 10)) 5 "${n}1"
+        work kernel forward 7 $((t + 15)) "$forward" "${n}1"
+        range "## ${4:-backward} ##" 1 $((t + 55)) 940
+        call cudaLaunchKernel 1 $((t + 60)) 5 "${n}2"
+        work kernel "ncclDevKernel_AllReduce_Sum(ncclDevComm*)" 21 $((t + 15 + forward)) $((slowest - forward + 100)) "${n}2"
+        call cudaLaunchKernel 1 $((t + 70)) 5 "${n}3"
+        work kernel backward 7 $((t + 115 + slowest)) 300 "${n}3"
+        call cudaStreamSynchronize 1 $((t + 80)) $((slowest + 335)) "${n}4"
+    done | trace "$rank"
+}
+rank_of_two 0 300 500 >"$dir/r0.json"
+rank_of_two 1 500 300 >"$dir/r1.json"
+check "two ranks are one pipeline" has '^ranks: 2$' "$dir/r0.json" "$dir/r1.json"
+check "... whose period is that of the steps" takes 1000000 20000 "$dir/r0.json" "$dir/r1.json"
+check "... they meet" has 'work: \{collective: all_reduce, comm: nccl0\}' "$dir/r0.json" "$dir/r1.json"
+check "... for the least time of any" task backward.all_reduce time 0.1ms "$dir/r0.json" "$dir/r1.json"
+check "... the first one's times are the plan's" task forward time 0.3ms "$dir/r0.json" "$dir/r1.json"
+check "... the other's are its own" sh -c "sed -n '/^rank_overrides:/,\$p' '$dir/plan.yaml' | grep -A1 forward: | grep "time: 0.5ms""
+check "... and nothing else" sh -c "[ \$(sed -n '/^rank_overrides:/,\$p' '$dir/plan.yaml' | wc -l) = 5 ]"
+check "... it is canonical" sh -c "'$SWSIM' export '$dir/plan.yaml' | cmp - '$dir/plan.yaml'"
+rank_of_two 1 500 300 evaluate >"$dir/r2.json"
+check "ranks that are not alike" complains 3 "not alike: a step of the one has the annotation backward where a step of the other has evaluate" \
+    "$SWSIM" import --form=pipeline "$dir/r0.json" "$dir/r2.json"
+sed 's/ncclDevKernel_AllReduce_Sum(ncclDevComm.)/gemm/' "$dir/r1.json" >"$dir/r3.json"
+check "... nor two of which one communicates" complains 3 "do not belong together" "$SWSIM" import --form=pipeline "$dir/r0.json" "$dir/r3.json"
 
 # An export of Nsight Systems with ranges of NVTX, some with their text in StringIds, and one of an operator.
 if python3 -c 'import sqlite3' 2>/dev/null; then
@@ -177,6 +211,8 @@ if [ -d "$traces" ]; then
         check "rank $rank of a job of 8, of one step" imports "$traces/dlrm_8ranks/rank$rank.json.gz"
         check "... is proved" exits 0 "$SWSIM" verify "$dir/plan.yaml"
     done
+    check "a job of 8 is one pipeline" takes 13700000 1400000 "$traces/dlrm_8ranks"
+    check "... in which all meet" has 'collective: all_to_all' "$traces/dlrm_8ranks"
     check "a job without a cause for its idle time is refused" sh -c "
         '$SWSIM' import --form=pipeline -o '$dir/refused.yaml' '$SWSIM_SHARED/data/kineto/torchrec_rank0_of_16_trace.json.gz' &&
         '$SWSIM' predict '$dir/refused.yaml'; [ \$? -eq 4 ]"

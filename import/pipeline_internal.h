@@ -1,0 +1,33 @@
+/*
+ * pipeline_internal.h - what the files share that write a job as a pipeline.
+ *
+ * pipeline_tasks.c writes the tasks, pipeline_deps.c their stages and dependences, pipeline_buffers.c what they read and
+ * write; pipeline_form.c is the plan around them.
+ */
+#ifndef SWSIM_PIPELINE_INTERNAL_H
+#define SWSIM_PIPELINE_INTERNAL_H
+
+#include "pieces.h"
+#include "turns.h"
+
+struct pipeline_writer {
+    const struct job *job;
+    const struct turns *turns;
+    const struct sections *sections;
+    const struct pieces *pieces;
+    struct plan *plan;
+    size_t dep_cap;
+    int busiest; /* turns->rank.streams: CPU work is beside this one */
+    int *stage;  /* per section */
+};
+
+/* Each is a part of the plan. pipeline_tasks: STATUS_INPUT for ranks that are not alike; the others: false without
+   memory. */
+enum status pipeline_tasks(struct pipeline_writer *writer, struct diag *diag);
+void pipeline_stages(struct pipeline_writer *writer);
+bool pipeline_deps(struct pipeline_writer *writer);
+
+/* The section of this name; -1. */
+int pipeline_section(const struct pipeline_writer *writer, const char *name);
+
+#endif
