@@ -10,24 +10,13 @@
 #include "profiled.h"
 #include "progress.h"
 #include "tune_frontier.h"
-#include "improve/tune.h"
 
-#include "improve/diff.h"
-#include "plan/coverage.h"
+#include "api/tuning.h"
 #include "plan/json.h"
 #include "plan/parse.h"
 #include "plan/units.h"
 
-enum { CONTEXT = 3, MAX_PARTS = 12, MOST_SAMPLES = 1 << 20 };
-
-/* The given plan, the best that was found, and how they differ. */
-struct tuning {
-    const struct tune *tune;
-    struct tune_result before, after;
-    const char **changes; /* NULL ends the list */
-    const char *diff;
-    bool better;
-};
+enum { MOST_SAMPLES = 1 << 20 };
 
 static void show_progress(void *arg, const struct tune_progress *now)
 {
@@ -37,134 +26,6 @@ static void show_progress(void *arg, const struct tune_progress *now)
     progress_show(arg, "%" PRIu64 " candidates, an iteration takes %s", now->candidates, time);
 }
 
-/* ---- as text --------------------------------------------------------------------------------- */
-
-static const char *show_time(double ns, char out[UNITS_TEXT])
-{
-    if (!isfinite(ns))
-        return "unknown";
-    units_show_time(ns, out);
-    return out;
-}
-
-static const char *show_bytes(int64_t bytes, char out[UNITS_TEXT])
-{
-    units_show_bytes((double)bytes, out);
-    return out;
-}
-
-/* The tasks of the critical cycle, which limits the period, in order of time. */
-static void print_cycle(const char *what, const struct tune_result *result)
-{
-    const struct steady *steady = &result->steady;
-    if (steady->kind != STEADY_EXACT || steady->part_count == 0)
-        return;
-    printf("  %-18s", what);
-    for (int i = 0; i < steady->part_count && i < MAX_PARTS; i++) {
-        const struct steady_part *part = &steady->parts[i];
-        const char *name =
-            part->kind == EVENT_DRIVER ? "driver" : result->plan.pipeline.tasks[part->task].name;
-        printf("%s%s%s", i ? " -> " : "", part->kind == EVENT_HOST ? "launch of " : "", name);
-    }
-    printf("%s\n", steady->part_count > MAX_PARTS ? " -> ..." : "");
-}
-
-static void print_table(const struct tuning *o)
-{
-    const struct tune_result *a = &o->before, *b = &o->after;
-    char x[UNITS_TEXT], y[UNITS_TEXT];
-    printf("  %-18s%-12s%s\n", "", "before", "after");
-    printf("  %-18s%-12s%s", "verdict", verdict_key(a->verdict), verdict_key(b->verdict));
-    printf("\n  %-18s%-12s%s", o->tune->exact ? "iteration" : "iteration, about",
-           show_time(a->period_ns, x), show_time(b->period_ns, y));
-    if (o->better && a->period_ns > b->period_ns)
-        printf("  (%.1f%% less)", 100 * (1 - b->period_ns / a->period_ns));
-    printf("\n  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
-    printf("  %-18s%-12s%s\n", "bytes of a rank", show_bytes(a->bytes, x), show_bytes(b->bytes, y));
-    printf("  %-18s%-12d%d\n", "streams", a->streams, b->streams);
-    printf("  %-18s%-12d%d\n", "thread groups", a->groups, b->groups);
-    print_cycle("limited by", a);
-    if (o->better)
-        print_cycle("after that by", b);
-}
-
-static void print_counts(const struct tune *tune)
-{
-    const struct tune_counts *counts = &tune->counts;
-    printf("  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted", "tried",
-           counts->tried, counts->proved, counts->predicted);
-    if (counts->stale)
-        printf(", %" PRIu64 " faster ones have other results", counts->stale);
-    putchar('\n');
-}
-
-static void print_tuning(struct app *app, const struct tuning *o)
-{
-    const struct tune *tune = o->tune;
-    printf("%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
-    print_table(o);
-    print_counts(tune);
-    if (!o->better) {
-        printf("\n%s\n", tune->first_score.unfit ? "no candidate is proved and within the limits"
-                                                 : "no candidate is better than the plan");
-        return;
-    }
-    printf("\nchanges\n");
-    for (const char **change = o->changes; *change; change++)
-        printf("  %s\n", *change);
-    if (!app->quiet)
-        printf("\n--- %s\n+++ tuned.yaml\n%s", tune->given.name, o->diff);
-}
-
-/* ---- as JSON --------------------------------------------------------------------------------- */
-
-static void write_result(struct json *json, const char *key, const struct tune_result *result)
-{
-    json_begin_object_at(json, key);
-    json_put_string(json, "verdict", verdict_key(result->verdict));
-    json_put_double(json, "period_ns", result->period_ns);
-    json_put_int(json, "depth", result->depth);
-    json_put_int(json, "bytes", result->bytes);
-    json_put_int(json, "streams", result->streams);
-    json_put_int(json, "thread_groups", result->groups);
-    json_begin_array_at(json, "critical_cycle");
-    for (int i = 0; result->steady.kind == STEADY_EXACT && i < result->steady.part_count; i++) {
-        const struct steady_part *part = &result->steady.parts[i];
-        json_string(json, part->kind == EVENT_DRIVER
-                              ? "driver"
-                              : result->plan.pipeline.tasks[part->task].name);
-    }
-    json_end_array(json);
-    json_end_object(json);
-}
-
-static enum status write_tuning(struct app *app, const struct tuning *o)
-{
-    const struct tune *tune = o->tune;
-    struct json json;
-    json_open(&json, stdout);
-    json_begin_object(&json);
-    json_put_string(&json, "plan", tune->given.name);
-    json_put_string(&json, "driver", driver_key(tune->options->driver));
-    json_put_int(&json, "seed", (int64_t)tune->options->seed);
-    json_put_bool(&json, "exact", tune->exact);
-    json_put_bool(&json, "better", o->better);
-    json_put_bool(&json, "interrupted", tune_is_interrupted(tune));
-    json_put_int(&json, "candidates", (int64_t)tune->counts.tried);
-    json_put_int(&json, "proved", (int64_t)tune->counts.proved);
-    json_put_int(&json, "predicted", (int64_t)tune->counts.predicted);
-    json_put_int(&json, "stale", (int64_t)tune->counts.stale);
-    write_result(&json, "before", &o->before);
-    write_result(&json, "after", &o->after);
-    json_begin_array_at(&json, "changes");
-    for (const char **change = o->changes; *change; change++)
-        json_string(&json, *change);
-    json_end_array(&json);
-    json_put_string(&json, "diff", o->diff);
-    json_end_object(&json);
-    return json_close(&json, &app->diag);
-}
-
 /* ---- the work -------------------------------------------------------------------------------- */
 
 static enum status save(struct app *app, const char *path, const struct tuning *o)
@@ -172,77 +33,37 @@ static enum status save(struct app *app, const char *path, const struct tuning *
     return path ? app_write_file(app, path, o->after.text) : STATUS_OK;
 }
 
-/* The search proves plans in memory; this is the proof of the printed plan. */
-static enum status check_result(struct app *app, const struct tuning *o)
+static enum status show(struct app *app, const struct tuning *o)
 {
-    if (!o->better || o->after.verdict == VERDICT_PROVED)
+    struct json json;
+    if (!app->json) {
+        tuning_print(o, app->quiet, stdout);
         return STATUS_OK;
-    return diag_error(&app->diag, STATUS_LIMIT, "%s: the tuned plan is %s when read again",
-                      o->tune->given.name, verdict_key(o->after.verdict));
+    }
+    json_open(&json, stdout);
+    tuning_write(o, &json);
+    return json_close(&json, &app->diag);
 }
 
 /* Print the result. With -o - standard output is the plan itself. */
-static enum status report(struct app *app, const char *path, struct tuning *o)
+static enum status report(struct app *app, const char *path, const struct tuning *o)
 {
-    enum status status = check_result(app, o);
-    if (status != STATUS_OK)
-        return status;
-    if (!path || strcmp(path, "-") != 0) {
-        if (app->json)
-            status = write_tuning(app, o);
-        else
-            print_tuning(app, o);
-    }
+    enum status status = STATUS_OK;
+    if (!path || strcmp(path, "-") != 0)
+        status = show(app, o);
     if (status == STATUS_OK)
         status = save(app, path, o);
-    if (status == STATUS_OK && !o->better && o->tune->first_score.unfit)
-        status = STATUS_VIOLATED;
-    return status;
-}
-
-static void warn(struct app *app, const struct tune *tune)
-{
-    const char *name = tune->given.name;
-    if (tune->verdict != VERDICT_PROVED)
-        diag_warn(&app->diag, "%s is %s as given: only proved plans are kept", name,
-                  verdict_key(tune->verdict));
-    coverage_warn(&tune->given, &app->diag);
-    if (tune->options->memory_bytes >= 0 && tune->iteration_bytes + tune->shared_bytes == 0)
-        diag_warn(&app->diag, "%s gives no buffer a size: --memory limits nothing", name);
-}
-
-/* A plan that hangs has no view to compare with. */
-static enum status check_view(struct app *app, const struct tune *tune)
-{
-    if (tune->has_view || tune->options->allow_stale)
-        return STATUS_OK;
-    diag_error(&app->diag, STATUS_VIOLATED, "%s hangs: its results are unknown", tune->given.name);
-    diag_note(&app->diag,
-              "'swsim verify --fix=FILE' repairs it; --allow-stale accepts other results");
-    return STATUS_VIOLATED;
+    return status == STATUS_OK && tuning_is_unfit(o) ? STATUS_VIOLATED : status;
 }
 
 static enum status search(struct app *app, struct tune *tune, const char *path)
 {
-    struct tuning o = {.tune = tune};
-    enum status status = tune_search(tune, &app->diag);
+    struct tuning found;
+    enum status status = tuning_make(tune, &app->arena, &found, &app->diag);
     if (status != STATUS_OK)
         return status;
-    o.better = tune_found(tune);
-    if (tune_is_interrupted(tune))
-        diag_warn(&app->diag, "%s: interrupted: this is the best candidate so far",
-                  tune->given.name);
-    status = tune_examine(tune, tune->first, &o.before, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    status = tune_examine(tune, tune->best, &o.after, &app->diag);
-    if (status == STATUS_OK) {
-        o.changes = tune_describe(tune, &app->arena);
-        o.diff = diff_unified(o.before.text, o.after.text, CONTEXT, &app->arena);
-        status = o.changes && o.diff ? report(app, path, &o) : diag_no_memory(&app->diag);
-        tune_result_fini(&o.after);
-    }
-    tune_result_fini(&o.before);
+    status = report(app, path, &found);
+    tuning_fini(&found);
     return status;
 }
 
@@ -257,8 +78,7 @@ static enum status tune_plan(struct app *app, struct tune_options *options, cons
     enum status status = tune_open(plan, options, &tune, &app->diag);
     if (status != STATUS_OK)
         return status;
-    warn(app, &tune);
-    status = check_view(app, &tune);
+    status = tuning_check(&tune, &app->diag);
     if (status == STATUS_OK)
         status = search(app, &tune, path);
     progress_clear(&progress);

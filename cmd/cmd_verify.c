@@ -10,10 +10,10 @@
 #include "options.h"
 #include "progress.h"
 #include "replace_file.h"
-#include "verdict.h"
 #include "warned.h"
 #include "witness.h"
 
+#include "api/finding.h"
 #include "check/stopwatch.h"
 #include "check/verify.h"
 #include "plan/nearest.h"
@@ -33,17 +33,6 @@ struct verify_request {
     const char *fix;         /* where the repaired plan goes; NULL: nowhere */
     int64_t fix_budget;      /* candidates; 0: the default */
     const char *certificate; /* where the proof goes; NULL: nowhere */
-};
-
-/* The results for one plan. */
-struct finding {
-    const struct plan *plan;
-    struct verify_report reports[REPAIR_MAX_DRIVERS]; /* the first `count` are there */
-    int count;
-    bool repair_sought, repair_told;
-    struct repair repair; /* if it was sought */
-    struct warnings warnings;
-    struct coverage coverage;
 };
 
 /* ---- options that are lists ------------------------------------------------------------------ */
@@ -160,30 +149,35 @@ static enum status keep_witness(struct app *app, struct verify_request *request,
     return status;
 }
 
-static enum status show(struct app *app, struct verify_request *request, struct finding *finding,
-                        const struct verify_report *report)
+/* How results look on `out`. */
+static struct verdict_style style_of(struct app *app, FILE *out)
 {
-    struct verdict_view view = {.report = report,
-                                .repair = finding->repair_sought ? &finding->repair : NULL,
-                                .several_drivers = finding->count > 1,
-                                .told = finding->repair_told,
-                                .warnings = &finding->warnings,
-                                .coverage = &finding->coverage};
-    finding->repair_told |= report->verdict == VERDICT_VIOLATED;
-    if (app->json) {
-        struct json json;
-        json_open(&json, stdout);
-        verdict_write(&view, &json);
-        enum status status = json_close(&json, &app->diag);
-        if (status != STATUS_OK)
-            return status;
-    } else {
-        enum status status = verdict_print(app, &view, false, stdout);
-        if (status != STATUS_OK)
-            return status;
-    }
-    enum status status = keep_witness(app, request, finding, &view);
-    if (request->werror && report->verdict == VERDICT_PROVED && !verdict_is_plain(&view))
+    return (struct verdict_style){.arena = &app->arena,
+                                  .diag = &app->diag,
+                                  .color = app_color(app, out),
+                                  .quiet = app->quiet};
+}
+
+static enum status show_view(struct app *app, const struct verdict_view *view)
+{
+    struct json json;
+    const struct verdict_style style = style_of(app, stdout);
+    if (!app->json)
+        return verdict_print(&style, view, stdout);
+    json_open(&json, stdout);
+    verdict_write(view, &json);
+    return json_close(&json, &app->diag);
+}
+
+static enum status show(struct app *app, struct verify_request *request, struct finding *finding,
+                        int number)
+{
+    struct verdict_view view = finding_view(finding, number);
+    enum status status = show_view(app, &view);
+    if (status != STATUS_OK)
+        return status;
+    status = keep_witness(app, request, finding, &view);
+    if (request->werror && view.report->verdict == VERDICT_PROVED && !verdict_is_plain(&view))
         status = app_worse(status, STATUS_VIOLATED);
     return status;
 }
@@ -203,7 +197,8 @@ static void show_found(void *arg, const struct verify_report *so_far)
         return;
     screen->told = true;
     progress_clear(&screen->progress);
-    verdict_print_found(screen->app, so_far, stdout);
+    const struct verdict_style style = style_of(screen->app, stdout);
+    verdict_print_found(&style, so_far, stdout);
     fflush(stdout);
 }
 
@@ -218,10 +213,8 @@ static enum status verify_driver(struct app *app, const struct verify_request *r
     options.found = app->json || app->quiet ? NULL : show_found;
     options.found_arg = &screen;
     progress_init(&screen.progress, app);
-    enum status status =
-        verify_plan(finding->plan, &options, &finding->reports[finding->count], &app->diag);
+    enum status status = finding_verify(finding, &options, &app->diag);
     progress_clear(&screen.progress);
-    finding->count += status == STATUS_OK;
     return status;
 }
 
@@ -260,24 +253,13 @@ static enum status find_repair(struct app *app, const struct verify_request *req
                                struct finding *finding)
 {
     struct progress progress;
-    struct repair_options options = {.verify = request->verify,
-                                     .driver_count = finding->count,
-                                     .candidates = (uint64_t)request->fix_budget,
-                                     .progress = show_repair_progress,
-                                     .progress_arg = &progress};
-    bool any = false;
-    for (int d = 0; d < finding->count; d++) {
-        options.drivers[d] = finding->reports[d].driver;
-        options.violated[d] = finding->reports[d].verdict == VERDICT_VIOLATED;
-        options.effort += finding->reports[d].states;
-        any |= options.violated[d];
-    }
-    if (!any)
-        return STATUS_OK;
+    const struct repair_options options = {.verify = request->verify,
+                                           .candidates = (uint64_t)request->fix_budget,
+                                           .progress = show_repair_progress,
+                                           .progress_arg = &progress};
     progress_init(&progress, app);
-    enum status status = repair_find(finding->plan, &options, &finding->repair, &app->diag);
+    enum status status = finding_repair(finding, &options, &app->diag);
     progress_clear(&progress);
-    finding->repair_sought = status == STATUS_OK;
     return status;
 }
 
@@ -334,7 +316,7 @@ static enum status verify_plan_file(struct app *app, struct verify_request *requ
         status = find_repair(app, request, finding);
     for (int d = 0; d < finding->count; d++) {
         const struct verify_report *report = &finding->reports[d];
-        status = app_worse(status, show(app, request, finding, report));
+        status = app_worse(status, show(app, request, finding, d));
         status = app_worse(status, judge(app, request, finding->plan, report));
         if (report->no_memory)
             status = app_worse(status, STATUS_SYSTEM);
@@ -370,16 +352,12 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
     struct finding *finding = ARENA_NEW(&app->arena, struct finding);
     if (!finding)
         return diag_no_memory(&app->diag);
-    finding->plan = plan;
-    enum status status = coverage_find(plan, &finding->coverage, &app->diag);
-    if (status == STATUS_OK)
-        status = warned_find(app, plan, &finding->warnings);
-    if (status == STATUS_OK)
-        status = verify_plan_file(app, context, finding);
-    for (int d = 0; d < finding->count; d++)
-        verify_fini(&finding->reports[d]);
-    if (finding->repair_sought)
-        repair_fini(&finding->repair);
+    enum status status = finding_open(finding, plan, &app->arena, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    warned_tell(app, plan, &finding->warnings);
+    status = verify_plan_file(app, context, finding);
+    finding_close(finding);
     return status;
 }
 

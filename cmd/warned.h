@@ -8,8 +8,10 @@
 
 #include "plan/warnings.h"
 
-/* Find the warnings about `plan`; unless the app is quiet they become messages, with their position and line. Texts
-   live as long as the app. */
+/* Unless the app is quiet they become messages, with their position and line. */
+void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings);
+
+/* Find the warnings about `plan` and tell them. Texts live as long as the app. */
 enum status warned_find(struct app *app, const struct plan *plan, struct warnings *out);
 
 #endif

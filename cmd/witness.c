@@ -5,11 +5,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/telling.h"
+#include "api/verdict.h"
 #include "plan/print.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
-#include "telling.h"
-#include "verdict.h"
 
 /* A counterexample on its way to a picture or a store. */
 struct witness {
@@ -301,7 +301,12 @@ static enum status tell(struct app *app, const struct verdict_view *view, const 
         json_open(&json, output.file);
         verdict_write(view, &json);
     } else {
-        status = verdict_print(app, view, true, output.file);
+        const struct verdict_style style = {.arena = &app->arena,
+                                            .diag = &app->diag,
+                                            .color = app_color(app, output.file),
+                                            .quiet = app->quiet,
+                                            .whole = true};
+        status = verdict_print(&style, view, output.file);
     }
     return app_close_file(app, &output, status);
 }

@@ -7,7 +7,7 @@
 
 #include "app.h"
 
-#include "verdict.h"
+#include "api/verdict.h"
 
 /* Does the file hold many? A store does: every violation of every plan is added to it. */
 bool witness_keeps_all(const char *path);

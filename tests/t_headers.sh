@@ -10,7 +10,7 @@ compiles_alone()
         $CC $TEST_CPPFLAGS -std=c11 -Wall -Wextra -Werror -fsyntax-only -x c -
 }
 
-for name in $(cd "$srcdir" && find plan machine proof trace sim check improve import net gpu -name '*.h' | sort); do
+for name in $(cd "$srcdir" && find plan machine proof trace sim check improve api import net gpu -name '*.h' | sort); do
     check "$name compiles alone" compiles_alone "$name"
 done
 done_testing

@@ -220,11 +220,13 @@ static void print_ring(const struct story *story, const struct columns *columns,
     print_cycle(story, out);
 }
 
-static enum status print_story(struct app *app, const struct story *story, bool whole, FILE *out)
+static enum status print_story(const struct verdict_style *style, const struct story *story,
+                               FILE *out)
 {
-    struct telling *lines = ARENA_ARRAY(&app->arena, story->step_count + 1, struct telling);
+    bool whole = style->whole;
+    struct telling *lines = ARENA_ARRAY(style->arena, story->step_count + 1, struct telling);
     if (!lines)
-        return diag_no_memory(&app->diag);
+        return diag_no_memory(style->diag);
     size_t count = telling_all(story, whole, lines);
     struct columns columns = {4, agent_width(story)};
     for (size_t i = 0; i < count; i++) {
@@ -265,10 +267,11 @@ static void print_changes(const char *change, FILE *out)
     fprintf(out, "%s\n", change);
 }
 
-static void print_repair(const struct app *app, const struct verdict_view *view, FILE *out)
+static void print_repair(const struct verdict_style *style, const struct verdict_view *view,
+                         FILE *out)
 {
     const struct repair *repair = view->repair;
-    bool color = app_color(app, out);
+    bool color = style->color;
     if (view->told) {
         fprintf(out, "  %s: see above\n", repair->found ? "Fix" : "No fix found");
         return;
@@ -293,30 +296,32 @@ static void print_repair(const struct app *app, const struct verdict_view *view,
     }
 }
 
-enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out)
+enum status verdict_print(const struct verdict_style *style, const struct verdict_view *view,
+                          FILE *out)
 {
     const struct verify_report *report = view->report;
-    print_line(view, app_color(app, out), out);
+    print_line(view, style->color, out);
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (is_violated(report->outcome[p]))
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
                     report->stories[p].sentence);
-    if (report->verdict != VERDICT_VIOLATED || app->quiet)
+    if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
-    enum status status = print_story(app, &report->stories[report->first], whole, out);
+    enum status status = print_story(style, &report->stories[report->first], out);
     if (view->repair)
-        print_repair(app, view, out);
+        print_repair(style, view, out);
     return status;
 }
 
-enum status verdict_print_found(struct app *app, const struct verify_report *so_far, FILE *out)
+enum status verdict_print_found(const struct verdict_style *style,
+                                const struct verify_report *so_far, FILE *out)
 {
     const struct story *story = &so_far->stories[so_far->first];
     fprintf(out, "%-35s  %-8s  found a violation in %zu steps; searching on\n", so_far->plan,
             so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count);
     fprintf(out, "  %s: %s\n", property_key(so_far->first), story->sentence);
-    return print_story(app, story, false, out);
+    return print_story(style, story, out);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

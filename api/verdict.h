@@ -4,8 +4,6 @@
 #ifndef SWSIM_VERDICT_H
 #define SWSIM_VERDICT_H
 
-#include "app.h"
-
 #include "improve/repair.h"
 #include "check/verify.h"
 #include "plan/coverage.h"
@@ -22,13 +20,24 @@ struct verdict_view {
     const struct coverage *coverage;
 };
 
-/* One line for people: name, driver, verdict, reach and cost; below it every violated property and,
-   unless the app is quiet, the counterexample of the first and the repair of the plan. Steps that
-   belong together are one line (telling.h), and a long story loses its middle, on `out` unless `whole`. */
-enum status verdict_print(struct app *app, const struct verdict_view *view, bool whole, FILE *out);
+/* How results for people look, and what they are made with. */
+struct verdict_style {
+    struct arena *arena;
+    struct diag *diag;
+    bool color;
+    bool quiet; /* no counterexample and no repair */
+    bool whole; /* every step of a story */
+};
+
+/* One line for people: name, driver, verdict, reach and cost; below it every violated property, the counterexample
+   of the first and the repair of the plan. Steps that belong together are one line (telling.h), and a long story
+   loses its middle, unless the whole is wanted. */
+enum status verdict_print(const struct verdict_style *style, const struct verdict_view *view,
+                          FILE *out);
 
 /* A violation that is told before all questions are answered: what it is, and how it happens. */
-enum status verdict_print_found(struct app *app, const struct verify_report *so_far, FILE *out);
+enum status verdict_print_found(const struct verdict_style *style,
+                                const struct verify_report *so_far, FILE *out);
 
 /* Is the plan proved, and nothing else to be said: no warning, and accesses to find races between? */
 bool verdict_is_plain(const struct verdict_view *view);

@@ -1,0 +1,59 @@
+/* finding.c - see finding.h. */
+#include "finding.h"
+
+enum status finding_open(struct finding *finding, const struct plan *plan, struct arena *arena,
+                         struct diag *diag)
+{
+    *finding = (struct finding){.plan = plan};
+    enum status status = coverage_find(plan, &finding->coverage, diag);
+    return status == STATUS_OK ? warnings_find(plan, arena, &finding->warnings, diag) : status;
+}
+
+void finding_close(struct finding *finding)
+{
+    for (int d = 0; d < finding->count; d++)
+        verify_fini(&finding->reports[d]);
+    if (finding->repair_sought)
+        repair_fini(&finding->repair);
+}
+
+enum status finding_verify(struct finding *finding, const struct verify_options *options,
+                           struct diag *diag)
+{
+    enum status status =
+        verify_plan(finding->plan, options, &finding->reports[finding->count], diag);
+    finding->count += status == STATUS_OK;
+    return status;
+}
+
+enum status finding_repair(struct finding *finding, const struct repair_options *options,
+                           struct diag *diag)
+{
+    struct repair_options wanted = *options;
+    bool any = false;
+    wanted.driver_count = finding->count;
+    for (int d = 0; d < finding->count; d++) {
+        wanted.drivers[d] = finding->reports[d].driver;
+        wanted.violated[d] = finding->reports[d].verdict == VERDICT_VIOLATED;
+        wanted.effort += finding->reports[d].states;
+        any |= wanted.violated[d];
+    }
+    if (!any)
+        return STATUS_OK;
+    enum status status = repair_find(finding->plan, &wanted, &finding->repair, diag);
+    finding->repair_sought = status == STATUS_OK;
+    return status;
+}
+
+struct verdict_view finding_view(const struct finding *finding, int number)
+{
+    bool told = false;
+    for (int d = 0; d < number; d++)
+        told |= finding->reports[d].verdict == VERDICT_VIOLATED;
+    return (struct verdict_view){.report = &finding->reports[number],
+                                 .repair = finding->repair_sought ? &finding->repair : NULL,
+                                 .several_drivers = finding->count > 1,
+                                 .told = told,
+                                 .warnings = &finding->warnings,
+                                 .coverage = &finding->coverage};
+}

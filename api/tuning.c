@@ -1,0 +1,215 @@
+/* tuning.c - see tuning.h. */
+#include "tuning.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "improve/diff.h"
+#include "plan/coverage.h"
+#include "plan/units.h"
+
+enum { CONTEXT = 3, MAX_PARTS = 12 };
+
+/* ---- the work -------------------------------------------------------------------------------- */
+
+static void warn(const struct tune *tune, struct diag *diag)
+{
+    const char *name = tune->given.name;
+    if (tune->verdict != VERDICT_PROVED)
+        diag_warn(diag, "%s is %s as given: only proved plans are kept", name,
+                  verdict_key(tune->verdict));
+    coverage_warn(&tune->given, diag);
+    if (tune->options->memory_bytes >= 0 && tune->iteration_bytes + tune->shared_bytes == 0)
+        diag_warn(diag, "%s gives no buffer a size: --memory limits nothing", name);
+}
+
+enum status tuning_check(const struct tune *tune, struct diag *diag)
+{
+    warn(tune, diag);
+    if (tune->has_view || tune->options->allow_stale)
+        return STATUS_OK;
+    diag_error(diag, STATUS_VIOLATED, "%s hangs: its results are unknown", tune->given.name);
+    diag_note(diag, "'swsim verify --fix=FILE' repairs it; --allow-stale accepts other results");
+    return STATUS_VIOLATED;
+}
+
+/* The search proves plans in memory; this is the proof of the printed plan. */
+static enum status check_result(const struct tuning *o, struct diag *diag)
+{
+    if (!o->better || o->after.verdict == VERDICT_PROVED)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_LIMIT, "%s: the tuned plan is %s when read again",
+                      o->tune->given.name, verdict_key(o->after.verdict));
+}
+
+static enum status compare(struct tune *tune, struct arena *arena, struct tuning *o,
+                           struct diag *diag)
+{
+    o->changes = tune_describe(tune, arena);
+    o->diff = diff_unified(o->before.text, o->after.text, CONTEXT, arena);
+    return o->changes && o->diff ? check_result(o, diag) : diag_no_memory(diag);
+}
+
+enum status tuning_make(struct tune *tune, struct arena *arena, struct tuning *out,
+                        struct diag *diag)
+{
+    struct tuning o = {.tune = tune};
+    enum status status = tune_search(tune, diag);
+    if (status != STATUS_OK)
+        return status;
+    o.better = tune_found(tune);
+    if (tune_is_interrupted(tune))
+        diag_warn(diag, "%s: interrupted: this is the best candidate so far", tune->given.name);
+    status = tune_examine(tune, tune->first, &o.before, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = tune_examine(tune, tune->best, &o.after, diag);
+    if (status != STATUS_OK) {
+        tune_result_fini(&o.before);
+        return status;
+    }
+    status = compare(tune, arena, &o, diag);
+    if (status == STATUS_OK)
+        *out = o;
+    else
+        tuning_fini(&o);
+    return status;
+}
+
+void tuning_fini(struct tuning *tuning)
+{
+    tune_result_fini(&tuning->before);
+    tune_result_fini(&tuning->after);
+}
+
+bool tuning_is_unfit(const struct tuning *tuning)
+{
+    return !tuning->better && tuning->tune->first_score.unfit;
+}
+
+/* ---- as text --------------------------------------------------------------------------------- */
+
+static const char *show_time(double ns, char out[UNITS_TEXT])
+{
+    if (!isfinite(ns))
+        return "unknown";
+    units_show_time(ns, out);
+    return out;
+}
+
+static const char *show_bytes(int64_t bytes, char out[UNITS_TEXT])
+{
+    units_show_bytes((double)bytes, out);
+    return out;
+}
+
+/* The tasks of the critical cycle, which limits the period, in order of time. */
+static void print_cycle(const char *what, const struct tune_result *result, FILE *out)
+{
+    const struct steady *steady = &result->steady;
+    if (steady->kind != STEADY_EXACT || steady->part_count == 0)
+        return;
+    fprintf(out, "  %-18s", what);
+    for (int i = 0; i < steady->part_count && i < MAX_PARTS; i++) {
+        const struct steady_part *part = &steady->parts[i];
+        const char *name =
+            part->kind == EVENT_DRIVER ? "driver" : result->plan.pipeline.tasks[part->task].name;
+        fprintf(out, "%s%s%s", i ? " -> " : "", part->kind == EVENT_HOST ? "launch of " : "", name);
+    }
+    fprintf(out, "%s\n", steady->part_count > MAX_PARTS ? " -> ..." : "");
+}
+
+static void print_table(const struct tuning *o, FILE *out)
+{
+    const struct tune_result *a = &o->before, *b = &o->after;
+    char x[UNITS_TEXT], y[UNITS_TEXT];
+    fprintf(out, "  %-18s%-12s%s\n", "", "before", "after");
+    fprintf(out, "  %-18s%-12s%s", "verdict", verdict_key(a->verdict), verdict_key(b->verdict));
+    fprintf(out, "\n  %-18s%-12s%s", o->tune->exact ? "iteration" : "iteration, about",
+            show_time(a->period_ns, x), show_time(b->period_ns, y));
+    if (o->better && a->period_ns > b->period_ns)
+        fprintf(out, "  (%.1f%% less)", 100 * (1 - b->period_ns / a->period_ns));
+    fprintf(out, "\n  %-18s%-12d%d\n", "in flight", a->depth, b->depth);
+    fprintf(out, "  %-18s%-12s%s\n", "bytes of a rank", show_bytes(a->bytes, x),
+            show_bytes(b->bytes, y));
+    fprintf(out, "  %-18s%-12d%d\n", "streams", a->streams, b->streams);
+    fprintf(out, "  %-18s%-12d%d\n", "thread groups", a->groups, b->groups);
+    print_cycle("limited by", a, out);
+    if (o->better)
+        print_cycle("after that by", b, out);
+}
+
+static void print_counts(const struct tune *tune, FILE *out)
+{
+    const struct tune_counts *counts = &tune->counts;
+    fprintf(out, "  %-18s%" PRIu64 " candidates: %" PRIu64 " proved, %" PRIu64 " predicted",
+            "tried", counts->tried, counts->proved, counts->predicted);
+    if (counts->stale)
+        fprintf(out, ", %" PRIu64 " faster ones have other results", counts->stale);
+    fputc('\n', out);
+}
+
+void tuning_print(const struct tuning *o, bool quiet, FILE *out)
+{
+    const struct tune *tune = o->tune;
+    fprintf(out, "%s, %s driver\n\n", tune->given.name, driver_key(tune->options->driver));
+    print_table(o, out);
+    print_counts(tune, out);
+    if (!o->better) {
+        fprintf(out, "\n%s\n",
+                tune->first_score.unfit ? "no candidate is proved and within the limits"
+                                        : "no candidate is better than the plan");
+        return;
+    }
+    fprintf(out, "\nchanges\n");
+    for (const char **change = o->changes; *change; change++)
+        fprintf(out, "  %s\n", *change);
+    if (!quiet)
+        fprintf(out, "\n--- %s\n+++ tuned.yaml\n%s", tune->given.name, o->diff);
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+static void write_result(struct json *json, const char *key, const struct tune_result *result)
+{
+    json_begin_object_at(json, key);
+    json_put_string(json, "verdict", verdict_key(result->verdict));
+    json_put_double(json, "period_ns", result->period_ns);
+    json_put_int(json, "depth", result->depth);
+    json_put_int(json, "bytes", result->bytes);
+    json_put_int(json, "streams", result->streams);
+    json_put_int(json, "thread_groups", result->groups);
+    json_begin_array_at(json, "critical_cycle");
+    for (int i = 0; result->steady.kind == STEADY_EXACT && i < result->steady.part_count; i++) {
+        const struct steady_part *part = &result->steady.parts[i];
+        json_string(json, part->kind == EVENT_DRIVER
+                              ? "driver"
+                              : result->plan.pipeline.tasks[part->task].name);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+void tuning_write(const struct tuning *o, struct json *json)
+{
+    const struct tune *tune = o->tune;
+    json_begin_object(json);
+    json_put_string(json, "plan", tune->given.name);
+    json_put_string(json, "driver", driver_key(tune->options->driver));
+    json_put_int(json, "seed", (int64_t)tune->options->seed);
+    json_put_bool(json, "exact", tune->exact);
+    json_put_bool(json, "better", o->better);
+    json_put_bool(json, "interrupted", tune_is_interrupted(tune));
+    json_put_int(json, "candidates", (int64_t)tune->counts.tried);
+    json_put_int(json, "proved", (int64_t)tune->counts.proved);
+    json_put_int(json, "predicted", (int64_t)tune->counts.predicted);
+    json_put_int(json, "stale", (int64_t)tune->counts.stale);
+    write_result(json, "before", &o->before);
+    write_result(json, "after", &o->after);
+    json_begin_array_at(json, "changes");
+    for (const char **change = o->changes; *change; change++)
+        json_string(json, *change);
+    json_end_array(json);
+    json_put_string(json, "diff", o->diff);
+    json_end_object(json);
+}
