@@ -31,6 +31,14 @@ static int ahead_by_name(const char *name)
     return 0;
 }
 
+bool pipeline_is_torchrec(const struct pipeline_writer *writer)
+{
+    bool ahead = false;
+    for (size_t i = 0; i < writer->sections->count; i++)
+        ahead |= ahead_by_name(writer->sections->items[i].name) > 0;
+    return ahead && pipeline_section(writer, "forward") >= 0;
+}
+
 /* The least number that an annotation has, and the most; false: fewer than two have one. */
 static bool number_range(const struct sections *sections, int64_t *least, int64_t *most)
 {

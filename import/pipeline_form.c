@@ -31,7 +31,8 @@ static int busiest_stream(const struct turns *turns)
 }
 
 static enum status write_plan(struct pipeline_writer *writer,
-                              const struct pipeline_form_options *options, struct diag *diag)
+                              const struct pipeline_form_options *options, struct arena *arena,
+                              struct diag *diag)
 {
     struct plan *plan = writer->plan;
     struct pipeline *pipeline = &plan->pipeline;
@@ -53,7 +54,8 @@ static enum status write_plan(struct pipeline_writer *writer,
     const enum status status = pipeline_tasks(writer, diag);
     if (status != STATUS_OK)
         return status;
-    return pipeline_deps(writer) ? STATUS_OK : diag_no_memory(diag);
+    return pipeline_deps(writer) && pipeline_buffers(writer, arena) ? STATUS_OK
+                                                                    : diag_no_memory(diag);
 }
 
 static enum status find_pieces(struct pipeline_writer *writer,
@@ -76,7 +78,7 @@ static enum status find_pieces(struct pipeline_writer *writer,
                           turns->rank.file, pieces.count, PLAN_MAX_TASKS);
     writer->sections = &sections;
     writer->pieces = &pieces;
-    return write_plan(writer, options, diag);
+    return write_plan(writer, options, arena, diag);
 }
 
 /* Work of the host, with ranks that meet over gloo. */

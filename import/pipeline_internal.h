@@ -26,6 +26,11 @@ struct pipeline_writer {
 enum status pipeline_tasks(struct pipeline_writer *writer, struct diag *diag);
 void pipeline_stages(struct pipeline_writer *writer);
 bool pipeline_deps(struct pipeline_writer *writer);
+/* Behind the dependences; `arena` is for its own use. */
+bool pipeline_buffers(struct pipeline_writer *writer, struct arena *arena);
+
+/* Has it a forward and sections of TorchRec's pipelines that are ahead of it? */
+bool pipeline_is_torchrec(const struct pipeline_writer *writer);
 
 /* The section of this name; -1. */
 int pipeline_section(const struct pipeline_writer *writer, const char *name);

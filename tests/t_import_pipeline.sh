@@ -81,6 +81,10 @@ check "... and the training" task optimizer stage 2 "$dir/torchrec.json"
 check "a thread that waits does so behind its push" task optimizer sync_after stream "$dir/torchrec.json"
 check "... after the CPU time before the wait" task optimizer host_after 5us "$dir/torchrec.json"
 check "a batch is there before its next stage begins" has '\[forward, sparse_data_dist\]' "$dir/torchrec.json"
+check "TorchRec's sections have buffers" has 'batch: \{\}' "$dir/torchrec.json"
+check "... all of which are ordered" prints 0 "proved  " "$SWSIM" verify "$dir/plan.yaml"
+grep -v '\[sparse_data_dist, load_batch\]' "$dir/plan.yaml" >"$dir/race.yaml"
+check "... a race is one of a batch" prints 1 "batch" "$SWSIM" verify "$dir/race.yaml"
 check "work of a stream stays in order" has '\[optimizer, backward\]' "$dir/torchrec.json"
 check "the plan says how much the annotations cover" has 'about: 5 annotations cover 97\.0% of a step of 1\.000 ms \(mean of 4\)' "$dir/torchrec.json"
 check "the plan is canonical" \
@@ -188,6 +192,7 @@ if [ -d "$traces" ]; then
     job=$traces/torchrec_a100_rank0_of_8.json.gz
     check "a TorchRec job takes 77.9 ms" takes 77900000 3895000 "$job"
     check "... its ten annotations cover a step" has 'about: 10 annotations cover 9[89]' "$job"
+    check "... with its buffers" has 'features: \{\}' "$job"
     check "... in three stages" task load_batch stage 0 "$job"
     check "... the forward in the last" task forward stage 2 "$job"
     check "... and there are more tasks with more detail, fewer with less" sh -c "
@@ -211,6 +216,7 @@ if [ -d "$traces" ]; then
         check "rank $rank of a job of 8, of one step" imports "$traces/dlrm_8ranks/rank$rank.json.gz"
         check "... is proved" exits 0 "$SWSIM" verify "$dir/plan.yaml"
     done
+    check "a job of 8 has its buffers" has 'tables: \{scope: shared\}' "$traces/dlrm_8ranks"
     check "a job of 8 is one pipeline" takes 13700000 1400000 "$traces/dlrm_8ranks"
     check "... in which all meet" has 'collective: all_to_all' "$traces/dlrm_8ranks"
     check "a job without a cause for its idle time is refused" sh -c "

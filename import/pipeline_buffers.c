@@ -1,0 +1,280 @@
+/*
+ * pipeline_buffers.c - what the sections of TorchRec's pipelines read and write, so that races have something to be about.
+ *
+ * A buffer is in the plan where dependences and streams order all that use it as a serial run does. A job that came to its
+ * end has computed what it should, so where its trace shows no order the evidence is missing, and the plan says
+ * so (`unrecorded`).
+ */
+#include <string.h>
+
+#include "pipeline_internal.h"
+
+/* The work of a section: the first reads; the last of all, or of the first one's stream, writes. */
+enum used { FIRST, LAST, LAST_OF_STREAM };
+
+/* In the order of an iteration, buffer by buffer. */
+static const struct section_use {
+    const char *buffer;
+    enum buffer_scope scope;
+    const char *section;
+    enum used used;
+} section_uses[] = {
+    {"batch", SCOPE_ITERATION, "load_batch", LAST},
+    {"batch", SCOPE_ITERATION, "copy_batch_to_gpu", LAST},
+    {"batch", SCOPE_ITERATION, "enqueue_batch", LAST},
+    {"batch", SCOPE_ITERATION, "sparse_data_dist", FIRST},
+    {"batch", SCOPE_ITERATION, "start_sparse_data_dist", FIRST},
+    {"batch", SCOPE_ITERATION, "forward", FIRST},
+    {"lengths", SCOPE_ITERATION, "sparse_data_dist", LAST_OF_STREAM},
+    {"lengths", SCOPE_ITERATION, "start_sparse_data_dist", LAST_OF_STREAM},
+    {"lengths", SCOPE_ITERATION, "wait_sparse_data_dist", FIRST},
+    {"features", SCOPE_ITERATION, "sparse_data_dist", LAST},
+    {"features", SCOPE_ITERATION, "wait_sparse_data_dist", LAST},
+    {"features", SCOPE_ITERATION, "prefetch", FIRST},
+    {"features", SCOPE_ITERATION, "start_embedding_lookup", FIRST},
+    {"features", SCOPE_ITERATION, "forward", FIRST},
+    {"embeddings", SCOPE_ITERATION, "start_embedding_lookup", LAST},
+    {"embeddings", SCOPE_ITERATION, "forward", FIRST},
+    {"activations", SCOPE_ITERATION, "forward", LAST_OF_STREAM},
+    {"activations", SCOPE_ITERATION, "backward", FIRST},
+    {"gradients", SCOPE_SHARED, "zero_grad", LAST},
+    {"gradients", SCOPE_SHARED, "backward", LAST},
+    {"gradients", SCOPE_SHARED, "optimizer", FIRST},
+    {"weights", SCOPE_SHARED, "forward", FIRST},
+    {"weights", SCOPE_SHARED, "backward", FIRST},
+    {"weights", SCOPE_SHARED, "optimizer", LAST},
+    {"tables", SCOPE_SHARED, "prefetch", FIRST},
+    {"tables", SCOPE_SHARED, "start_embedding_lookup", FIRST},
+    {"tables", SCOPE_SHARED, "forward", FIRST},
+    {"tables", SCOPE_SHARED, "backward", LAST_OF_STREAM},
+};
+
+enum { USE_COUNT = sizeof section_uses / sizeof *section_uses };
+
+/* A use of a buffer by a task. */
+struct use {
+    int task;
+    bool writes;
+};
+
+/* Two iterations of the tasks, and what comes before what: node `iteration * tasks + task`. */
+struct orders {
+    const struct pipeline_writer *writer;
+    int tasks;
+    int *next; /* per node: the next one on its stream; -1 */
+    bool *reached;
+    int *open;
+};
+
+/* ---- what comes before what ------------------------------------------------------------------ */
+
+static bool is_work(const struct pipeline_writer *writer, int task)
+{
+    return writer->pieces->items[task].kind == PIECE_WORK;
+}
+
+/* A work of an iteration is pushed in a period, at the place of its task: is a's push before b's? */
+static bool is_pushed_before(const struct orders *orders, int a, int b)
+{
+    const struct task *tasks = orders->writer->plan->pipeline.tasks;
+    const int a_task = a % orders->tasks, b_task = b % orders->tasks;
+    const int a_period = a / orders->tasks + tasks[a_task].stage;
+    const int b_period = b / orders->tasks + tasks[b_task].stage;
+    return a_period != b_period ? a_period < b_period : a_task < b_task;
+}
+
+static int next_on_stream(const struct orders *orders, int node)
+{
+    const struct pipeline_writer *writer = orders->writer;
+    const struct task *tasks = writer->plan->pipeline.tasks;
+    const int stream = tasks[node % orders->tasks].stream;
+    int best = -1;
+    for (int other = 0; is_work(writer, node % orders->tasks) && other < 2 * orders->tasks; other++)
+        if (is_work(writer, other % orders->tasks) &&
+            tasks[other % orders->tasks].stream == stream &&
+            is_pushed_before(orders, node, other) &&
+            (best < 0 || is_pushed_before(orders, other, best)))
+            best = other;
+    return best;
+}
+
+static bool prepare(struct orders *orders, struct arena *arena)
+{
+    const size_t nodes = 2 * (size_t)orders->tasks;
+    orders->next = ARENA_ARRAY(arena, nodes + 1, int);
+    orders->reached = ARENA_ARRAY(arena, nodes + 1, bool);
+    orders->open = ARENA_ARRAY(arena, nodes + 1, int);
+    if (!orders->next || !orders->reached || !orders->open)
+        return false;
+    for (int node = 0; node < (int)nodes; node++)
+        orders->next[node] = next_on_stream(orders, node);
+    return true;
+}
+
+static void reach(struct orders *orders, int node, size_t *open)
+{
+    if (node < 0 || orders->reached[node])
+        return;
+    orders->reached[node] = true;
+    orders->open[(*open)++] = node;
+}
+
+/* Does `to` begin after `from` has ended? Within the iteration only the plan's dependences tell, as for a serial run. */
+static bool comes_after(struct orders *orders, int to, int from)
+{
+    const struct pipeline *pipeline = &orders->writer->plan->pipeline;
+    const bool within = to < orders->tasks;
+    size_t open = 0;
+    memset(orders->reached, 0, 2 * (size_t)orders->tasks * sizeof *orders->reached);
+    reach(orders, from, &open);
+    while (open > 0 && !orders->reached[to]) {
+        const int node = orders->open[--open];
+        const int task = node % orders->tasks, iteration = node / orders->tasks;
+        if (!within)
+            reach(orders, orders->next[node], &open);
+        for (size_t i = 0; i < pipeline->dep_count; i++) {
+            const struct dep *dep = &pipeline->deps[i];
+            const int at = iteration + dep->distance;
+            if (dep->on == task && at < 2 - within)
+                reach(orders, at * orders->tasks + dep->task, &open);
+        }
+    }
+    return orders->reached[to];
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+/* -1: the section has no work. */
+static int work_of(const struct pipeline_writer *writer, int section, enum used used)
+{
+    const struct piece *items = writer->pieces->items;
+    int found = -1;
+    for (int i = 0; i < (int)writer->pieces->count; i++) {
+        const bool better = found < 0 || used == LAST ||
+                            (used == LAST_OF_STREAM && items[i].stream == items[found].stream);
+        if (items[i].section == section && is_work(writer, i) && better)
+            found = i;
+    }
+    return found;
+}
+
+/* What the exchange writes is there when the section that waits for it has ended, if there is one with work. */
+static bool is_left_to_wait(const struct pipeline_writer *writer, const struct section_use *row)
+{
+    const int wait = pipeline_section(writer, "wait_sparse_data_dist");
+    return strcmp(row->buffer, "features") == 0 && strcmp(row->section, "sparse_data_dist") == 0 &&
+           wait >= 0 && work_of(writer, wait, FIRST) >= 0;
+}
+
+/* The tasks that use the buffer of section_uses[first], in their order; returns the row behind those of it. */
+static size_t list_uses(const struct pipeline_writer *writer, size_t first, struct use *uses,
+                        size_t *count)
+{
+    size_t row = first;
+    *count = 0;
+    for (; row < USE_COUNT && strcmp(section_uses[row].buffer, section_uses[first].buffer) == 0;
+         row++) {
+        const int section = pipeline_section(writer, section_uses[row].section);
+        const int task = section < 0 ? -1 : work_of(writer, section, section_uses[row].used);
+        const bool writes = section_uses[row].used != FIRST;
+        if (task >= 0 && !is_left_to_wait(writer, &section_uses[row]))
+            uses[(*count)++] = (struct use){task, writes};
+    }
+    return row;
+}
+
+/* Two uses that the plan does not order; false: it orders all. */
+static bool find_unordered(struct orders *orders, const struct use *uses, size_t count, bool shared,
+                           int *a, int *b)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < count; k++) {
+            *a = uses[i].task;
+            *b = uses[k].task;
+            if ((!uses[i].writes && !uses[k].writes) || *a == *b)
+                continue;
+            if ((i < k && !comes_after(orders, *b, *a)) ||
+                (shared && !comes_after(orders, orders->tasks + *b, *a)))
+                return true;
+        }
+    return false;
+}
+
+static bool note_unordered(struct plan *plan, const char *buffer, int a, int b)
+{
+    const struct task *tasks = plan->pipeline.tasks;
+    return plan_add_unrecorded(
+        plan, arena_printf(&plan->arena, "buffer %s", buffer),
+        arena_printf(&plan->arena, "no order of %s and %s is shown", tasks[a].name, tasks[b].name));
+}
+
+static bool add_index(struct arena *arena, struct index_list *list, int index)
+{
+    int *items = ARENA_ARRAY(arena, list->count + 1, int);
+    for (size_t i = 0; items && i < list->count; i++)
+        items[i] = list->items[i];
+    if (!items)
+        return false;
+    items[list->count] = index;
+    *list = (struct index_list){.items = items, .count = list->count + 1};
+    return true;
+}
+
+static bool add_buffer(struct plan *plan, const struct section_use *row, const struct use *uses,
+                       size_t count)
+{
+    const int index = (int)plan->buffer_count;
+    plan->buffers[plan->buffer_count++] =
+        (struct buffer){.name = row->buffer, .scope = row->scope, .declared = true};
+    for (size_t i = 0; i < count; i++) {
+        struct task *task = &plan->pipeline.tasks[uses[i].task];
+        if (!add_index(&plan->arena, uses[i].writes ? &task->writes : &task->reads, index))
+            return false;
+    }
+    return true;
+}
+
+/* The buffer of section_uses[first], if several tasks use it and it is written, an iteration's own one first. */
+static bool take_buffer(struct orders *orders, size_t first, size_t *row)
+{
+    struct plan *plan = orders->writer->plan;
+    const bool shared = section_uses[first].scope == SCOPE_SHARED;
+    struct use uses[USE_COUNT];
+    size_t count;
+    bool written = false;
+    int a, b;
+    *row = list_uses(orders->writer, first, uses, &count);
+    for (size_t i = 0; i < count; i++)
+        written |= uses[i].writes && (shared || i == 0);
+    if (count < 2 || !written)
+        return true;
+    if (find_unordered(orders, uses, count, shared, &a, &b))
+        return note_unordered(plan, section_uses[first].buffer, a, b);
+    return add_buffer(plan, &section_uses[first], uses, count);
+}
+
+/* All ranks use the same ones. */
+static void copy_to_ranks(struct pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->override_count; i++)
+        for (size_t t = 0; t < pipeline->task_count; t++) {
+            pipeline->overrides[i].tasks[t].reads = pipeline->tasks[t].reads;
+            pipeline->overrides[i].tasks[t].writes = pipeline->tasks[t].writes;
+        }
+}
+
+bool pipeline_buffers(struct pipeline_writer *writer, struct arena *arena)
+{
+    struct plan *plan = writer->plan;
+    struct orders orders = {.writer = writer, .tasks = (int)plan->pipeline.task_count};
+    if (!pipeline_is_torchrec(writer))
+        return true;
+    plan->buffers = ARENA_ARRAY(&plan->arena, USE_COUNT, struct buffer);
+    if (!plan->buffers || !prepare(&orders, arena))
+        return false;
+    for (size_t row = 0; row < USE_COUNT;)
+        if (!take_buffer(&orders, row, &row))
+            return false;
+    copy_to_ranks(&plan->pipeline);
+    return true;
+}
