@@ -14,10 +14,13 @@
 #include "plan/text_stream.h"
 #include "sim/predict/stalls.h"
 #include "trace/plangraph.h"
+#include "trace/schedule_picture.h"
 #include "trace/profiler_json.h"
 #include "trace/timeline.h"
 
 enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
+
+enum shape { SHAPE_AUTO, SHAPE_SCHEDULE, SHAPE_TIMELINE }; /* of --as */
 
 struct render_options {
     const char *output, *title;
@@ -25,6 +28,7 @@ struct render_options {
     int arrows;  /* enum timeline_arrows */
     int palette; /* enum palette; -1: not given */
     int p2p;     /* as of channels_choose */
+    int shape;   /* enum shape */
     const char *times;
     int64_t rank; /* -1: all */
     bool all, no_threads;
@@ -120,11 +124,11 @@ static enum status write_json(struct app *app, struct store *store,
                           profiler_json_write(&trace, &json, output.file, &app->diag));
 }
 
-/* Options of the picture of a schedule alone. */
+/* Options of the picture of a schedule alone; `stored`: it has happened. */
 static enum status refuse_schedule(struct app *app, const struct render_options *options,
-                                   const char *file)
+                                   const char *file, bool stored)
 {
-    const char *found = options->palette >= 0                ? "palette"
+    const char *found = options->palette >= 0 && !stored     ? "palette"
                         : options->times                     ? "times"
                         : options->p2p != CHANNELS_NOT_GIVEN ? "p2p"
                                                              : NULL;
@@ -133,10 +137,30 @@ static enum status refuse_schedule(struct app *app, const struct render_options 
                  : STATUS_OK;
 }
 
+static enum status draw_schedule(struct app *app, const struct render_options *options,
+                                 struct chart *chart)
+{
+    const struct draw_target target = {.path = options->output};
+    const struct schedule_picture_options picture = {
+        .palette = options->palette < 0 ? PALETTE_PYTORCH : (enum palette)options->palette,
+        .no_messages = options->arrows == TIMELINE_ARROWS_NONE};
+    if (options->title)
+        chart->title = options->title;
+    return schedule_picture_render(chart, 1, &picture, &target, &app->diag);
+}
+
+/* Asked for as one, it is told what it lacks. */
+static bool is_schedule(const struct render_options *options, const struct trace *trace)
+{
+    return options->shape == SHAPE_SCHEDULE ||
+           (options->shape == SHAPE_AUTO && render_schedule_fits(trace));
+}
+
 static enum status render_run(struct app *app, struct store *store, void *context)
 {
     const struct render_options *options = context;
-    enum status refused = refuse_schedule(app, options, "a trace store");
+    const struct draw_target target = {.path = options->output};
+    enum status refused = refuse_schedule(app, options, "a trace store", true);
     if (refused != STATUS_OK)
         return refused;
     bool some = options->from >= 0 || options->to >= 0;
@@ -160,7 +184,12 @@ static enum status render_run(struct app *app, struct store *store, void *contex
                               first ? TIMELINE_FIRST_ITERATIONS : options->to, &trace);
     if (status != STATUS_OK)
         return status;
-    return timeline_render(&trace, &timeline, options->output, &app->diag);
+    if (is_schedule(options, &trace)) {
+        struct chart chart;
+        status = render_schedule_run(app, &trace, &chart);
+        return status == STATUS_OK ? draw_schedule(app, options, &chart) : status;
+    }
+    return timeline_render(&trace, &timeline, &target, &app->diag);
 }
 
 static enum status render_plan(struct app *app, struct plan *plan, void *context)
@@ -171,21 +200,20 @@ static enum status render_plan(struct app *app, struct plan *plan, void *context
                           "a plan has no times: 'swsim predict --db=FILE' makes a run of it, which "
                           "can be written as .json");
     if (plan->form != FORM_PROGRAMS) {
-        enum status refused = refuse_schedule(app, options, plan->file);
-        return refused == STATUS_OK ? plangraph_render(plan, options->output, &app->diag) : refused;
+        enum status refused = refuse_schedule(app, options, plan->file, false);
+        return refused == STATUS_OK
+                   ? plangraph_render(plan, &(struct draw_target){.path = options->output},
+                                      &app->diag)
+                   : refused;
     }
     enum status status = options->times ? action_times_set(app, options->times, plan) : STATUS_OK;
     if (status == STATUS_OK)
         status = channels_choose(app, plan, options->p2p);
     if (status != STATUS_OK)
         return status;
-    const struct render_schedule schedule = {
-        .picture = {.palette =
-                        options->palette < 0 ? PALETTE_PYTORCH : (enum palette)options->palette,
-                    .no_messages = options->arrows == TIMELINE_ARROWS_NONE},
-        .title = options->title,
-        .path = options->output};
-    return render_schedule(app, plan, &schedule);
+    struct chart chart;
+    status = render_schedule_plan(app, plan, &chart);
+    return status == STATUS_OK ? draw_schedule(app, options, &chart) : status;
 }
 
 enum status cmd_render(struct app *app, int argc, char **argv)
@@ -198,8 +226,8 @@ enum status cmd_render(struct app *app, int argc, char **argv)
                                     .p2p = CHANNELS_NOT_GIVEN};
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
-         "output file: .svg, .png, .dot; a run also .json, .json.gz, - (as JSON)", OPTION_TEXT,
-         .value = &render.output},
+         "output file: .svg, .png, .pdf, .dot; a run also .json, .json.gz, - (as JSON)",
+         OPTION_TEXT, .value = &render.output},
         {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER,
          .value = &render.run, .max = INT64_MAX},
         {"rank", 0, "N", "only this rank (default: all)", OPTION_INTEGER, .value = &render.rank,
@@ -216,8 +244,11 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         {"p2p", 0, "group|pair|direction|edge",
          "rank programs: channels of messages (default: the plan's)", OPTION_CHOICE,
          .value = &render.p2p},
-        {"palette", 0, "pytorch|dualpipe|zero-bubble", "rank programs: colours (default pytorch)",
-         OPTION_CHOICE, .value = &render.palette},
+        {"as", 0, "auto|schedule|timeline",
+         "a run whose work are passes: rows of passes, or streams (default auto: passes)",
+         OPTION_CHOICE, .value = &render.shape},
+        {"palette", 0, "pytorch|dualpipe|zero-bubble|grey",
+         "rank programs: colours (default pytorch)", OPTION_CHOICE, .value = &render.palette},
         {"title", 0, "TEXT", "title (default: the plan's name)", OPTION_TEXT,
          .value = &render.title},
         {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG, .value = &render.no_threads},

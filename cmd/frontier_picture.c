@@ -216,17 +216,17 @@ static void draw_all(const struct sheet *sheet)
     draw_legend(sheet);
 }
 
-static enum status draw_body_of(void *context, enum draw_format format, char **data, size_t *bytes,
-                                struct diag *diag)
+static enum status draw_body_of(void *context, const struct draw_target *target, char **data,
+                                size_t *bytes, struct diag *diag)
 {
     struct sheet sheet = {.f = context};
-    enum status status =
-        draw_open_placed(LEFT + WIDTH + LEGEND, TOP + HEIGHT + BOTTOM, &sheet.drawing, diag);
+    enum status status = draw_open_placed(target, LEFT + WIDTH + LEGEND, TOP + HEIGHT + BOTTOM,
+                                          &sheet.drawing, diag);
     if (status != STATUS_OK)
         return status;
     find_sides(&sheet);
     draw_all(&sheet);
-    status = draw_finish(sheet.drawing, format, data, bytes, diag);
+    status = draw_finish(sheet.drawing, data, bytes, diag);
     draw_close(sheet.drawing);
     return status;
 }
@@ -234,5 +234,5 @@ static enum status draw_body_of(void *context, enum draw_format format, char **d
 enum status frontier_draw(const struct frontier *frontier, const char *path, struct diag *diag)
 {
     struct frontier shown = *frontier;
-    return draw_picture(path, draw_body_of, &shown, diag);
+    return draw_picture(&(struct draw_target){.path = path}, draw_body_of, &shown, diag);
 }

@@ -1,9 +1,13 @@
 /* render_schedule.c - see render_schedule.h. */
 #include "render_schedule.h"
 
+#include <string.h>
+
 #include "improve/frontier_costs.h"
+#include "plan/parse.h"
 #include "plan/rank_programs.h"
 #include "sim/predict/pass_chart.h"
+#include "sim/predict/stored_chart.h"
 
 enum { UNIT_NS = 1000 * 1000, ACTIVATION = 1 << 20 };
 
@@ -24,26 +28,86 @@ static enum status complete(struct app *app, struct plan *plan)
     return STATUS_OK;
 }
 
-enum status render_schedule(struct app *app, const struct plan *plan,
-                            const struct render_schedule *wanted)
+/* What the plan leaves out, and its lists. */
+static enum status fill(struct app *app, struct plan *plan, bool has_times)
+{
+    bool has_bytes = frontier_has_bytes(&plan->programs.stages);
+    if (!frontier_fill_costs(&plan->programs, !has_times, has_bytes ? 0 : ACTIVATION, &app->arena))
+        return diag_no_memory(&app->diag);
+    if (!has_bytes) /* messages and parameters are no activations */
+        plan->machine.memory_bytes = 0;
+    return complete(app, plan);
+}
+
+enum status render_schedule_plan(struct app *app, const struct plan *plan, struct chart *out)
 {
     struct plan drawn = *plan;
     struct chart chart;
     bool has_times =
         plan->programs.times[ACTION_F].given || frontier_has_cost(&plan->programs.stages, COST_F);
-    bool has_bytes = frontier_has_bytes(&plan->programs.stages);
-    if (!frontier_fill_costs(&drawn.programs, !has_times, has_bytes ? 0 : ACTIVATION, &app->arena))
-        return diag_no_memory(&app->diag);
-    if (!has_bytes) /* messages and parameters are no activations */
-        drawn.machine.memory_bytes = 0;
-    enum status status = complete(app, &drawn);
+    enum status status = fill(app, &drawn, has_times);
     if (status == STATUS_OK)
         status = pass_chart_make(&drawn, &app->arena, &chart, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (wanted->title)
-        chart.title = wanted->title;
-    chart.activation = has_bytes ? 0 : ACTIVATION;
+    chart.activation = frontier_has_bytes(&plan->programs.stages) ? 0 : ACTIVATION;
     chart.unit_ns = has_times ? 0 : UNIT_NS;
-    return schedule_picture_render(&chart, &wanted->picture, wanted->path, &app->diag);
+    *out = chart;
+    return STATUS_OK;
+}
+
+/* ---- runs ------------------------------------------------------------------------------------ */
+
+static bool is_import(const struct trace *trace)
+{
+    return trace->info.note && strcmp(trace->info.note, RUN_NOTE_IMPORTED) == 0;
+}
+
+/* The text of a plan of rank programs has this key at the beginning of a line. */
+static bool keeps_programs(const struct trace *trace)
+{
+    const char *text = trace->info.plan_text;
+    return text && (strstr(text, "\nprograms:") || strstr(text, "\ngenerate:"));
+}
+
+bool render_schedule_fits(const struct trace *trace)
+{
+    return trace->info.kind != RUN_WITNESS && (keeps_programs(trace) || is_import(trace)) &&
+           stored_chart_has_passes(trace);
+}
+
+static enum status of_kept_plan(struct app *app, const struct trace *trace, struct plan *kept,
+                                struct chart *out)
+{
+    struct plan plan = *kept;
+    if (kept->form != FORM_PROGRAMS)
+        return stored_chart_make(trace, NULL, ACTIVATION, &app->arena, out, &app->diag);
+    bool has_bytes = frontier_has_bytes(&plan.programs.stages);
+    enum status status = fill(app, &plan, true);
+    if (status == STATUS_OK)
+        status = stored_chart_make(trace, &plan, ACTIVATION, &app->arena, out, &app->diag);
+    if (status == STATUS_OK)
+        out->activation = has_bytes ? 0 : ACTIVATION;
+    return status;
+}
+
+enum status render_schedule_run(struct app *app, const struct trace *trace, struct chart *out)
+{
+    struct chart chart;
+    struct plan kept;
+    enum status status;
+    if (keeps_programs(trace)) {
+        status = plan_parse("the plan of the run", trace->info.plan_text,
+                            strlen(trace->info.plan_text), &kept, &app->diag);
+        if (status != STATUS_OK)
+            return status;
+        status = of_kept_plan(app, trace, &kept, &chart);
+        plan_fini(&kept);
+    } else {
+        status = stored_chart_make(trace, NULL, ACTIVATION, &app->arena, &chart, &app->diag);
+        chart.activation = ACTIVATION;
+    }
+    if (status == STATUS_OK)
+        *out = chart;
+    return status;
 }

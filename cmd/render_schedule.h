@@ -1,21 +1,22 @@
 /*
- * render_schedule.h - `swsim render` of rank programs: predicted on the way, then drawn (trace/schedule_picture.h).
+ * render_schedule.h - `swsim render` of rank programs: plans, predicted on the way, and runs of stores, as charts to be
+ * drawn (trace/schedule_picture.h).
+ *
+ * Without times F, I and W last 1 each, and B 2; without bytes memory is counted in activations.
  */
 #ifndef SWSIM_RENDER_SCHEDULE_H
 #define SWSIM_RENDER_SCHEDULE_H
 
 #include "app.h"
 
-#include "trace/schedule_picture.h"
+#include "trace/chart.h"
 
-struct render_schedule {
-    struct schedule_picture_options picture;
-    const char *title; /* NULL: the plan's name */
-    const char *path;
-};
+/* `plan` is of FORM_PROGRAMS; all is in the app's arena. */
+enum status render_schedule_plan(struct app *app, const struct plan *plan, struct chart *out);
 
-/* Without times F, I and W last 1 each, and B 2; without bytes memory is counted in activations. */
-enum status render_schedule(struct app *app, const struct plan *plan,
-                            const struct render_schedule *wanted);
+/* Is the run one of rank programs, or an import whose work is named as passes? */
+bool render_schedule_fits(const struct trace *trace);
+/* Such a run. What it kept of its plan says what ranks hold. */
+enum status render_schedule_run(struct app *app, const struct trace *trace, struct chart *out);
 
 #endif

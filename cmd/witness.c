@@ -286,7 +286,8 @@ static enum status draw(const struct witness *witness, const char *path)
     enum status status = make_trace(witness, NULL, &trace);
     if (status != STATUS_OK)
         return status;
-    return timeline_render(&trace, &(struct timeline_options){0}, path, &witness->app->diag);
+    return timeline_render(&trace, &(struct timeline_options){0},
+                           &(struct draw_target){.path = path}, &witness->app->diag);
 }
 
 static enum status tell(struct app *app, const struct verdict_view *view, const char *path,

@@ -91,6 +91,36 @@ else
     skip "no dot"
 fi
 
+# Runs: what was predicted, and what host threads did.
+cat >"$dir/run.yaml" <<'END'
+swplan: 1
+name: run
+stages: {F: 4ms, I: 4ms, W: 4ms, activation: 64MiB, weights: 300MiB}
+machine: {memory: 900MiB}
+p2p: {bytes: 1MiB, latency: 1ms}
+generate: {schedule: zb_h1, ranks: 4, microbatches: 8}
+END
+check "a prediction is stored" exits 0 "$SWSIM" predict --db="$dir/run.db" "$dir/run.yaml"
+check "and drawn as a schedule" drawn "$dir/run.db"
+check "with all passes, where the plan's own picture has them" sh -c "
+    grep -o 'rank [0-3]: [a-z ]* of microbatch [^\"]*' '$dir/p.svg' | sort >'$dir/stored' &&
+    '$SWSIM' render -o '$dir/plan.svg' '$dir/run.yaml' &&
+    grep -o 'rank [0-3]: [a-z ]* of microbatch [^\"]*' '$dir/plan.svg' | sort | cmp - '$dir/stored'"
+check "and the same memory" holds '"limit 900 MiB" in text and "561 MiB" in text and
+    any(t.startswith("simulated: 4 ranks, 8 microbatches") for t in text)'
+check "a run on threads" exits 0 "$SWRUN" --db="$dir/run.db" "$dir/run.yaml"
+check "is drawn as a schedule" drawn --palette=zero-bubble "$dir/run.db"
+check "with its own times" holds 'len(passes) == 96 and "561 MiB" in text and "message" in text and
+    any(t.startswith("measured on host: 4 ranks") for t in text)'
+check "or as streams" drawn --as=timeline "$dir/run.db"
+check "which have names" holds '"compute" in text and "p2p" in text'
+check "chunks have shades there, too" exits 0 "$SWSIM" predict --p2p=edge --times=F=1ms,B=2ms,I=1ms,W=1ms --db="$dir/v.db" "$dir/v.yaml"
+check "with overlapped pairs" drawn "$dir/v.db"
+check "of two numbers" holds '"4+0" in text and "chunk 0 to 1" in text'
+"$SWSIM" predict -q --db="$dir/hello.db" "$srcdir/plans/examples/hello.yaml" >"$dir/out"
+check "other runs have no passes" complains 3 'no work of the run is named as a pass' \
+    "$SWSIM" render --as=schedule -o "$dir/h.svg" "$dir/hello.db"
+
 # Plans that cannot be drawn.
 cat >"$dir/hangs.yaml" <<'END'
 swplan: 1

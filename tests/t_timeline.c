@@ -168,7 +168,8 @@ static bool render(const struct trace *trace, struct timeline_options options, c
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = timeline_render(trace, &options, path_temp(name), &diag);
+    enum status status =
+        timeline_render(trace, &options, &(struct draw_target){.path = path_temp(name)}, &diag);
     tap_ok(status == STATUS_OK && diag.errors == 0, "%s is drawn", name);
     if (diag.count)
         tap_note("%s", diag.messages[0].text);
@@ -181,7 +182,8 @@ static void refused(const struct trace *trace, struct timeline_options options, 
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = timeline_render(trace, &options, path, &diag);
+    enum status status =
+        timeline_render(trace, &options, &(struct draw_target){.path = path}, &diag);
     tap_is_int(status, want, "%s is refused", path);
     tap_ok(diag.errors == 1 && strstr(diag.messages[0].text, part), "saying '%s'", part);
     if (diag.count)

@@ -50,7 +50,7 @@ struct chart_message {
 };
 
 struct chart {
-    const char *title;
+    const char *title, *origin; /* origin: "measured on host"; NULL: a prediction for the picture */
     int rank_count, chunks, microbatches;
     bool copies; /* of the model: they are the chunks */
     struct chart_rank *ranks;
@@ -63,5 +63,8 @@ struct chart {
         activation; /* bytes that stand for one activation, as the plan gives none; 0: bytes are bytes */
     int64_t unit_ns; /* what a pass lasts, as the plan gives no times; 0: times are times */
 };
+
+/* The idle share of the span of the rank with the longest one. */
+double chart_bubble(const struct chart *chart);
 
 #endif

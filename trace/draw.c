@@ -8,6 +8,7 @@
  */
 #include "draw.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -31,6 +32,9 @@ struct drawing {
     const struct graphviz *gv;
     Agraph_t *graph;
     double height_pt; /* of a placed drawing */
+    enum draw_format format;
+    struct look look;
+    double scale;
     const char *engine;
     unsigned nodes, clusters; /* to name them */
     bool failed;              /* out of memory */
@@ -50,7 +54,11 @@ static char *unconst(const char *text)
 static void set(struct drawing *drawing, void *object, const char *name, const char *value)
 {
     struct arena arena;
+    char color[LOOK_COLOR];
     arena_init(&arena, 0);
+    const size_t length = strlen(name), end = strlen("color");
+    if (length >= end && strcmp(name + length - end, "color") == 0)
+        value = look_color(&drawing->look, value, color);
     const char *shown = printable_text(&arena, value, false);
     if (!shown ||
         (object && drawing->gv->agsafeset(object, unconst(name), unconst(shown), "") != 0))
@@ -112,9 +120,27 @@ static void set_default(struct drawing *drawing, int kind, const char *name, con
         drawing->failed = true;
 }
 
+/* The ground of a picture that is not white, and of fonts the size. */
+static void set_ground(struct drawing *drawing)
+{
+    char color[LOOK_COLOR];
+    const char *ground = look_color(&drawing->look, "#ffffff", color);
+    if (ground == color)
+        set_default(drawing, AGRAPH, "bgcolor", ground);
+}
+
+static void set_font(struct drawing *drawing, int kind, double font_pt, const char *font_color)
+{
+    char size[32], color[LOOK_COLOR];
+    snprintf(size, sizeof size, "%g", drawing->scale * font_pt);
+    set_default(drawing, kind, "fontsize", size);
+    set_default(drawing, kind, "fontcolor", look_color(&drawing->look, font_color, color));
+}
+
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-static enum status open_graph(const char *engine, struct drawing **out, struct diag *diag)
+static enum status open_graph(const struct draw_target *target, const char *engine,
+                              struct drawing **out, struct diag *diag)
 {
     const struct graphviz *gv;
     enum status status = graphviz_load(&gv, diag);
@@ -125,6 +151,9 @@ static enum status open_graph(const char *engine, struct drawing **out, struct d
         return diag_no_memory(diag);
     drawing->gv = gv;
     drawing->engine = engine;
+    drawing->format = target->format;
+    drawing->look = target->look;
+    drawing->scale = target->look.scale > 0 ? target->look.scale : 1;
     drawing->graph = gv->agopen(unconst("swsim"), *gv->Agdirected, NULL);
     if (!drawing->graph) {
         free(drawing);
@@ -142,11 +171,11 @@ static enum status open_graph(const char *engine, struct drawing **out, struct d
     return STATUS_OK;
 }
 
-static enum status open_placed(double width_pt, double height_pt, const char *sheet,
-                               struct drawing **out, struct diag *diag)
+static enum status open_placed(const struct draw_target *target, double width_pt, double height_pt,
+                               const char *sheet, struct drawing **out, struct diag *diag)
 {
     struct drawing *drawing = NULL;
-    enum status status = open_graph("nop2", &drawing, diag);
+    enum status status = open_graph(target, "nop2", &drawing, diag);
     if (status != STATUS_OK)
         return status;
     drawing->height_pt = height_pt;
@@ -155,6 +184,7 @@ static enum status open_placed(double width_pt, double height_pt, const char *sh
     set_default(drawing, AGNODE, "fixedsize", "shape");
     set_default(drawing, AGNODE, "margin", "0");
     set_default(drawing, AGNODE, "penwidth", "0.5");
+    set_ground(drawing);
     set_default(drawing, AGNODE, "label", "\\N"); /* an empty default would not be written */
     /* The picture is as large as its contents: a sheet keeps the margins. */
     draw_box(drawing,
@@ -163,22 +193,23 @@ static enum status open_placed(double width_pt, double height_pt, const char *sh
     return STATUS_OK;
 }
 
-enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
-                             struct diag *diag)
+enum status draw_open_placed(const struct draw_target *target, double width_pt, double height_pt,
+                             struct drawing **out, struct diag *diag)
 {
-    return open_placed(width_pt, height_pt, "#ffffff", out, diag);
+    return open_placed(target, width_pt, height_pt, "#ffffff", out, diag);
 }
 
-enum status draw_open_clear(double width_pt, double height_pt, struct drawing **out,
-                            struct diag *diag)
+enum status draw_open_clear(const struct draw_target *target, double width_pt, double height_pt,
+                            struct drawing **out, struct diag *diag)
 {
-    return open_placed(width_pt, height_pt, NULL, out, diag);
+    return open_placed(target, width_pt, height_pt, NULL, out, diag);
 }
 
-enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag)
+enum status draw_open_layered(const struct draw_target *target, const char *title,
+                              struct drawing **out, struct diag *diag)
 {
     struct drawing *drawing = NULL;
-    enum status status = open_graph("dot", &drawing, diag);
+    enum status status = open_graph(target, "dot", &drawing, diag);
     if (status != STATUS_OK)
         return status;
     set_default(drawing, AGRAPH, "rankdir", "LR");
@@ -187,16 +218,15 @@ enum status draw_open_layered(const char *title, struct drawing **out, struct di
     set_default(drawing, AGRAPH, "pad", "0.2");
     set_default(drawing, AGRAPH, "nodesep", "0.18");
     set_default(drawing, AGRAPH, "ranksep", "0.45");
-    set_default(drawing, AGRAPH, "fontsize", "13");
-    set_default(drawing, AGRAPH, "fontcolor", "#222222");
+    set_font(drawing, AGRAPH, 13, "#222222");
     set_default(drawing, AGNODE, "style", "filled");
-    set_default(drawing, AGNODE, "fontsize", "10");
-    set_default(drawing, AGNODE, "fontcolor", "#222222");
+    set_font(drawing, AGNODE, 10, "#222222");
     set_default(drawing, AGNODE, "height", "0.36");
     set_default(drawing, AGNODE, "margin", "0.11,0.05");
-    set_default(drawing, AGEDGE, "fontsize", "8");
-    set_default(drawing, AGEDGE, "color", "#555555");
-    set_default(drawing, AGEDGE, "fontcolor", "#555555");
+    char color[LOOK_COLOR];
+    set_default(drawing, AGEDGE, "color", look_color(&drawing->look, "#555555", color));
+    set_font(drawing, AGEDGE, 8, "#555555");
+    set_ground(drawing);
     set_text(drawing, drawing->graph, "label", title, "\\l");
     *out = drawing;
     return STATUS_OK;
@@ -228,9 +258,11 @@ static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
 static void place(struct drawing *drawing, Agnode_t *node, double x, double y, double width,
                   double height)
 {
-    setf(drawing, node, "pos", "%g,%g!", x + width / 2, drawing->height_pt - y - height / 2);
-    setf(drawing, node, "width", "%.6f", width / POINTS_PER_INCH);
-    setf(drawing, node, "height", "%.6f", height / POINTS_PER_INCH);
+    double scale = drawing->scale;
+    setf(drawing, node, "pos", "%g,%g!", scale * (x + width / 2),
+         scale * (drawing->height_pt - y - height / 2));
+    setf(drawing, node, "width", "%.6f", scale * width / POINTS_PER_INCH);
+    setf(drawing, node, "height", "%.6f", scale * height / POINTS_PER_INCH);
 }
 
 struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
@@ -247,7 +279,7 @@ struct draw_node *draw_box(struct drawing *drawing, const struct draw_box *box)
     set(drawing, node, "color", box->border ? box->border : "transparent");
     set_text(drawing, node, "label", box->label ? box->label : "", NULL);
     if (box->label) {
-        setf(drawing, node, "fontsize", "%g", box->font_pt);
+        setf(drawing, node, "fontsize", "%g", drawing->scale * box->font_pt);
         set(drawing, node, "fontcolor", box->text_color ? box->text_color : "#000000");
     }
     if (box->tooltip)
@@ -266,7 +298,7 @@ void draw_text(struct drawing *drawing, const struct draw_text *text)
     set(drawing, node, "shape", "plaintext");
     place(drawing, node, left, text->y_pt - height / 2, width, height);
     set_text(drawing, node, "label", text->text, line_ends[text->align]);
-    setf(drawing, node, "fontsize", "%g", text->font_pt);
+    setf(drawing, node, "fontsize", "%g", drawing->scale * text->font_pt);
     set(drawing, node, "fontcolor", text->color ? text->color : "#000000");
     if (text->bold)
         set(drawing, node, "fontname", "Helvetica-Bold");
@@ -290,7 +322,9 @@ static void write_text(FILE *out, char what, const char *text)
 
 void draw_under(struct drawing *drawing, const struct draw_under *under)
 {
-    char pen[32];
+    char pen[32], shown[LOOK_COLOR];
+    const char *color = look_color(&drawing->look, under->color, shown);
+    double scale = drawing->scale;
     if (!drawing->under.out && !text_open(&drawing->under)) {
         drawing->failed = true;
         return;
@@ -299,13 +333,13 @@ void draw_under(struct drawing *drawing, const struct draw_under *under)
     snprintf(pen, sizeof pen, "setlinewidth(%g)", under->filled ? 0.1 : under->pen_pt);
     write_text(out, 'S', under->dashed ? "dashed" : "solid");
     write_text(out, 'S', pen);
-    write_text(out, 'c', under->color);
+    write_text(out, 'c', color);
     if (under->filled)
-        write_text(out, 'C', under->color);
+        write_text(out, 'C', color);
     fprintf(out, "%c %zu ", under->filled ? 'P' : 'L', under->count);
     for (size_t i = 0; i < under->count; i++)
-        fprintf(out, "%.1f %.1f ", under->points[i].x_pt,
-                drawing->height_pt - under->points[i].y_pt);
+        fprintf(out, "%.1f %.1f ", scale * under->points[i].x_pt,
+                scale * (drawing->height_pt - under->points[i].y_pt));
 }
 
 /* The default is the value of the one graph there is. */
@@ -325,8 +359,9 @@ static void set_under(struct drawing *drawing)
 void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
 {
     enum { HEAD_PT = 4 };
-    double x0 = arrow->from_x_pt, y0 = drawing->height_pt - arrow->from_y_pt;
-    double x1 = arrow->to_x_pt, y1 = drawing->height_pt - arrow->to_y_pt;
+    double scale = drawing->scale;
+    double x0 = scale * arrow->from_x_pt, y0 = scale * (drawing->height_pt - arrow->from_y_pt);
+    double x1 = scale * arrow->to_x_pt, y1 = scale * (drawing->height_pt - arrow->to_y_pt);
     double neck = y1 + (y0 > y1 ? HEAD_PT : -HEAD_PT), bend = (neck - y0) / 2;
     Agedge_t *edge = arrow->from && arrow->to
                          ? drawing->gv->agedge(drawing->graph, (Agnode_t *)arrow->from,
@@ -346,8 +381,10 @@ void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
 void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
 {
     enum { HEAD_PT = 5 };
-    double y0 = drawing->height_pt - arc->from_y_pt, y1 = drawing->height_pt - arc->to_y_pt;
-    double reach = arc->x_pt + arc->bulge_pt * 4 / 3; /* where the curve itself gets to bulge_pt */
+    double scale = drawing->scale, x = scale * arc->x_pt;
+    double y0 = scale * (drawing->height_pt - arc->from_y_pt);
+    double y1 = scale * (drawing->height_pt - arc->to_y_pt);
+    double reach = x + scale * arc->bulge_pt * 4 / 3; /* where the curve itself gets to bulge_pt */
     Agedge_t *edge = arc->from && arc->to
                          ? drawing->gv->agedge(drawing->graph, (Agnode_t *)arc->from,
                                                (Agnode_t *)arc->to, NULL, 1)
@@ -356,8 +393,8 @@ void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
         drawing->failed = true;
         return;
     }
-    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", arc->x_pt, y1,
-         arc->x_pt, y0, reach, y0, reach, y1, arc->x_pt + HEAD_PT, y1);
+    setf(drawing, edge, "pos", "e,%.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f %.1f,%.1f", x, y1, x, y0,
+         reach, y0, reach, y1, x + HEAD_PT, y1);
     setf(drawing, edge, "penwidth", "%g", arc->pen_pt);
     set(drawing, edge, "arrowsize", "0.5");
     set(drawing, edge, "color", arc->color);
@@ -419,7 +456,7 @@ struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label)
     set(drawing, cluster, "style", "filled");
     set(drawing, cluster, "fillcolor", "#f5f5f5");
     set(drawing, cluster, "color", "transparent");
-    set(drawing, cluster, "fontsize", "9");
+    setf(drawing, cluster, "fontsize", "%g", 9 * drawing->scale);
     set(drawing, cluster, "fontcolor", "#777777");
     return (struct draw_cluster *)cluster;
 }
@@ -464,7 +501,11 @@ enum status draw_format_of(const char *path, enum draw_format *out, struct diag 
     static const struct {
         const char *extension;
         enum draw_format format;
-    } known[] = {{".dot", DRAW_DOT}, {".gv", DRAW_DOT}, {".svg", DRAW_SVG}, {".png", DRAW_PNG}};
+    } known[] = {{".dot", DRAW_DOT},
+                 {".gv", DRAW_DOT},
+                 {".svg", DRAW_SVG},
+                 {".png", DRAW_PNG},
+                 {".pdf", DRAW_PDF}};
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
     for (size_t i = 0; dot && i < sizeof known / sizeof *known; i++) {
         if (strcmp(dot, known[i].extension) == 0) {
@@ -472,9 +513,9 @@ enum status draw_format_of(const char *path, enum draw_format *out, struct diag 
             return STATUS_OK;
         }
     }
-    return diag_error(diag, STATUS_USAGE,
-                      "cannot tell the picture's format from '%s': expected .svg, .png or .dot",
-                      path);
+    return diag_error(
+        diag, STATUS_USAGE,
+        "cannot tell the picture's format from '%s': expected .svg, .png, .pdf or .dot", path);
 }
 
 static enum status write_dot(struct drawing *drawing, char **data, size_t *bytes, struct diag *diag)
@@ -487,16 +528,18 @@ static enum status write_dot(struct drawing *drawing, char **data, size_t *bytes
     return *data ? STATUS_OK : diag_no_memory(diag);
 }
 
-enum status draw_finish(struct drawing *drawing, enum draw_format format, char **data,
-                        size_t *bytes, struct diag *diag)
+enum status draw_finish(struct drawing *drawing, char **data, size_t *bytes, struct diag *diag)
 {
     set_under(drawing);
     if (drawing->failed)
         return diag_no_memory(diag);
-    switch (format) {
+    switch (drawing->format) {
+    case DRAW_BY_NAME: /* draw_picture has found it */
     case DRAW_DOT: return write_dot(drawing, data, bytes, diag);
     case DRAW_SVG:
         return graphviz_render(drawing->graph, drawing->engine, "svg", data, bytes, diag);
+    case DRAW_PDF:
+        return graphviz_render(drawing->graph, drawing->engine, "pdf", data, bytes, diag);
     case DRAW_PNG: break;
     }
     set(drawing, drawing->graph, "dpi", png_dpi);
@@ -508,13 +551,13 @@ enum status draw_finish(struct drawing *drawing, enum draw_format format, char *
 struct picture {
     draw_body *body;
     void *context;
-    enum draw_format format;
+    struct draw_target target;
 };
 
 static enum status draw_one(void *context, char **data, size_t *bytes, struct diag *diag)
 {
     const struct picture *picture = context;
-    return picture->body(picture->context, picture->format, data, bytes, diag);
+    return picture->body(picture->context, &picture->target, data, bytes, diag);
 }
 
 /* Pictures have limits of their own; this one is for libraries that never end. */
@@ -526,16 +569,28 @@ static unsigned limit_s(void)
     return given > 0 && given <= MOST_S ? (unsigned)given : USUAL_S;
 }
 
-enum status draw_picture(const char *path, draw_body *body, void *context, struct diag *diag)
+static enum status write_stream(const struct draw_target *target, const char *data, size_t bytes,
+                                struct diag *diag)
 {
-    struct picture picture = {.body = body, .context = context};
+    if (fwrite(data, 1, bytes, target->stream) == bytes && fflush(target->stream) == 0)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", target->path, strerror(errno));
+}
+
+enum status draw_picture(const struct draw_target *target, draw_body *body, void *context,
+                         struct diag *diag)
+{
+    struct picture picture = {.body = body, .context = context, .target = *target};
     char *data = NULL;
     size_t bytes = 0;
-    enum status status = draw_format_of(path, &picture.format, diag);
+    enum status status = STATUS_OK;
+    if (target->format == DRAW_BY_NAME)
+        status = draw_format_of(target->path, &picture.target.format, diag);
     if (status == STATUS_OK)
-        status = apart_run(draw_one, &picture, path, limit_s(), &data, &bytes, diag);
+        status = apart_run(draw_one, &picture, target->path, limit_s(), &data, &bytes, diag);
     if (status == STATUS_OK)
-        status = output_write(path, data, bytes, diag);
+        status = target->stream ? write_stream(target, data, bytes, diag)
+                                : output_write(target->path, data, bytes, diag);
     free(data);
     return status;
 }

@@ -16,39 +16,52 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "plan/diag.h"
 #include "plan/status.h"
+
+#include "look.h"
 
 struct drawing;
 struct draw_node;    /* a box or a node; lives as long as the drawing */
 struct draw_cluster; /* likewise */
 
-enum draw_format { DRAW_DOT, DRAW_SVG, DRAW_PNG };
+/* BY_NAME: the extension of the path says it. */
+enum draw_format { DRAW_BY_NAME, DRAW_DOT, DRAW_SVG, DRAW_PNG, DRAW_PDF };
 
-/* The format that the extension of `path` names: .dot or .gv, .svg, .png. STATUS_USAGE otherwise.
+/* Where a picture goes, and how it looks. */
+struct draw_target {
+    const char *path;
+    FILE *
+        stream; /* NULL: the file at `path`, which is written whole or not at all; else to be written to */
+    enum draw_format format;
+    struct look look;
+};
+
+/* The format that the extension of `path` names: .dot or .gv, .svg, .png, .pdf. STATUS_USAGE otherwise.
  */
 enum status draw_format_of(const char *path, enum draw_format *out, struct diag *diag);
 
-enum status draw_open_placed(double width_pt, double height_pt, struct drawing **out,
-                             struct diag *diag);
-/* The same without a sheet: what is drawn under boxes (draw_under) shows. */
-enum status draw_open_clear(double width_pt, double height_pt, struct drawing **out,
-                            struct diag *diag);
-enum status draw_open_layered(const char *title, struct drawing **out, struct diag *diag);
+enum status draw_open_placed(const struct draw_target *target, double width_pt, double height_pt,
+                             struct drawing **out, struct diag *diag);
+/* The same without boxes for a sheet: what is drawn under boxes (draw_under) shows. */
+enum status draw_open_clear(const struct draw_target *target, double width_pt, double height_pt,
+                            struct drawing **out, struct diag *diag);
+enum status draw_open_layered(const struct draw_target *target, const char *title,
+                              struct drawing **out, struct diag *diag);
 void draw_close(struct drawing *drawing);
 
 /* The bytes of the picture; freed by nobody, since the process that draws ends afterwards. */
-enum status draw_finish(struct drawing *drawing, enum draw_format format, char **data,
-                        size_t *bytes, struct diag *diag);
+enum status draw_finish(struct drawing *drawing, char **data, size_t *bytes, struct diag *diag);
 
 /* Opens a drawing, draws, and finishes it. */
-typedef enum status draw_body(void *context, enum draw_format format, char **data, size_t *bytes,
-                              struct diag *diag);
+typedef enum status draw_body(void *context, const struct draw_target *target, char **data,
+                              size_t *bytes, struct diag *diag);
 
-/* Let `body` draw, in a process of its own (apart.h), and write the picture in the format of the path's extension,
-   whole or not at all (plan/output.h). What `body` changes in `context` is lost. */
-enum status draw_picture(const char *path, draw_body *body, void *context, struct diag *diag);
+/* Let `body` draw, in a process of its own (apart.h), and write the picture whole or not at all (plan/output.h). What `body` changes in `context` is lost. */
+enum status draw_picture(const struct draw_target *target, draw_body *body, void *context,
+                         struct diag *diag);
 
 /* ---- placed ---------------------------------------------------------------------------------- */
 

@@ -27,6 +27,12 @@ static const struct color colors[PALETTES][CHART_KINDS] = {
                              [CHART_W] = {0x2f, 0x7d, 0x4a},
                              [CHART_OVERLAP] = {0x8a, 0xb8, 0xf0},
                              [CHART_OPTIMIZER] = {0xf2, 0xd8, 0x5c}},
+    [PALETTE_GREY] = {[CHART_F] = {0xf4, 0xf4, 0xf4},
+                      [CHART_B] = {0xb0, 0xb0, 0xb0},
+                      [CHART_I] = {0xcb, 0xcb, 0xcb},
+                      [CHART_W] = {0x8a, 0x8a, 0x8a},
+                      [CHART_OVERLAP] = {0xdf, 0xdf, 0xdf},
+                      [CHART_OPTIMIZER] = {0xff, 0xff, 0xff}},
 };
 
 static int blend(int a, int b, double share)

@@ -171,8 +171,7 @@ static size_t count_nodes(const struct plan *plan)
     return count;
 }
 
-static enum status draw_plan(struct sketch *sketch, enum draw_format format, char **data,
-                             size_t *bytes, struct diag *diag)
+static enum status draw_plan(struct sketch *sketch, char **data, size_t *bytes, struct diag *diag)
 {
     sketch->nodes = ARENA_ARRAY(&sketch->arena, sketch->count, struct draw_node *);
     if (!sketch->nodes)
@@ -182,24 +181,25 @@ static enum status draw_plan(struct sketch *sketch, enum draw_format format, cha
     else
         draw_threads(sketch);
     return sketch->arena.failed ? diag_no_memory(diag)
-                                : draw_finish(sketch->drawing, format, data, bytes, diag);
+                                : draw_finish(sketch->drawing, data, bytes, diag);
 }
 
-static enum status draw_all(void *context, enum draw_format format, char **data, size_t *bytes,
-                            struct diag *diag)
+static enum status draw_all(void *context, const struct draw_target *target, char **data,
+                            size_t *bytes, struct diag *diag)
 {
     struct sketch *sketch = context;
-    enum status status = draw_open_layered(sketch->plan->name, &sketch->drawing, diag);
+    enum status status = draw_open_layered(target, sketch->plan->name, &sketch->drawing, diag);
     if (status != STATUS_OK)
         return status;
     arena_init(&sketch->arena, 0);
-    status = draw_plan(sketch, format, data, bytes, diag);
+    status = draw_plan(sketch, data, bytes, diag);
     arena_fini(&sketch->arena);
     draw_close(sketch->drawing);
     return status;
 }
 
-enum status plangraph_render(const struct plan *plan, const char *path, struct diag *diag)
+enum status plangraph_render(const struct plan *plan, const struct draw_target *target,
+                             struct diag *diag)
 {
     struct sketch sketch = {.plan = plan, .count = count_nodes(plan)};
     if (plan->form == FORM_PROGRAMS)
@@ -210,5 +210,5 @@ enum status plangraph_render(const struct plan *plan, const char *path, struct d
         return diag_error(diag, STATUS_LIMIT,
                           "plan %s is too large to draw: %zu nodes, at most %d are drawn",
                           plan->name, sketch.count, PLANGRAPH_MAX_NODES);
-    return draw_picture(path, draw_all, &sketch, diag);
+    return draw_picture(target, draw_all, &sketch, diag);
 }

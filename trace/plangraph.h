@@ -13,11 +13,14 @@
 #include "plan/plan.h"
 #include "plan/status.h"
 
+#include "draw.h"
+
 /* A larger graph is unreadable, and dot takes minutes to lay it out. */
 enum { PLANGRAPH_MAX_NODES = 2000 };
 
 /* STATUS_INPUT for rank programs, which have no such graph; STATUS_LIMIT for too large a plan;
    STATUS_USAGE for an unknown extension; STATUS_SYSTEM when the file cannot be written. */
-enum status plangraph_render(const struct plan *plan, const char *path, struct diag *diag);
+enum status plangraph_render(const struct plan *plan, const struct draw_target *target,
+                             struct diag *diag);
 
 #endif

@@ -11,6 +11,7 @@
 enum {
     LEAST_WIDTH = 620,
     MOST_WIDTH = 1500,
+    LEAST_GRID = 200,
     PASS_WIDTH = 22, /* wanted for a pass of usual length */
     LEAST_PASS = 5,  /* narrower ones are merged */
     TITLE = 18,
@@ -93,30 +94,29 @@ static double usual_pass(const struct chart *chart)
     return count > 0 && sum > 0 ? sum / count : (double)chart->end_ns;
 }
 
-static void lay_out(struct sheet *sheet)
+/* Below `head`; the width of the grid is known. */
+static void lay_out(struct sheet *sheet, double head)
 {
     const struct chart *chart = sheet->chart;
-    double wanted = PASS_WIDTH * (double)chart->end_ns / usual_pass(chart);
-    sheet->grid_width = fmin(fmax(wanted, LEAST_WIDTH), MOST_WIDTH);
-    sheet->top = TOP;
+    sheet->head = head;
+    sheet->top = head + TOP;
     sheet->row = row_height(chart->rank_count);
     sheet->gap = row_gap(chart->rank_count);
-    double usual = sheet->grid_width * usual_pass(chart) / (double)chart->end_ns;
+    double usual = sheet->grid_width * usual_pass(chart) / (double)sheet->end_ns;
     sheet->narrow = usual < LEAST_PASS ? 2.5 * usual : 0;
     sheet->memory_top = sheet_bottom(sheet) + AXIS + 8;
     sheet->memory_height = MEMORY;
-    sheet->width = SHEET_LEFT + sheet->grid_width + SHEET_RIGHT;
-    sheet->height = sheet->memory_top + MEMORY + BOTTOM;
+    sheet->bottom = sheet->memory_top + MEMORY + BOTTOM;
 }
 
 /* Hatched rows with white between them. */
 static void draw_ground(const struct sheet *sheet)
 {
-    double bottom = sheet_bottom(sheet);
-    sheet_hatch(sheet, SHEET_LEFT, sheet->top, sheet->grid_width, bottom - sheet->top);
+    double bottom = sheet_bottom(sheet), width = sheet_x(sheet, sheet->chart->end_ns) - SHEET_LEFT;
+    sheet_hatch(sheet, SHEET_LEFT, sheet->top, width, bottom - sheet->top);
     for (int r = 0; r + 1 < sheet->chart->rank_count; r++)
-        sheet_area(sheet, SHEET_LEFT - 1, sheet_y(sheet, r) + sheet->row, sheet->grid_width + 2,
-                   sheet->gap, "#ffffff");
+        sheet_area(sheet, SHEET_LEFT - 1, sheet_y(sheet, r) + sheet->row, width + 2, sheet->gap,
+                   "#ffffff");
 }
 
 static void draw_ranks(const struct sheet *sheet)
@@ -145,7 +145,7 @@ static void draw_axis(const struct sheet *sheet)
 {
     const struct chart *chart = sheet->chart;
     double bottom = sheet_bottom(sheet) + 3, unit = chart->unit_ns ? (double)chart->unit_ns : 1;
-    double all = (double)chart->end_ns / unit, step = find_step(all);
+    double all = (double)sheet->end_ns / unit, step = find_step(all);
     sheet_line(sheet, (struct draw_point){SHEET_LEFT, bottom},
                (struct draw_point){SHEET_LEFT + sheet->grid_width, bottom}, SHEET_GREY, 0.6);
     for (int i = 0; i * step <= all * 1.0001; i++) {
@@ -212,9 +212,9 @@ static void draw_messages(const struct sheet *sheet)
 static void draw_title(const struct sheet *sheet)
 {
     const struct chart *chart = sheet->chart;
-    char step[UNITS_TEXT], text[160];
+    char step[UNITS_TEXT], text[240];
     draw_text(sheet->drawing, &(struct draw_text){.x_pt = SHEET_LEFT - 4,
-                                                  .y_pt = TITLE,
+                                                  .y_pt = sheet->head + TITLE,
                                                   .text = chart->title,
                                                   .color = SHEET_INK,
                                                   .font_pt = SHEET_FONT + 4,
@@ -223,9 +223,11 @@ static void draw_title(const struct sheet *sheet)
         snprintf(step, sizeof step, "%.6g times F", (double)chart->end_ns / (double)chart->unit_ns);
     else
         units_show_time((double)chart->end_ns, step);
-    snprintf(text, sizeof text, "%d ranks, %d microbatches, a step of %s, bubble %.1f%%",
-             chart->rank_count, chart->microbatches, step, 100 * chart->bubble);
-    sheet_text(sheet, SHEET_LEFT - 4, TITLE + 19, DRAW_LEFT, SHEET_FONT, SHEET_GREY, text);
+    snprintf(text, sizeof text, "%s%s%d ranks, %d microbatches, a step of %s, bubble %.1f%%",
+             chart->origin ? chart->origin : "", chart->origin ? ": " : "", chart->rank_count,
+             chart->microbatches, step, 100 * chart->bubble);
+    sheet_text(sheet, SHEET_LEFT - 4, sheet->head + TITLE + 19, DRAW_LEFT, SHEET_FONT, SHEET_GREY,
+               text);
 }
 
 static bool has_kind(const struct chart *chart, enum chart_kind kind)
@@ -289,7 +291,7 @@ static void draw_keys(const struct sheet *sheet)
         CHART_KIND_LIST(X)
 #undef X
     };
-    double x = SHEET_LEFT, y = TITLE + 34;
+    double x = SHEET_LEFT, y = sheet->head + TITLE + 34;
     for (int k = 0; k < CHART_KINDS; k++)
         if (has_kind(sheet->chart, (enum chart_kind)k))
             x = draw_key(sheet, x, y, (enum chart_kind)k, words[k]);
@@ -308,11 +310,12 @@ static void draw_keys(const struct sheet *sheet)
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 struct request {
-    const struct chart *chart;
+    const struct chart *charts;
+    size_t count;
     const struct schedule_picture_options *options;
 };
 
-static void draw_all(const struct sheet *sheet)
+static void draw_chart(const struct sheet *sheet)
 {
     draw_ground(sheet);
     draw_messages(sheet);
@@ -325,29 +328,78 @@ static void draw_all(const struct sheet *sheet)
     sheet_memory(sheet);
 }
 
-static enum status draw_body_of(void *context, enum draw_format format, char **data, size_t *bytes,
-                                struct diag *diag)
+/* As wide as the passes of the charts need. */
+static double find_width(const struct request *request, int64_t end_ns)
 {
-    const struct request *request = context;
-    struct arena arena;
-    struct sheet sheet = {.chart = request->chart, .options = request->options, .arena = &arena};
-    arena_init(&arena, 0);
-    lay_out(&sheet);
-    enum status status = draw_open_clear(sheet.width, sheet.height, &sheet.drawing, diag);
-    if (status == STATUS_OK) {
-        draw_all(&sheet);
-        status = arena.failed ? diag_no_memory(diag)
-                              : draw_finish(sheet.drawing, format, data, bytes, diag);
-        draw_close(sheet.drawing);
+    double wanted = LEAST_WIDTH, sides = SHEET_LEFT + SHEET_RIGHT;
+    if (request->options->width_pt > 0)
+        return fmax(request->options->width_pt - sides, LEAST_GRID);
+    for (size_t i = 0; i < request->count; i++)
+        wanted = fmax(wanted, PASS_WIDTH * (double)end_ns / usual_pass(&request->charts[i]));
+    return fmin(wanted, MOST_WIDTH);
+}
+
+static bool make_sheets(const struct request *request, struct arena *arena, struct sheet **out)
+{
+    struct sheet *sheets = ARENA_ARRAY(arena, request->count, struct sheet);
+    double head = 0;
+    int64_t end_ns = 1;
+    for (size_t i = 0; i < request->count; i++)
+        end_ns = request->charts[i].end_ns > end_ns ? request->charts[i].end_ns : end_ns;
+    double width = find_width(request, end_ns);
+    for (size_t i = 0; sheets && i < request->count; i++) {
+        sheets[i] = (struct sheet){.chart = &request->charts[i],
+                                   .options = request->options,
+                                   .arena = arena,
+                                   .end_ns = end_ns,
+                                   .grid_width = width};
+        lay_out(&sheets[i], head);
+        head = sheets[i].bottom;
     }
+    *out = sheets;
+    return sheets != NULL;
+}
+
+static enum status draw_sheets(const struct request *request, const struct draw_target *target,
+                               struct arena *arena, char **data, size_t *bytes, struct diag *diag)
+{
+    struct sheet *sheets;
+    struct drawing *drawing;
+    if (!make_sheets(request, arena, &sheets))
+        return diag_no_memory(diag);
+    double width = SHEET_LEFT + sheets->grid_width + SHEET_RIGHT;
+    enum status status =
+        draw_open_clear(target, width, sheets[request->count - 1].bottom, &drawing, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < request->count; i++) {
+        sheets[i].drawing = drawing;
+        draw_chart(&sheets[i]);
+    }
+    status = arena->failed ? diag_no_memory(diag) : draw_finish(drawing, data, bytes, diag);
+    draw_close(drawing);
+    return status;
+}
+
+static enum status draw_body_of(void *context, const struct draw_target *target, char **data,
+                                size_t *bytes, struct diag *diag)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    enum status status = draw_sheets(context, target, &arena, data, bytes, diag);
     arena_fini(&arena);
     return status;
 }
 
-enum status schedule_picture_render(const struct chart *chart,
+enum status schedule_picture_render(const struct chart *charts, size_t count,
                                     const struct schedule_picture_options *options,
-                                    const char *path, struct diag *diag)
+                                    const struct draw_target *target, struct diag *diag)
 {
-    struct request request = {chart, options};
-    return draw_picture(path, draw_body_of, &request, diag);
+    struct schedule_picture_options shown = *options;
+    struct request request = {charts, count, &shown};
+    if (target->look.grey)
+        shown.palette = PALETTE_GREY;
+    if (target->look.scale > 0)
+        shown.width_pt /= target->look.scale;
+    return draw_picture(target, draw_body_of, &request, diag);
 }

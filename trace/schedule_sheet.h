@@ -21,7 +21,9 @@ struct sheet {
     const struct schedule_picture_options *options;
     struct drawing *drawing;
     struct arena *arena;
-    double width, height; /* of all */
+    int64_t end_ns;       /* of the time axis, which all charts share */
+    double head;          /* where its title begins */
+    double bottom;        /* where it ends */
     double grid_width;    /* of the time axis */
     double top, row, gap; /* of the first row; height of a row and of what is between two */
     double narrow;        /* passes narrower than this are merged */
@@ -30,7 +32,7 @@ struct sheet {
 
 static inline double sheet_x(const struct sheet *sheet, int64_t time_ns)
 {
-    return SHEET_LEFT + sheet->grid_width * (double)time_ns / (double)sheet->chart->end_ns;
+    return SHEET_LEFT + sheet->grid_width * (double)time_ns / (double)sheet->end_ns;
 }
 
 static inline double sheet_y(const struct sheet *sheet, int rank)

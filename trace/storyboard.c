@@ -481,11 +481,12 @@ static void draw_races(struct board *board)
     }
 }
 
-static enum status draw_all(void *context, enum draw_format format, char **data, size_t *bytes,
-                            struct diag *diag)
+static enum status draw_all(void *context, const struct draw_target *target, char **data,
+                            size_t *bytes, struct diag *diag)
 {
     struct board *board = context;
-    enum status status = draw_open_placed(board->width_pt, board->height_pt, &board->drawing, diag);
+    enum status status =
+        draw_open_placed(target, board->width_pt, board->height_pt, &board->drawing, diag);
     if (status != STATUS_OK)
         return status;
     draw_title(board, board->title);
@@ -501,14 +502,14 @@ static enum status draw_all(void *context, enum draw_format format, char **data,
             draw_span(board, i);
     draw_arcs(board);
     draw_races(board);
-    status = board->arena.failed ? diag_no_memory(diag)
-                                 : draw_finish(board->drawing, format, data, bytes, diag);
+    status =
+        board->arena.failed ? diag_no_memory(diag) : draw_finish(board->drawing, data, bytes, diag);
     draw_close(board->drawing);
     return status;
 }
 
-enum status storyboard_render(const struct trace *trace, const char *title, const char *path,
-                              struct diag *diag)
+enum status storyboard_render(const struct trace *trace, const char *title,
+                              const struct draw_target *target, struct diag *diag)
 {
     struct board board = {.trace = trace, .title = title};
     arena_init(&board.arena, 0);
@@ -522,7 +523,7 @@ enum status storyboard_render(const struct trace *trace, const char *title, cons
     if (status == STATUS_OK) {
         choose_colors(&board);
         measure(&board);
-        status = draw_picture(path, draw_all, &board, diag);
+        status = draw_picture(target, draw_all, &board, diag);
     }
     arena_fini(&board.arena);
     return status;

@@ -10,11 +10,12 @@
 #define SWSIM_STORYBOARD_H
 
 #include "plan/diag.h"
+#include "draw.h"
 #include "trace.h"
 
-/* Draw `trace`, of kind witness, to `path`; `title` may be NULL: the plan's name. Each of its spans
+/* Draw `trace`, of kind witness, to `target`; `title` may be NULL: the plan's name. Each of its spans
    is a box; its steps have the texts and may be left out. Errors as timeline_render. */
-enum status storyboard_render(const struct trace *trace, const char *title, const char *path,
-                              struct diag *diag);
+enum status storyboard_render(const struct trace *trace, const char *title,
+                              const struct draw_target *target, struct diag *diag);
 
 #endif

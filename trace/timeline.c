@@ -712,11 +712,12 @@ static enum status measure(struct view *view, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status draw_all(void *context, enum draw_format format, char **data, size_t *bytes,
-                            struct diag *diag)
+static enum status draw_all(void *context, const struct draw_target *target, char **data,
+                            size_t *bytes, struct diag *diag)
 {
     struct view *view = context;
-    enum status status = draw_open_placed(view->width_pt, view->height_pt, &view->drawing, diag);
+    enum status status =
+        draw_open_placed(target, view->width_pt, view->height_pt, &view->drawing, diag);
     if (status != STATUS_OK)
         return status;
     draw_title(view);
@@ -725,14 +726,14 @@ static enum status draw_all(void *context, enum draw_format format, char **data,
     draw_spans(view);
     draw_arrows(view);
     lay_legend(view, view->lanes.bottom_pt + LEGEND_GAP);
-    status = view->arena.failed ? diag_no_memory(diag)
-                                : draw_finish(view->drawing, format, data, bytes, diag);
+    status =
+        view->arena.failed ? diag_no_memory(diag) : draw_finish(view->drawing, data, bytes, diag);
     draw_close(view->drawing);
     return status;
 }
 
 enum status timeline_render(const struct trace *trace, const struct timeline_options *options,
-                            const char *path, struct diag *diag)
+                            const struct draw_target *target, struct diag *diag)
 {
     struct view view = {.trace = trace, .options = options};
     bool part = options->range == TIMELINE_ITERATIONS || options->range == TIMELINE_TIME;
@@ -740,11 +741,11 @@ enum status timeline_render(const struct trace *trace, const struct timeline_opt
         return diag_error(diag, STATUS_USAGE,
                           "a witness is drawn as a whole, not from here to there");
     if (trace->info.kind == RUN_WITNESS)
-        return storyboard_render(trace, options->title, path, diag);
+        return storyboard_render(trace, options->title, target, diag);
     arena_init(&view.arena, 0);
     enum status status = measure(&view, diag);
     if (status == STATUS_OK)
-        status = draw_picture(path, draw_all, &view, diag);
+        status = draw_picture(target, draw_all, &view, diag);
     arena_fini(&view.arena);
     return status;
 }

@@ -14,6 +14,8 @@
 
 #include "plan/diag.h"
 #include "plan/status.h"
+
+#include "draw.h"
 #include "trace.h"
 
 /* Which part of the run is drawn. Work of other iterations in that time is drawn too. */
@@ -48,6 +50,6 @@ struct timeline_options {
 /* Draw `trace` to the file `path`. STATUS_INPUT where there is nothing to draw, STATUS_USAGE for an
    unknown extension, STATUS_SYSTEM when the file cannot be written or Graphviz fails. */
 enum status timeline_render(const struct trace *trace, const struct timeline_options *options,
-                            const char *path, struct diag *diag);
+                            const struct draw_target *target, struct diag *diag);
 
 #endif

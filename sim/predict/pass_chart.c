@@ -197,24 +197,6 @@ static bool take_levels(const struct pipeline_figures *figures, struct chart *ch
     return true;
 }
 
-/* Idle time of the rank with the longest span. */
-static double find_bubble(const struct chart *chart)
-{
-    int64_t longest_ns = 0, busy_ns = 0;
-    for (int r = 0; r < chart->rank_count; r++) {
-        const struct chart_rank *rank = &chart->ranks[r];
-        int64_t span_ns =
-            rank->count ? rank->passes[rank->count - 1].end_ns - rank->passes[0].start_ns : 0;
-        if (span_ns <= longest_ns)
-            continue;
-        longest_ns = span_ns;
-        busy_ns = 0;
-        for (size_t i = 0; i < rank->count; i++)
-            busy_ns += rank->passes[i].end_ns - rank->passes[i].start_ns;
-    }
-    return longest_ns ? 1 - (double)busy_ns / (double)longest_ns : 0;
-}
-
 static enum status take(struct watch *watch, const struct prediction *prediction,
                         struct arena *arena, struct diag *diag)
 {
@@ -224,7 +206,7 @@ static enum status take(struct watch *watch, const struct prediction *prediction
         return diag_error(diag, STATUS_VIOLATED,
                           "the schedule hangs: it has no end that could be drawn");
     chart->end_ns = prediction->makespan_ns > 1 ? (int64_t)prediction->makespan_ns : 1;
-    chart->bubble = find_bubble(chart);
+    chart->bubble = chart_bubble(chart);
     return take_messages(watch, arena) && take_levels(figures, chart, arena) ? STATUS_OK
                                                                              : diag_no_memory(diag);
 }

@@ -1,0 +1,453 @@
+/* stored_chart.c - see stored_chart.h. */
+#include "stored_chart.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/actions.h"
+#include "plan/comms.h"
+#include "plan/rank_memory.h"
+#include "plan/rank_programs.h"
+#include "plan/parallel.h"
+
+/* Per stage and microbatch: when its passes ended, and when their messages had come. */
+struct arrival {
+    int64_t forward_ns, backward_ns, input_ns, gradient_ns; /* -1: never */
+};
+
+/* A name of the trace, read once. */
+struct reading {
+    const char *name; /* interned */
+    bool is_pass;
+    struct action action;
+};
+
+struct builder {
+    const struct trace *trace;
+    const struct plan *plan;
+    struct arena *arena;
+    struct chart chart;
+    struct reading *readings; /* hash table of the names; a power of two */
+    size_t reading_cap;
+    int *rank_of;          /* of stages; -1: none */
+    int stages, per_model; /* stages; microbatches of a copy */
+    size_t *caps;          /* of passes, per rank */
+    struct arrival *arrivals;
+    int64_t start_ns;
+};
+
+enum { MOST_STAGES = 65536, MOST_CELLS = 1 << 24 };
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool read_name(const char *name, struct arena *arena, struct action *out)
+{
+    static const char prefix[] = "PP:";
+    const char *what;
+    size_t where, skip = strncmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
+    const struct action *parts;
+    struct action action = {0};
+    if (!strpbrk(name, "FBIW") || !strpbrk(name, "0123456789") ||
+        !action_parse(name + skip, strlen(name + skip), false, arena, &action, &what, &where))
+        return false;
+    size_t count = comms_parts(&action, &parts);
+    for (size_t i = 0; i < count; i++)
+        if (!comms_is_pass(&parts[i]) || parts[i].stage < 0 || parts[i].stage >= MOST_STAGES ||
+            parts[i].microbatch < 0)
+            return false;
+    *out = action;
+    return count == 1 || count == 2;
+}
+
+/* NULL: no pass, or out of memory, as the arena knows. */
+static const struct action *find_action(struct builder *builder, const char *name)
+{
+    size_t at = ((uintptr_t)name >> 4) * 0x9e3779b97f4a7c15u >> 20 & (builder->reading_cap - 1);
+    while (builder->readings[at].name && builder->readings[at].name != name)
+        at = (at + 1) & (builder->reading_cap - 1);
+    struct reading *reading = &builder->readings[at];
+    if (!reading->name) {
+        reading->name = name;
+        reading->is_pass = read_name(name, builder->arena, &reading->action);
+    }
+    return reading->is_pass ? &reading->action : NULL;
+}
+
+bool stored_chart_has_passes(const struct trace *trace)
+{
+    struct arena arena;
+    struct action action;
+    bool found = false;
+    arena_init(&arena, 0);
+    for (size_t i = 0; i < trace->span_count && !found; i++)
+        found = trace->spans[i].kind == SPAN_DEVICE && trace->spans[i].task &&
+                read_name(trace->spans[i].task, &arena, &action);
+    arena_fini(&arena);
+    return found;
+}
+
+/* ---- ranks and stages ------------------------------------------------------------------------ */
+
+/* The row of a rank; -1: it is of another replica. */
+static int row_of(const struct builder *builder, int rank)
+{
+    int replica = 0, row = rank;
+    if (builder->plan)
+        parallel_place(builder->plan, builder->chart.rank_count, rank, &replica, &row);
+    return replica == 0 && row < builder->chart.rank_count ? row : -1;
+}
+
+/* Stages of a rank are its chunks, in their order. */
+static int chunk_of(const struct builder *builder, int stage)
+{
+    int chunk = 0;
+    for (int s = 0; s < stage; s++)
+        chunk += builder->rank_of[s] == builder->rank_of[stage];
+    return chunk;
+}
+
+/* "0F3" on rank 1 puts stage 0 there. */
+static enum status place_stages(struct builder *builder, struct diag *diag)
+{
+    struct chart *chart = &builder->chart;
+    builder->rank_of = ARENA_ARRAY(builder->arena, MOST_STAGES, int);
+    if (!builder->rank_of)
+        return diag_no_memory(diag);
+    for (int s = 0; s < MOST_STAGES; s++)
+        builder->rank_of[s] = -1;
+    for (size_t i = 0; i < builder->trace->span_count; i++) {
+        const struct trace_span *span = &builder->trace->spans[i];
+        const struct action *parts, *action = span->kind == SPAN_DEVICE && span->task
+                                                  ? find_action(builder, span->task)
+                                                  : NULL;
+        int row = row_of(builder, builder->trace->agents[span->agent].rank);
+        size_t count = action && row >= 0 ? comms_parts(action, &parts) : 0;
+        for (size_t k = 0; k < count; k++) {
+            builder->rank_of[parts[k].stage] = row;
+            builder->stages =
+                parts[k].stage >= builder->stages ? parts[k].stage + 1 : builder->stages;
+            builder->per_model = parts[k].microbatch >= builder->per_model ? parts[k].microbatch + 1
+                                                                           : builder->per_model;
+        }
+    }
+    if (builder->arena->failed)
+        return diag_no_memory(diag);
+    if (builder->stages == 0)
+        return diag_error(diag, STATUS_INPUT,
+                          "nothing to draw: no work of the run is named as a pass, such as 0F3");
+    for (int s = 0; s < builder->stages; s++)
+        if (builder->rank_of[s] >= 0 && chunk_of(builder, s) >= chart->chunks)
+            chart->chunks = chunk_of(builder, s) + 1;
+    int copies = builder->plan ? rank_programs_copies(builder->plan) : 1;
+    chart->copies = copies > 1;
+    chart->microbatches = builder->per_model * copies;
+    return STATUS_OK;
+}
+
+/* ---- passes and messages --------------------------------------------------------------------- */
+
+static struct arrival *arrival_of(const struct builder *builder, int stage, int microbatch)
+{
+    bool known = builder->arrivals && stage >= 0 && stage < builder->stages && microbatch >= 0 &&
+                 microbatch < builder->per_model;
+    return known
+               ? &builder->arrivals[(size_t)stage * (size_t)builder->per_model + (size_t)microbatch]
+               : NULL;
+}
+
+static enum chart_kind kind_of(enum action_kind kind)
+{
+    return kind == ACTION_F   ? CHART_F
+           : kind == ACTION_B ? CHART_B
+           : kind == ACTION_I ? CHART_I
+                              : CHART_W;
+}
+
+static void note_end(struct builder *builder, const struct action *part, int64_t end_ns)
+{
+    struct arrival *arrival = arrival_of(builder, part->stage, part->microbatch);
+    if (arrival && part->kind == ACTION_F)
+        arrival->forward_ns = end_ns;
+    else if (arrival && part->kind != ACTION_W)
+        arrival->backward_ns = end_ns;
+}
+
+/* A pass with collectives of a stage in it consists of several works behind one another. */
+static bool is_same(const struct chart_pass *a, const struct chart_pass *b)
+{
+    return a->kind == b->kind && a->chunk == b->chunk && a->microbatch == b->microbatch &&
+           a->other_chunk == b->other_chunk && a->other_microbatch == b->other_microbatch;
+}
+
+static bool add_pass(struct builder *builder, int row, const struct chart_pass *pass)
+{
+    struct chart_rank *rank = &builder->chart.ranks[row];
+    struct chart_pass *last = rank->count ? &rank->passes[rank->count - 1] : NULL;
+    if (last && is_same(last, pass)) {
+        last->end_ns = pass->end_ns;
+        return true;
+    }
+    void *passes = rank->passes;
+    if (!arena_grow(builder->arena, &passes, rank->count, &builder->caps[row], sizeof *pass))
+        return false;
+    rank->passes = passes;
+    rank->passes[rank->count++] = *pass;
+    return true;
+}
+
+static bool take_pass(struct builder *builder, int row, const struct trace_span *span,
+                      const struct action *action)
+{
+    const struct action *parts;
+    size_t count = comms_parts(action, &parts);
+    struct chart_pass pass = {.kind = count == 2 ? CHART_OVERLAP : kind_of(parts->kind),
+                              .chunk = chunk_of(builder, parts->stage),
+                              .microbatch = parts->microbatch,
+                              .start_ns = span->start_ns,
+                              .end_ns = span->end_ns};
+    for (size_t k = 0; k < count; k++)
+        note_end(builder, &parts[k], span->end_ns);
+    if (count == 2) {
+        pass.other_chunk = chunk_of(builder, parts[1].stage);
+        pass.other_microbatch = parts[1].microbatch;
+    }
+    return add_pass(builder, row, &pass);
+}
+
+/* "receive F0@1 from rank 0" ends when the message has come. */
+static void take_message(struct builder *builder, const struct trace_span *span)
+{
+    char kind;
+    int microbatch, stage;
+    if (sscanf(span->task, "receive %c%d@%d from", &kind, &microbatch, &stage) != 3)
+        return;
+    struct arrival *arrival = arrival_of(builder, stage, microbatch);
+    if (arrival && kind == 'F')
+        arrival->input_ns = span->end_ns;
+    else if (arrival && kind == 'B')
+        arrival->gradient_ns = span->end_ns;
+}
+
+static bool take_span(struct builder *builder, const struct trace_span *span)
+{
+    int row = row_of(builder, builder->trace->agents[span->agent].rank);
+    if (row < 0 || span->kind != SPAN_DEVICE || !span->task)
+        return true;
+    const struct action *action = find_action(builder, span->task);
+    if (action)
+        return take_pass(builder, row, span, action);
+    if (strcmp(span->task, "optimizer") == 0)
+        return add_pass(builder, row,
+                        &(struct chart_pass){.kind = CHART_OPTIMIZER,
+                                             .start_ns = span->start_ns,
+                                             .end_ns = span->end_ns});
+    take_message(builder, span);
+    return true;
+}
+
+static int compare_passes(const void *left, const void *right)
+{
+    const struct chart_pass *a = left, *b = right;
+    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* Streams of a rank follow one another in the trace. */
+static bool take_spans(struct builder *builder)
+{
+    size_t cells = (size_t)builder->stages * (size_t)builder->per_model;
+    builder->caps = ARENA_ARRAY(builder->arena, (size_t)builder->chart.rank_count, size_t);
+    if (cells <= MOST_CELLS)
+        builder->arrivals = ARENA_ARRAY(builder->arena, cells + 1, struct arrival);
+    for (size_t i = 0; builder->arrivals && i < cells; i++)
+        builder->arrivals[i] = (struct arrival){-1, -1, -1, -1};
+    for (size_t i = 0; builder->caps && i < builder->trace->span_count; i++)
+        if (!take_span(builder, &builder->trace->spans[i]))
+            return false;
+    for (int r = 0; r < builder->chart.rank_count; r++)
+        if (builder->chart.ranks[r].count)
+            qsort(builder->chart.ranks[r].passes, builder->chart.ranks[r].count,
+                  sizeof(struct chart_pass), compare_passes);
+    return !builder->arena->failed;
+}
+
+static void add_message(struct builder *builder, int from_stage, int to_stage, int64_t start_ns,
+                        int64_t end_ns)
+{
+    struct chart *chart = &builder->chart;
+    int from = builder->rank_of[from_stage], to = builder->rank_of[to_stage];
+    if (start_ns < 0 || end_ns < start_ns || from < 0 || to < 0 || from == to)
+        return;
+    chart->messages[chart->message_count++] =
+        (struct chart_message){.from = from,
+                               .to = to,
+                               .start_ns = start_ns - builder->start_ns,
+                               .end_ns = end_ns - builder->start_ns};
+}
+
+static bool take_messages(struct builder *builder)
+{
+    size_t cells = (size_t)builder->stages * (size_t)builder->per_model;
+    if (!builder->arrivals)
+        return true;
+    builder->chart.messages = ARENA_ARRAY(builder->arena, 2 * cells + 1, struct chart_message);
+    for (int s = 0; builder->chart.messages && s < builder->stages; s++)
+        for (int m = 0; m < builder->per_model; m++) {
+            const struct arrival *here = arrival_of(builder, s, m);
+            if (s > 0)
+                add_message(builder, s - 1, s, arrival_of(builder, s - 1, m)->forward_ns,
+                            here->input_ns);
+            if (s + 1 < builder->stages)
+                add_message(builder, s + 1, s, arrival_of(builder, s + 1, m)->backward_ns,
+                            here->gradient_ns);
+        }
+    return builder->chart.messages != NULL;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static void begin_at_zero(struct builder *builder)
+{
+    struct chart *chart = &builder->chart;
+    builder->start_ns = INT64_MAX;
+    for (int r = 0; r < chart->rank_count; r++)
+        if (chart->ranks[r].count && chart->ranks[r].passes[0].start_ns < builder->start_ns)
+            builder->start_ns = chart->ranks[r].passes[0].start_ns;
+    chart->end_ns = 1;
+    for (int r = 0; r < chart->rank_count; r++)
+        for (size_t i = 0; i < chart->ranks[r].count; i++) {
+            struct chart_pass *pass = &chart->ranks[r].passes[i];
+            pass->start_ns -= builder->start_ns;
+            pass->end_ns -= builder->start_ns;
+            chart->end_ns = pass->end_ns > chart->end_ns ? pass->end_ns : chart->end_ns;
+        }
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static bool add_level(struct builder *builder, struct chart_rank *rank, size_t *cap,
+                      int64_t time_ns, int64_t bytes)
+{
+    void *levels = rank->levels;
+    if (!arena_grow(builder->arena, &levels, rank->level_count, cap, sizeof *rank->levels))
+        return false;
+    rank->levels = levels;
+    rank->levels[rank->level_count++] = (struct chart_level){time_ns, bytes};
+    return true;
+}
+
+/* What the list holds at each pass; a run that is cut off has the first passes of the list. */
+static bool take_list(struct builder *builder, struct chart_rank *rank,
+                      const struct rank_program *list, const struct rank_memory *memory)
+{
+    size_t at = 0, cap = 0;
+    int64_t most = memory->fixed;
+    bool kept = add_level(builder, rank, &cap, 0, memory->fixed);
+    for (size_t i = 0; kept && i < list->count && i < memory->count; i++) {
+        const struct action *parts;
+        comms_parts(&list->actions[i], &parts);
+        most = memory->during[i] > most ? memory->during[i] : most;
+        if (!comms_is_pass(parts))
+            continue;
+        while (at < rank->count && rank->passes[at].kind == CHART_OPTIMIZER)
+            at++;
+        if (at == rank->count)
+            break;
+        kept = add_level(builder, rank, &cap, rank->passes[at].start_ns, most) &&
+               add_level(builder, rank, &cap, rank->passes[at].end_ns, memory->after[i]);
+        most = memory->after[i];
+        at++;
+    }
+    return kept;
+}
+
+static enum status take_lists(struct builder *builder, struct diag *diag)
+{
+    const struct plan *plan = builder->plan;
+    struct rank_memory *memory;
+    int count;
+    enum status status = rank_memory_find(plan, builder->arena, &memory, &count, diag);
+    for (int r = 0; status == STATUS_OK && r < count && r < builder->chart.rank_count; r++)
+        if (!take_list(builder, &builder->chart.ranks[r], &plan->programs.ranks[r], &memory[r]))
+            status = diag_no_memory(diag);
+    return status;
+}
+
+/* An activation from the start of F to the end of B or W. */
+static bool count_activations(struct builder *builder, struct chart_rank *rank, int64_t activation)
+{
+    size_t cap = 0;
+    int64_t held = 0;
+    bool kept = add_level(builder, rank, &cap, 0, 0);
+    for (size_t i = 0; kept && i < rank->count; i++) {
+        const struct chart_pass *pass = &rank->passes[i];
+        if (pass->kind == CHART_F || pass->kind == CHART_OVERLAP)
+            kept = add_level(builder, rank, &cap, pass->start_ns, held += activation);
+        if (pass->kind == CHART_B || pass->kind == CHART_W || pass->kind == CHART_OVERLAP)
+            kept = kept && add_level(builder, rank, &cap, pass->end_ns, held -= activation);
+    }
+    return kept;
+}
+
+static enum status take_memory(struct builder *builder, int64_t activation, struct diag *diag)
+{
+    if (builder->plan)
+        return take_lists(builder, diag);
+    for (int r = 0; r < builder->chart.rank_count; r++)
+        if (!count_activations(builder, &builder->chart.ranks[r], activation))
+            return diag_no_memory(diag);
+    return STATUS_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum status prepare(struct builder *builder, struct diag *diag)
+{
+    const struct trace *trace = builder->trace;
+    struct chart *chart = &builder->chart;
+    if (builder->plan)
+        chart->rank_count = builder->plan->ranks;
+    for (size_t i = 0; !builder->plan && i < trace->agent_count; i++)
+        if (trace->agents[i].rank >= chart->rank_count)
+            chart->rank_count = trace->agents[i].rank + 1;
+    builder->reading_cap = 64;
+    while (builder->reading_cap < 2 * trace->interned_count + 2)
+        builder->reading_cap *= 2;
+    builder->readings = ARENA_ARRAY(builder->arena, builder->reading_cap, struct reading);
+    chart->ranks = ARENA_ARRAY(builder->arena, (size_t)chart->rank_count + 1, struct chart_rank);
+    return builder->readings && chart->ranks ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* "measured on host"; what follows the device's kind is left out. */
+static const char *origin_of(const struct run_info *info, struct arena *arena)
+{
+    const char *device = info->device ? info->device : "";
+    return arena_printf(arena, "%s%s%.*s", run_kind_text(info->kind), *device ? " on " : "",
+                        (int)strcspn(device, ":"), device);
+}
+
+enum status stored_chart_make(const struct trace *trace, const struct plan *plan,
+                              int64_t activation, struct arena *arena, struct chart *out,
+                              struct diag *diag)
+{
+    struct builder builder = {.trace = trace, .plan = plan, .arena = arena};
+    builder.chart.title = trace->info.plan_name ? trace->info.plan_name : "";
+    builder.chart.origin = origin_of(&trace->info, arena);
+    builder.chart.limit_bytes = plan ? plan->machine.memory_bytes : 0;
+    enum status status = prepare(&builder, diag);
+    if (status == STATUS_OK)
+        status = place_stages(&builder, diag);
+    if (status == STATUS_OK && !take_spans(&builder))
+        status = diag_no_memory(diag);
+    if (status != STATUS_OK)
+        return status;
+    begin_at_zero(&builder);
+    if (!take_messages(&builder))
+        return diag_no_memory(diag);
+    status = take_memory(&builder, activation, diag);
+    if (status != STATUS_OK)
+        return status;
+    builder.chart.bubble = chart_bubble(&builder.chart);
+    *out = builder.chart;
+    return STATUS_OK;
+}

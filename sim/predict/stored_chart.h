@@ -1,0 +1,25 @@
+/*
+ * stored_chart.h - a run of a trace store whose work are passes, as a chart that can be drawn (trace/chart.h).
+ *
+ * Work of streams that is named as a pass is one: "0F3", "(0F7;7B3)OVERLAP_F_B", with PyTorch's "PP:" in front or
+ * without. Measured and predicted runs of rank programs have such names, and imports of jobs that PyTorch schedules.
+ * Time begins with the first pass.
+ */
+#ifndef SWSIM_STORED_CHART_H
+#define SWSIM_STORED_CHART_H
+
+#include "plan/plan.h"
+#include "trace/chart.h"
+#include "trace/trace.h"
+
+/* Has work of any rank such a name? */
+bool stored_chart_has_passes(const struct trace *trace);
+
+/* `plan` is of FORM_PROGRAMS, with complete lists: of the first replica, with the bytes that they hold. NULL: all ranks,
+   and F keeps one activation of `activation` bytes until B or W. STATUS_INPUT where there are no passes. All memory is
+   the arena's; title, `activation` and `unit_ns` of the chart are the caller's. */
+enum status stored_chart_make(const struct trace *trace, const struct plan *plan,
+                              int64_t activation, struct arena *arena, struct chart *out,
+                              struct diag *diag);
+
+#endif
