@@ -98,6 +98,7 @@ struct model_spec costs_model(const struct plan *plan)
         return model;
     model.tensor = spec->size[DIM_TP];
     model.data = spec->size[DIM_DP] * spec->size[DIM_CP];
+    model.context = spec->size[DIM_CP];
     model.expert_parallel = spec->size[DIM_EP];
     return model;
 }

@@ -129,6 +129,7 @@ struct model_spec {
     int ffn;                /* default: 4 hidden */
     int vocab;              /* 0: no embedding, no head */
     int tensor, data;       /* parallelism; default: 1 */
+    int context;            /* divides the sequence; default: 1 */
     int experts, top_k;     /* of each layer; default: none, 1 */
     int expert_parallel;    /* default: 1 */
     bool sequence_parallel; /* what tensor parallelism leaves whole is divided, too */

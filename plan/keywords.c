@@ -26,6 +26,7 @@ const char *const keywords_checkpoint[] = {CHECKPOINT_LIST(WORD) NULL};
 const char *const keywords_release[] = {RELEASE_LIST(WORD) NULL};
 const char *const keywords_grad_reduce[] = {GRAD_REDUCE_LIST(WORD) NULL};
 const char *const keywords_embedding[] = {EMBEDDING_LIST(WORD) NULL};
+const char *const keywords_group_call[] = {GROUP_CALL_LIST(WORD) NULL};
 const char *const keywords_layer_function[] = {LAYER_FUNCTION_LIST(WORD) NULL};
 const char *const keywords_loss[] = {LOSS_LIST(WORD) NULL};
 const char *const keywords_sync[] = {SYNC_LIST(WORD) NULL};

@@ -27,6 +27,7 @@ extern const char *const keywords_checkpoint[];
 extern const char *const keywords_release[];
 extern const char *const keywords_grad_reduce[];
 extern const char *const keywords_embedding[];
+extern const char *const keywords_group_call[];
 extern const char *const keywords_layer_function[];
 extern const char *const keywords_loss[];
 extern const char *const keywords_sync[];

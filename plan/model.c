@@ -8,9 +8,10 @@ enum { HALF = 2, GRADIENT = 4, ADAM = 12 }; /* bytes a parameter */
 /* Doubles hold all products exactly: up to 2^53. */
 struct sizes {
     double s, b, h, a, f, v;
-    double t; /* tensor parallelism */
-    double w; /* what divides the rest: t with sequence parallelism, else 1 */
-    double k; /* experts that a token goes to; 1 without experts */
+    double all; /* the whole sequence, of which s is a rank's part */
+    double t;   /* tensor parallelism */
+    double w;   /* what divides the rest: t with sequence parallelism, else 1 */
+    double k;   /* experts that a token goes to; 1 without experts */
 };
 
 static double or_one(int value)
@@ -21,7 +22,8 @@ static double or_one(int value)
 static struct sizes sizes_of(const struct model_spec *m)
 {
     double t = or_one(m->tensor);
-    return (struct sizes){.s = m->sequence,
+    return (struct sizes){.s = m->sequence / or_one(m->context),
+                          .all = m->sequence,
                           .b = m->microbatch,
                           .h = m->hidden,
                           .a = m->heads,
@@ -30,6 +32,18 @@ static struct sizes sizes_of(const struct model_spec *m)
                           .t = t,
                           .w = m->sequence_parallel ? t : 1,
                           .k = m->experts ? or_one(m->top_k) : 1};
+}
+
+int64_t model_layer_bytes(const struct model_spec *model)
+{
+    struct sizes z = sizes_of(model);
+    return llround(HALF * z.s * z.b * z.h);
+}
+
+int64_t model_kv_bytes(const struct model_spec *model)
+{
+    struct sizes z = sizes_of(model);
+    return llround(2 * HALF * z.s * z.b * z.h / z.t);
 }
 
 int64_t model_message_bytes(const struct model_spec *model)
@@ -80,14 +94,14 @@ static bool put_times(const struct model_spec *model, struct arena *arena, struc
 static bool fill_layer(const struct model_spec *model, struct arena *arena, struct layers *out)
 {
     struct sizes z = sizes_of(model);
-    double sbh = z.s * z.b * z.h, scores = 5 * z.a * z.s * z.s * z.b;
+    double sbh = z.s * z.b * z.h, scores = 5 * z.a * z.s * z.all * z.b;
     double whole = sbh * (4 + 3 + 2 * z.k + 1);
     double divided = 8 * sbh + 4 * z.s * z.b * z.f * z.k + (model->selective ? 0 : scores);
     double mlp = 2 * z.h * z.f;
     double experts = model->experts ? model->experts / or_one(model->expert_parallel) : 1;
     double router = model->experts ? z.h * model->experts : 0;
     double linear = (8 * sbh * z.h + 4 * sbh * z.f * z.k) / z.t;
-    double attention = 4 * z.b * z.s * z.s * z.h / z.t;
+    double attention = 4 * z.b * z.s * z.all * z.h / z.t;
     return put(arena, &out->each, COST_ACTIVATION, whole / z.w + divided / z.t) &&
            put(arena, &out->each, COST_INPUT, HALF * sbh / z.w) &&
            put_parameters(model, arena, &out->each,

@@ -14,6 +14,10 @@
 
 /* The bytes of the output of a layer on a rank: of a message between stages. */
 int64_t model_message_bytes(const struct model_spec *model);
+/* The whole of it, without the division of sequence parallelism: what a tensor-parallel group puts together. */
+int64_t model_layer_bytes(const struct model_spec *model);
+/* The keys and values that a rank has of its part of the sequence. */
+int64_t model_kv_bytes(const struct model_spec *model);
 
 /* The costs of each layer, embedding and head in a model of so many stages, where `out` says nothing yet; items from the
    arena. False: no memory. */

@@ -264,12 +264,35 @@ struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind,
     return out;
 }
 
-int parallel_calls(const struct parallel_spec *spec, enum group_kind kind, enum cost pass)
+enum group_call parallel_call(const struct plan *plan, enum group_kind kind)
 {
-    const struct group_cost *cost = &spec->costs[kind];
+    enum group_call given = plan->programs.parallel.costs[kind].call;
+    if (given != GROUP_CALL_USUAL)
+        return given;
+    if (kind == GROUP_CP)
+        return GROUP_CALL_ALL_GATHER;
+    if (kind == GROUP_EP)
+        return GROUP_CALL_ALL_TO_ALL;
+    return plan->programs.stages.model.sequence_parallel ? GROUP_CALL_GATHER_SCATTER
+                                                         : GROUP_CALL_ALL_REDUCE;
+}
+
+int parallel_calls(const struct plan *plan, enum group_kind kind, enum cost pass)
+{
+    const struct group_cost *cost = &plan->programs.parallel.costs[kind];
     if (cost->calls[pass].given)
         return (int)cost->calls[pass].value;
     if (pass == COST_B && cost->calls[COST_I].given)
-        return (int)(cost->calls[COST_I].value + parallel_calls(spec, kind, COST_W));
-    return pass == COST_W ? 0 : 1;
+        return (int)(cost->calls[COST_I].value + parallel_calls(plan, kind, COST_W));
+    if (pass == COST_W)
+        return 0;
+    return parallel_call(plan, kind) == GROUP_CALL_GATHER_SCATTER ? 2 : 1;
+}
+
+bool parallel_counts(const struct parallel_spec *spec, enum group_kind kind)
+{
+    bool any = false;
+    for (int pass = 0; pass <= COST_B; pass++)
+        any |= spec->costs[kind].calls[pass].given;
+    return any;
 }

@@ -71,9 +71,26 @@ enum embedding_reduce {
 #undef X
 };
 
+/* What the passes of a group do to put its ranks' parts together. */
+#define GROUP_CALL_LIST(X)                                                                         \
+    X(USUAL, "usual") /* what parallel_call says */                                                \
+    X(ALL_REDUCE, "all_reduce")                                                                    \
+    X(GATHER_SCATTER,                                                                              \
+      "gather_scatter")         /* all-gather before, reduce-scatter behind: of sequences */       \
+    X(ALL_GATHER, "all_gather") /* backward a reduce-scatter: of keys and values */                \
+    X(RING, "ring")             /* of them, from rank to rank */                                   \
+    X(ALL_TO_ALL, "all_to_all")
+enum group_call {
+#define X(name, key) GROUP_CALL_##name,
+    GROUP_CALL_LIST(X)
+#undef X
+};
+
 /* The cost of a collective in a kind of group: latency + bytes / bandwidth, or `time`. */
 struct group_cost {
     bool given;
+    enum group_call call;
+    bool overlap; /* collectives of passes on a stream of their own, beside other passes */
     struct amount calls[COST_B + 1]; /* in a pass F, I, W, B */
     struct link link, between;       /* `between`: of groups that lie on several nodes */
     struct amount time;
@@ -147,7 +164,12 @@ const struct rank_differs *parallel_differs(const struct plan *plan, int rank);
 /* A collective of `bytes`, unless the plan says how many, in a group of these ranks. */
 struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind, int64_t bytes,
                                   const int *members, size_t count);
-/* The number of collectives of this kind in a pass: by default one in F, I and B, if the group has several ranks. */
-int parallel_calls(const struct parallel_spec *spec, enum group_kind kind, enum cost pass);
+/* What its passes call: by default an all-reduce of tp and expert-tp, with sequence parallelism gather_scatter; an
+   all-gather of cp; an all-to-all of ep. */
+enum group_call parallel_call(const struct plan *plan, enum group_kind kind);
+/* The number of them in a pass: by default one in F, I and B, two of gather_scatter: of attention and MLP. */
+int parallel_calls(const struct plan *plan, enum group_kind kind, enum cost pass);
+/* Does the plan say how many? */
+bool parallel_counts(const struct parallel_spec *spec, enum group_kind kind);
 
 #endif

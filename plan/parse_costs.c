@@ -197,6 +197,7 @@ static const struct field model_fields[] = {
     SIZE_FIELD(vocab, false),
     SIZE_FIELD(tensor, false),
     SIZE_FIELD(data, false),
+    SIZE_FIELD(context, false),
     SIZE_FIELD(experts, false),
     SIZE_FIELD(top_k, false),
     SIZE_FIELD(expert_parallel, false),
@@ -217,6 +218,7 @@ static void check_parallel(struct parser *parser, const struct node *value,
         int found, expected;
     } sizes[] = {{"tensor", model->tensor, spec->size[DIM_TP]},
                  {"data", model->data, spec->size[DIM_DP] * spec->size[DIM_CP]},
+                 {"context", model->context, spec->size[DIM_CP]},
                  {"expert_parallel", model->expert_parallel, spec->size[DIM_EP]}};
     for (size_t i = 0; spec->given && i < FIELD_COUNT(sizes); i++)
         if (sizes[i].found && sizes[i].found != sizes[i].expected)

@@ -25,6 +25,8 @@ static const struct field cost_fields[] = {
     FIELD("bytes", struct group_cost, link.bytes, field_given_bytes),
     FIELD("between", struct group_cost, between, field_link),
     FIELD("time", struct group_cost, time, field_given_time),
+    FIELD("call", struct group_cost, call, field_word, .words = keywords_group_call),
+    FIELD("overlap", struct group_cost, overlap, field_bool),
     CALLS("F", COST_F),
     CALLS("I", COST_I),
     CALLS("W", COST_W),
@@ -35,6 +37,34 @@ static const struct field cost_fields[] = {
 static bool in_passes(enum group_kind kind)
 {
     return kind == GROUP_TP || kind == GROUP_CP || kind == GROUP_EP || kind == GROUP_EXPERT_TP;
+}
+
+/* What each kind of group may call in a pass: a bit for each. */
+static unsigned calls_allowed(enum group_kind kind)
+{
+    const unsigned usual = 1u << GROUP_CALL_USUAL;
+    if (kind == GROUP_CP)
+        return usual | 1u << GROUP_CALL_ALL_GATHER | 1u << GROUP_CALL_RING |
+               1u << GROUP_CALL_ALL_TO_ALL;
+    if (kind == GROUP_EP)
+        return usual | 1u << GROUP_CALL_ALL_TO_ALL;
+    return usual | 1u << GROUP_CALL_ALL_REDUCE | 1u << GROUP_CALL_GATHER_SCATTER;
+}
+
+static bool check_call(struct parser *parser, const struct node *key, enum group_kind kind,
+                       const struct group_cost *cost)
+{
+    if (!in_passes(kind) && (cost->call != GROUP_CALL_USUAL || cost->overlap))
+        return parse_error(parser, key->mark,
+                           "found %s for group %s, expected it for tp, cp, ep or expert-tp",
+                           cost->overlap ? "overlap" : "a call in passes", group_kind_key(kind));
+    if (in_passes(kind) && !(calls_allowed(kind) & 1u << cost->call))
+        return parse_error(parser, key->mark, "found call %s for group %s, expected %s",
+                           keywords_group_call[cost->call], group_kind_key(kind),
+                           kind == GROUP_CP   ? "all_gather, ring or all_to_all"
+                           : kind == GROUP_EP ? "all_to_all"
+                                              : "all_reduce or gather_scatter");
+    return true;
 }
 
 static bool parse_cost(struct parser *parser, const struct node *key, const struct node *value,
@@ -51,7 +81,7 @@ static bool parse_cost(struct parser *parser, const struct node *key, const stru
                                "found calls in passes for group %s, expected them for tp, cp, ep "
                                "or expert-tp",
                                group_kind_key(kind));
-    return true;
+    return check_call(parser, key, kind, cost);
 }
 
 static int find_kind(const char *text)

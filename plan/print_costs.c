@@ -135,6 +135,7 @@ static void put_model(struct printer *printer, const struct model_spec *model)
     put_pair_number(printer, "vocab", model->vocab, 0);
     put_pair_number(printer, "tensor", model->tensor, 0);
     put_pair_number(printer, "data", model->data, 0);
+    put_pair_number(printer, "context", model->context, 0);
     put_pair_number(printer, "experts", model->experts, 0);
     put_pair_number(printer, "top_k", model->top_k, 0);
     put_pair_number(printer, "expert_parallel", model->expert_parallel, 0);

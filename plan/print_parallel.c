@@ -31,6 +31,8 @@ static void put_group_costs(struct printer *printer, const struct parallel_spec 
         put_link(printer, "between", &cost->between);
         if (cost->time.given)
             put_pair_time(printer, "time", cost->time.value, -1);
+        put_pair_keyword(printer, "call", keywords_group_call, cost->call, GROUP_CALL_USUAL);
+        put_pair_bool(printer, "overlap", cost->overlap, false);
         close_map(printer);
     }
     close_map(printer);

@@ -7,7 +7,8 @@
  *     rank_tensors.c    what the steps read and write: buffers, and the steps that bring it
  *     rank_names.c      names of operations, tags of messages
  *     rank_fsdp.c       sharded parameters: their communicators and buffers
- *     rank_groups.c     the groups of `parallel:`: their communicators, the collectives of passes and stages
+ *     rank_groups.c     the groups of `parallel:`: their communicators, the collectives of stages
+ *     rank_collectives.c   those of passes
  *     rank_replicas.c   the pipelines beside the first: their ranks, communicators and buffers
  */
 #ifndef SWSIM_RANK_INTERNAL_H
@@ -17,19 +18,24 @@
 #include "plan.h"
 #include "rank_programs.h"
 
-enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP, STEP_COLLECTIVE };
+/* A JOIN is no operation: the stream waits for those BESIDE. */
+enum step_kind { STEP_KERNEL, STEP_HOST, STEP_GROUP, STEP_COLLECTIVE, STEP_RING, STEP_JOIN };
+
+/* Of a step among those of its action: the pass is ALONE, its collectives stand BEFORE or BEHIND it on its stream, or run
+   BESIDE it on another. */
+enum step_place { STEP_ALONE, STEP_BEFORE, STEP_BESIDE, STEP_BEHIND };
 
 /* One operation. Indices + 1 mean 0: none. */
 struct rank_step {
     enum step_kind kind;
     const struct action *action; /* a pass; GROUP: its first message */
-    struct step_collective {     /* COLLECTIVE */
+    struct step_collective {     /* COLLECTIVE, RING */
         enum collective_kind kind;
         enum group_kind group;
         int64_t bytes;
     } collective;
-    uint32_t tail; /* steps behind it that belong to its action; those have `is_tail` */
-    bool is_tail;
+    enum step_place place;
+    uint32_t behind; /* ALONE: steps behind it that belong to its action */
     uint32_t listed; /* index + 1 into plan->listed */
     int stream, comm;
     int64_t time_ns;
@@ -230,9 +236,12 @@ int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *te
 bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action);
 /* Step `at` waits for the steps that brought what the action reads, and step `last` brings what it writes. */
 void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action);
-/* Append what the collectives of a pass read and write: what the pass has written for others. */
-bool tensors_access_written(struct lowering *lowering, struct host_op *op,
-                            const struct action *action);
+/* Step `at`, before the pass, waits for what the pass reads of others. */
+void tensors_await(struct lowering *lowering, size_t at, const struct action *action);
+/* Append what the collectives of a pass read and write: before it what it reads of others, behind it what it has
+   written for them. */
+bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
+                           const struct action *action, enum step_place place);
 /* The tensors of this rank that no action makes, appended to what the end of its list reads. */
 bool tensors_missing(struct lowering *lowering, struct index_list *out);
 
@@ -241,6 +250,8 @@ bool tensors_missing(struct lowering *lowering, struct index_list *out);
 /* All: false is out of memory. */
 bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
 bool names_word(struct lowering *lowering, struct host_op *op, const char *word);
+/* A message of a step of kind RING. */
+bool names_part(struct lowering *lowering, struct p2p_part *part, const struct rank_step *step);
 bool names_message(struct lowering *lowering, struct p2p_part *part, const struct action *message);
 
 /* ---- rank_fsdp.c ----------------------------------------------------------------------------- */
@@ -264,10 +275,12 @@ int fsdp_parameters(struct lowering *lowering, int stage);
 /* Does `parallel:` fit the lists? */
 enum status groups_check(const struct lowering *lowering);
 bool groups_begin(struct lowering *lowering); /* false: out of memory */
-/* The most collectives that an action has behind it. */
-size_t groups_most_calls(const struct lowering *lowering);
-/* Behind the last step, a pass or a collective of its stage: those of its groups. False: out of memory. */
-bool groups_add_steps(struct lowering *lowering);
+/* Is there a group of several ranks of this kind? */
+bool groups_used(const struct lowering *lowering, enum group_kind kind);
+/* Time and bytes of a step, unless the plan gives them. */
+void groups_cost(const struct lowering *lowering, struct rank_step *step, int64_t bytes);
+/* What reduces gradients: a reduce-scatter where they are sharded. */
+enum collective_kind groups_reduction(const struct lowering *lowering);
 /* The step that reduces gradients, of a stage or an embedding. */
 bool groups_reduce(struct lowering *lowering, struct rank_step *step);
 /* The communicator of this rank, made at its first use; -1: out of memory. */
@@ -276,6 +289,19 @@ int groups_comm(struct lowering *lowering, enum group_kind kind);
 bool groups_make_all(struct lowering *lowering);
 /* "0F3.tp" */
 const char *groups_step_name(struct lowering *lowering, const struct rank_step *step);
+
+/* ---- rank_collectives.c ---------------------------------------------------------------------- */
+
+/* The most collectives that an action has. */
+size_t collectives_most(const struct lowering *lowering);
+/* Those before and beside a pass that is not among the steps yet. False: out of memory. */
+bool collectives_before(struct lowering *lowering, const struct rank_step *pass);
+/* Behind the last step, a pass or a collective of its stage: those of its groups, and a JOIN where some run beside. */
+bool collectives_behind(struct lowering *lowering);
+/* Step `at`, one BESIDE or a JOIN, waits for those of other streams. */
+void collectives_link(struct lowering *lowering, size_t at);
+/* A step of kind RING: a message to the next rank of its communicator and one from the rank before. */
+bool collectives_ring(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
 
 /* ---- rank_replicas.c ------------------------------------------------------------------------- */
 

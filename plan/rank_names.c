@@ -59,7 +59,7 @@ static bool hand_on(struct lowering *lowering, int *number, const char *text)
 static int *number_of(struct lowering *lowering, const struct rank_step *step)
 {
     const struct action *action = step->action;
-    bool simple = !step->is_tail && action->kind != ACTION_OVERLAP_F_B &&
+    bool simple = step->place == STEP_ALONE && action->kind != ACTION_OVERLAP_F_B &&
                   action->kind != ACTION_REDUCE_EMBEDDING;
     if (simple)
         return number_cell(lowering, &lowering->names.actions[action->kind], action->stage,
@@ -94,6 +94,22 @@ bool names_word(struct lowering *lowering, struct host_op *op, const char *word)
     if (!hand_on(lowering, number, word))
         return false;
     op->numbered = *number;
+    return true;
+}
+
+bool names_part(struct lowering *lowering, struct p2p_part *part, const struct rank_step *step)
+{
+    struct ops_sink *sink = &lowering->sink;
+    part->tag = "";
+    if (!sink->names)
+        return true;
+    part->tag = groups_step_name(lowering, step);
+    if (!part->tag || !sink->name)
+        return part->tag != NULL;
+    int *number = number_other(lowering, part->tag);
+    if (!hand_on(lowering, number, part->tag))
+        return false;
+    part->numbered = *number;
     return true;
 }
 

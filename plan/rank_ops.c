@@ -63,9 +63,9 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
     op->writes.items = ARENA_ARRAY(lowering->sink.arena, most, int);
     if (!op->reads.items || !op->writes.items)
         return false;
-    bool of_pass = step->is_tail && step->action->kind != ACTION_REDUCE_GRAD;
+    bool of_pass = step->place != STEP_ALONE && step->action->kind != ACTION_REDUCE_GRAD;
     for (size_t k = 0; k < count; k++)
-        if (!(of_pass ? tensors_access_written(lowering, op, &parts[k])
+        if (!(of_pass ? tensors_access_shared(lowering, op, &parts[k], step->place)
                       : tensors_access(lowering, op, &parts[k])))
             return false;
     const struct message *messages = lowering->now.messages;
@@ -268,11 +268,14 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
     static const enum op_kind kinds[] = {[STEP_KERNEL] = OP_LAUNCH,
                                          [STEP_HOST] = OP_HOST,
                                          [STEP_GROUP] = OP_GROUP,
-                                         [STEP_COLLECTIVE] = OP_COLLECTIVE};
+                                         [STEP_COLLECTIVE] = OP_COLLECTIVE,
+                                         [STEP_RING] = OP_GROUP};
     if (!write_waits(lowering, thread, step) || !write_alloc(lowering, thread, step))
         return false;
     if (step->kind == STEP_GROUP && !write_metadata(lowering, thread, step))
         return false;
+    if (step->kind == STEP_JOIN)
+        return write_record(lowering, thread, step);
     struct host_op *op = add_op(lowering, thread, kinds[step->kind], step->action->mark);
     op->stream = step->stream;
     op->listed = step->listed;
@@ -280,6 +283,9 @@ static bool write_step(struct lowering *lowering, struct host_thread *thread,
     op->sm = step->kind == STEP_HOST || is_stream_wait(step->action->kind) ? 0 : 1;
     if (step->kind == STEP_GROUP) {
         if (!write_group(lowering, op, step))
+            return false;
+    } else if (step->kind == STEP_RING) {
+        if (!collectives_ring(lowering, op, step))
             return false;
     } else if (!names_op(lowering, op, step)) {
         return false;

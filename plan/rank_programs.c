@@ -381,10 +381,11 @@ static bool begin_tables(struct lowering *lowering)
     if (lowering->plan->programs.metadata == METADATA_FIRST)
         lowering->told =
             ARENA_ARRAY(scratch, MESSAGE_KINDS * (size_t)lowering->map.stages, uint32_t);
-    now->steps = ARENA_ARRAY(scratch, most * (1 + groups_most_calls(lowering)), struct rank_step);
+    size_t steps = most * (1 + collectives_most(lowering));
+    now->steps = ARENA_ARRAY(scratch, steps, struct rank_step);
     now->messages = ARENA_ARRAY(scratch, most, struct message);
-    now->waits =
-        ARENA_ARRAY(scratch, 3 * most, struct wait_for); /* a pass waits for three at most */
+    now->waits = ARENA_ARRAY(scratch, 4 * steps,
+                             struct wait_for); /* a pass waits for three, and its collectives */
     return tensors_begin(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
            groups_begin(lowering) && lowering->out->listed && !scratch->failed;
 }

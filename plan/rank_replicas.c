@@ -173,14 +173,15 @@ void replicas_move(struct lowering *lowering, struct host_op *op)
     int replica = lowering->replica;
     if (!replicas->route)
         return;
-    bool moves = replica > 0 && op->comm >= 0 && op->comm < replicas->first_copy;
-    if (moves && replicas->route[op->comm])
+    bool of_pipeline =
+        op->comm >= 0 && op->comm < replicas->first_copy && replicas->route[op->comm];
+    if (replica > 0 && of_pipeline)
         op->comm =
             replicas->first_copy + (replica - 1) * replicas->routes + replicas->route[op->comm] - 1;
     if (op_operand(op->kind) == OPERAND_BUFFER)
         op->object += replica * (int)replicas->buffers;
     move_list(lowering, &op->reads);
     move_list(lowering, &op->writes);
-    for (size_t i = 0; i < op->part_count; i++)
+    for (size_t i = 0; of_pipeline && i < op->part_count; i++)
         op->parts[i].peer = rank_at(lowering, replica, op->parts[i].peer);
 }

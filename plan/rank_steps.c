@@ -251,8 +251,10 @@ static bool step_pass(struct lowering *lowering, const struct action *action, ui
     } else if (is_collective(action->kind) && !step_collective(lowering, &step)) {
         return false;
     }
+    if (!collectives_before(lowering, &step))
+        return false;
     add_step(&lowering->now, step);
-    bool ok = groups_add_steps(lowering);
+    bool ok = collectives_behind(lowering);
     lowering->now.run_first = lowering->now.step_count;
     return ok;
 }
@@ -352,12 +354,16 @@ static void link_step(struct lowering *lowering, size_t at)
     struct rank_steps *now = &lowering->now;
     struct rank_step *step = &now->steps[at];
     step->first_wait = now->wait_count;
-    if (step->is_tail)
-        return;
     const struct action *parts;
     size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
+    for (size_t k = 0; step->place == STEP_BEFORE && k < count; k++)
+        tensors_await(lowering, at, &parts[k]);
+    if (step->place == STEP_BESIDE || step->kind == STEP_JOIN)
+        collectives_link(lowering, at);
+    if (step->place != STEP_ALONE)
+        return;
     for (size_t k = 0; k < count; k++)
-        tensors_link(lowering, at, at + step->tail, &parts[k]);
+        tensors_link(lowering, at, at + step->behind, &parts[k]);
     if (step->kind == STEP_GROUP)
         step->time_ns = group_time(now, step);
     for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;

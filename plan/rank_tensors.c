@@ -249,16 +249,23 @@ bool tensors_access(struct lowering *lowering, struct host_op *op, const struct 
     return true;
 }
 
-bool tensors_access_written(struct lowering *lowering, struct host_op *op,
-                            const struct action *action)
+/* An activation or a gradient. */
+static bool is_shared(const struct tensor *tensor)
+{
+    return tensor->kind == TENSOR_ACTIVATION || tensor->kind == TENSOR_GRADIENT;
+}
+
+bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
+                           const struct action *action, enum step_place place)
 {
     struct tensor_use uses[ACTION_MOST_USES];
     int count = uses_of(lowering, action, uses);
+    bool behind = place == STEP_BEHIND;
     for (int i = 0; i < count; i++)
-        if (uses[i].write && uses[i].tensor.kind != TENSOR_WEIGHT_GRADIENT &&
+        if (uses[i].write == behind && is_shared(&uses[i].tensor) &&
             is_accessed(lowering, &uses[i].tensor) &&
             !(use(lowering, &op->reads, &uses[i].tensor) &&
-              use(lowering, &op->writes, &uses[i].tensor)))
+              (!behind || use(lowering, &op->writes, &uses[i].tensor))))
             return false;
     return true;
 }
@@ -279,6 +286,17 @@ void tensors_link(struct lowering *lowering, size_t at, size_t last, const struc
         else
             steps_wait(&lowering->now, at, *latest);
     }
+}
+
+void tensors_await(struct lowering *lowering, size_t at, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, uses);
+    for (int i = 0; i < count; i++)
+        if (!uses[i].write && is_shared(&uses[i].tensor))
+            steps_wait(&lowering->now, at,
+                       table_of(lowering, &uses[i].tensor)
+                           ->latest[tensor_cell(lowering, &uses[i].tensor)]);
 }
 
 /* ---- the end of a list ----------------------------------------------------------------------- */

@@ -752,7 +752,21 @@ static void write_p2p(struct random *random)
     fputs("}\n", random->out);
 }
 
-/* Two pipelines side by side, in a tensor group or as replicas; ranks may differ in when they reduce gradients. */
+/* Collectives of passes of each kind, on the stream of the passes or beside them. */
+static void write_pass_calls(struct random *random)
+{
+    static const char *const tp[] = {"usual", "all_reduce", "gather_scatter"};
+    static const char *const cp[] = {"usual", "all_gather", "ring", "all_to_all"};
+    const char *beside = rarely(random, 3) ? ", overlap: true" : "";
+    if (below(random, 2))
+        fprintf(random->out, "tp: 2, costs: {tp: {F: 2, W: 1, latency: 1ms, call: %s%s}}",
+                ONE_OF(random, tp), beside);
+    else
+        fprintf(random->out, "cp: 2, costs: {cp: {latency: 1ms, call: %s%s}}", ONE_OF(random, cp),
+                beside);
+}
+
+/* Two pipelines side by side, in a group of their passes or as replicas; ranks may differ in when they reduce gradients. */
 static void write_parallel(struct random *random)
 {
     static const char *const reduce[] = {"none", "end", "stage", "overlap"};
@@ -760,7 +774,7 @@ static void write_parallel(struct random *random)
     static const char *const order[] = {"tp-dp-pp", "pp-tp-dp"};
     fputs("parallel: {", random->out);
     if (below(random, 2))
-        fputs("tp: 2, costs: {tp: {F: 2, W: 1, latency: 1ms}}", random->out);
+        write_pass_calls(random);
     else
         fputs("dp: 2", random->out);
     fprintf(random->out, ", grad_reduce: %s, embedding: %s", ONE_OF(random, reduce),

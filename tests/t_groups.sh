@@ -71,6 +71,30 @@ check "latency and bytes by bandwidth" \
     costs "tp: 2, costs: {tp: {latency: 1us, bytes: 1MB, bandwidth: 1GB/s}}" 5002000
 check "other links between nodes" \
     costs "dp: 2, tp: 2, order: dp-tp, costs: {tp: {bandwidth: 1GB/s, bytes: 1MB, between: {latency: 1ms}}}" 7000000
+check "sequence parallelism: two gathers, two scatters" \
+    costs "tp: 2, costs: {tp: {time: 1ms, call: gather_scatter}}" 11000000
+check "beside the pass: as long as the longer" \
+    costs "tp: 2, costs: {tp: {time: 400us, call: gather_scatter, overlap: true}}" 3600000
+check "a ring of four: three rounds, and four backward" \
+    costs "cp: 4, costs: {cp: {time: 1ms, call: ring}}" 10000000
+check "Ulysses: two exchanges in a pass" costs "cp: 2, costs: {cp: {time: 1ms, call: all_to_all}}" 7000000
+check "a ring of experts is refused" refused "dp: 2, ep: 2, costs: {ep: {call: ring}}" "found call ring for group ep"
+check "and a ring that reduces gradients" refused "dp: 2, costs: {dp-cp: {call: ring}}" "found a call in passes for group dp-cp"
+
+# moves PARALLEL KEYS NS: F and B together, of a model of 4 layers: sbh = 8192
+moves()
+{
+    printf 'model: {layers: 4, hidden: 64, heads: 4, sequence: 64, microbatch: 2%s}\nparallel: {%s}\nprograms: ["0F0 0B0"]\n' "$2" "$1" | plan moves
+    takes moves "$3"
+}
+bytes='bandwidth: 1GB/s' # a nanosecond each
+check "bytes of all-reduces: 2sbh, twice in each of four layers" moves "tp: 2, costs: {tp: {$bytes}}" "" 262144
+check "of gathers and scatters: 2sbh, two of each" moves "tp: 2, costs: {tp: {$bytes}}" ", sequence_parallel: true" 524288
+check "a latency each" moves "tp: 2, costs: {tp: {latency: 1ms}}" ", sequence_parallel: true" 32000000
+check "as many as the plan counts" moves "tp: 2, costs: {tp: {$bytes, F: 1, B: 0}}" "" 16384
+check "keys and values of the whole sequence" moves "cp: 2, costs: {cp: {$bytes}}" "" 262144
+check "those of a rank in a ring of two" moves "cp: 2, costs: {cp: {$bytes, call: ring}}" "" 196608
+
 check "gradients at the end" costs "dp: 2, grad_reduce: end, costs: {dp-cp: {time: 1ms}}" 4000000
 check "of experts, too" \
     costs "dp: 4, ep: 2, grad_reduce: end, costs: {dp-cp: {time: 1ms}, expert-dp: {time: 3ms}, ep: {time: 0ms}}" 7000000

@@ -404,6 +404,8 @@ row cost.bytes predict "$around" 'tp: 2, costs: {tp: {bandwidth: 1GB/s}}' 'tp: 2
 row cost.between predict 'p2p: {node: 2, bytes: 1MiB}
 generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 parallel: {tp: 4, costs: {tp: {@}}}' 'latency: 1ms' 'latency: 1ms, between: {latency: 2ms}'
+row cost.call lower "$around" 'tp: 2' 'tp: 2, costs: {tp: {call: gather_scatter}}'
+row cost.overlap predict "$around" 'tp: 2, costs: {tp: {time: 1ms}}' 'tp: 2, costs: {tp: {time: 1ms, overlap: true}}'
 for pass in F B; do
     row "cost.$pass" predict "$around" 'tp: 2, costs: {tp: {time: 1ms}}' "tp: 2, costs: {tp: {time: 1ms, $pass: 2}}"
 done
@@ -475,6 +477,7 @@ done
 holds ffn 'vocab: 8' 'vocab: 8, ffn: 4096'
 holds vocab 'tensor: 1' 'tensor: 1, vocab: 32000'
 holds tensor 'vocab: 8' 'vocab: 8, tensor: 2'
+holds context 'vocab: 8' 'vocab: 8, context: 2'
 holds data 'distributed_optimizer: true' 'distributed_optimizer: true, data: 4'
 holds distributed_optimizer 'data: 4' 'data: 4, distributed_optimizer: true'
 holds experts 'vocab: 8' 'vocab: 8, experts: 4'

@@ -91,6 +91,12 @@ static const struct listed_action *second_part(const struct plan *lowered, uint3
                : NULL;
 }
 
+/* Collectives beside passes are on streams of their own; the first stream of a rank program is that of the passes. */
+static bool is_compute(const struct watch *watch, const struct op *op)
+{
+    return op->stream >= 0 && watch->program->streams[op->stream].plan_stream == 0;
+}
+
 static void note(struct watch *watch, int rank, uint32_t listed, const struct simulate_span *span)
 {
     const struct plan *lowered = watch->program->plan;
@@ -100,7 +106,7 @@ static void note(struct watch *watch, int rank, uint32_t listed, const struct si
     if (part->microbatch < 0)
         return;
     note_part(watch, part, span->end_ns);
-    if (!kind_of(part->kind, &pass.kind))
+    if (!kind_of(part->kind, &pass.kind) || !is_compute(watch, &watch->program->ops[span->op]))
         return;
     pass.chunk = chunk_of(watch, part->stage);
     pass.microbatch = part->microbatch;
@@ -127,6 +133,8 @@ static bool watch_work(void *context, const struct simulate_span *span)
         for (int i = 0; i < op->part_count; i++)
             if (p->parts[op->part_first + i].listed)
                 note(watch, rank, p->parts[op->part_first + i].listed, span);
+        if (op->listed && !p->parts[op->part_first].listed) /* of a pass */
+            note(watch, rank, op->listed, span);
     } else if (op->listed)
         note(watch, rank, op->listed, span);
     else if (op->kind == OP_LAUNCH)

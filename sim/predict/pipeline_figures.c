@@ -64,8 +64,11 @@ static void note_group(struct pipeline_watch *watch, const struct op *op,
                        const struct simulate_span *span)
 {
     int64_t start_ns = span->end_ns - op->time_ns;
-    for (int i = 0; i < op->part_count; i++)
-        note(watch, watch->program->parts[op->part_first + i].listed, start_ns, span->end_ns);
+    if (!watch->program->parts[op->part_first].listed) /* of a pass */
+        note(watch, op->listed, span->start_ns, span->end_ns);
+    else
+        for (int i = 0; i < op->part_count; i++)
+            note(watch, watch->program->parts[op->part_first + i].listed, start_ns, span->end_ns);
 }
 
 static bool watch_work(void *context, const struct simulate_span *span)
@@ -322,8 +325,9 @@ static void explain_rank(const struct pipeline_watch *watch, int rank, struct ra
             explain_gap(watch, &list->actions[i], end_ns, when->start_ns, figures);
         else
             figures->first_ns = when->start_ns;
-        figures->busy_ns += when->end_ns - when->start_ns;
-        end_ns = when->end_ns;
+        int64_t from_ns = any && when->start_ns < end_ns ? end_ns : when->start_ns;
+        figures->busy_ns += when->end_ns > from_ns ? when->end_ns - from_ns : 0;
+        end_ns = !any || when->end_ns > end_ns ? when->end_ns : end_ns;
         any = true;
         note_bytes(figures, when->start_ns, most);
         most = memory->after[i];
