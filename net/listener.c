@@ -109,11 +109,15 @@ static enum status choose_address(uint32_t *out, struct diag *diag)
 
 static enum status listen_at(struct listener *listener, in_addr_t where, struct diag *diag)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = where}};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = listener->place.port, .sin_addr = {.s_addr = where}};
     socklen_t length = sizeof address;
+    const int again = 1; /* the port of a run that has just ended */
     listener->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener->socket < 0)
         return refused(diag, "socket");
+    if (address.sin_port)
+        setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
     if (bind(listener->socket, (struct sockaddr *)&address, sizeof address) != 0)
         return refused(diag, "bind");
     if (listen(listener->socket, BACKLOG) != 0 ||
@@ -153,6 +157,22 @@ enum status listener_open(const char *name, const char *address, struct listener
         return diag_no_memory(diag);
     listener->socket = -1;
     enum status status = set_up(listener, name, address, diag);
+    if (status) {
+        listener_close(listener);
+        return status;
+    }
+    *out = listener;
+    return STATUS_OK;
+}
+
+enum status listener_open_at(const struct meeting_place *place, struct listener **out,
+                             struct diag *diag)
+{
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (!listener)
+        return diag_no_memory(diag);
+    *listener = (struct listener){.socket = -1, .place = *place};
+    enum status status = listen_at(listener, place->addresses[0], diag);
     if (status) {
         listener_close(listener);
         return status;

@@ -391,6 +391,14 @@ int rendezvous_gone(struct rendezvous *r)
     return gone;
 }
 
+int rendezvous_left(struct rendezvous *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int left = r->left;
+    pthread_mutex_unlock(&r->lock);
+    return left;
+}
+
 int rendezvous_count(struct rendezvous *r)
 {
     return atomic_fetch_add(&r->counted, 1) + 1;

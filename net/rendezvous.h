@@ -100,6 +100,8 @@ struct board *rendezvous_board(const struct rendezvous *rendezvous);
 const atomic_int *rendezvous_wish(const struct rendezvous *rendezvous);
 /* The first member that is gone; the size when it is the broker; -1: all are here, or have left. */
 int rendezvous_gone(struct rendezvous *rendezvous);
+/* The first member that has said goodbye, -1: none has. */
+int rendezvous_left(struct rendezvous *rendezvous);
 
 /* Small values by key, for all; a key is put once. *bytes is the room, then the size. */
 enum status rendezvous_put(struct rendezvous *rendezvous, const char *key, const void *data,
@@ -152,6 +154,9 @@ enum status broker_listen(struct broker *broker, const char *name, struct diag *
 struct listener;
 enum status listener_open(const char *name, const char *address, struct listener **out,
                           struct diag *diag);
+/* Or at a place that is known beforehand (net/address.h), whose first address is one of this machine. */
+enum status listener_open_at(const struct meeting_place *place, struct listener **out,
+                             struct diag *diag);
 const struct meeting_place *listener_place(const struct listener *listener);
 void listener_close(struct listener *listener); /* NULL is allowed */
 /* The name that run `run` of the listener's has on its machine: out has room for RENDEZVOUS_MAX_NAME + 1. */

@@ -48,10 +48,11 @@ declared() # declared HEADER
 {
     echo "#include \"$1\"" >"$dir/aux.c"
     $CC -I"$srcdir" -aux-info "$dir/aux" -c "$dir/aux.c" -o "$dir/aux.o" 2>"$dir/log" && [ -f "$dir/aux" ] || return 1
-    grep -F "$1:" "$dir/aux" | sed -n 's/.*[ *]\(sw[a-z]*_[a-z0-9_]*\) (.*/\1/p' | LC_ALL=C sort -u
+    grep -F "$(dirname "$1")/sw" "$dir/aux" | sed -n 's/.*[ *]\(sw[a-z]*_[a-z0-9_]*\) (.*/\1/p' | LC_ALL=C sort -u
 }
 
-sh "$srcdir/scripts/public_names.sh" swpipe_ "$header" >"$dir/wants"
+cat "$header" "$srcdir/gpu/lib/swpipe_group.h" | grep -v '^static' >"$dir/all.h" # but for those that are not its own
+sh "$srcdir/scripts/public_names.sh" swpipe_ "$dir/all.h" >"$dir/wants"
 nm -g --defined-only libswpipe.a 2>/dev/null | awk 'NF == 3 { print $3 }' | LC_ALL=C sort -u >"$dir/has"
 check "the archive exports the header's functions and no other name" cmp "$dir/wants" "$dir/has"
 nm -D --defined-only "$shared" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort -u >"$dir/has"

@@ -167,7 +167,9 @@ enum status device_world_open(const struct device_config *config, struct device_
         return status;
     if (whole.rendezvous) {
         world->base_ns = rendezvous_board(whole.rendezvous)->base_ns;
-        status = rendezvous_barrier(whole.rendezvous, RENDEZVOUS_FOREVER, diag);
+        status = rendezvous_barrier(
+            whole.rendezvous,
+            whole.meet_ns ? device_clock_ns() + whole.meet_ns : RENDEZVOUS_FOREVER, diag);
     }
     if (status)
         device_world_close(world);

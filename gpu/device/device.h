@@ -79,6 +79,7 @@ struct device_config {
         *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is
                                       only this one. It is a member with the number first_rank /
                                       local_ranks. Time then counts from the board's base_ns */
+    int64_t meet_ns; /* how long the processes wait for each other; 0: for ever */
 };
 
 /* STATUS_SYSTEM with the reason when this machine or this build has no such device. */

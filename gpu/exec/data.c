@@ -49,10 +49,15 @@ struct device_ref data_buffer(const struct run *run, int buffer, int64_t iterati
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
+/* The buffers of a program that uses the library are its own: they have the size it wants. */
+static bool cuts_buffers(const struct run *run)
+{
+    return run->config.device == DEVICE_KIND_HOST && !run->config.driven;
+}
+
 static int64_t cap_bytes(const struct run *run, int64_t bytes)
 {
-    return run->config.device == DEVICE_KIND_HOST ? smaller(bytes, RUNTIME_HOST_BUFFER_BYTES)
-                                                  : bytes;
+    return cuts_buffers(run) ? smaller(bytes, RUNTIME_HOST_BUFFER_BYTES) : bytes;
 }
 
 /* Cut a kernel down to what the host device can bear, and to types it computes in. */
@@ -176,7 +181,7 @@ static void prepare_ops(struct run *run, struct diag *diag)
     }
     if (!run->config.timed)
         return; /* the reference of a run that has said it */
-    if (run->config.device == DEVICE_KIND_HOST)
+    if (cuts_buffers(run))
         note_cut(run, diag);
     if (cut)
         diag_note(diag, "kernels are cut to sizes that the host device can bear");

@@ -267,7 +267,7 @@ static enum status open_ranks(struct run *run, struct diag *diag)
                                    .share_device = p->plan->machine.share_device ? p->device : NULL,
                                    .rendezvous = run->config.rendezvous};
     const bool borrowed = run->config.world;
-    if (config.rendezvous) { /* left by the last run; not read before all are here */
+    if (config.rendezvous && !borrowed) { /* left by the last run; not read before all are here */
         struct board_member *me =
             &rendezvous_board(config.rendezvous)->members[rendezvous_rank(config.rendezvous)];
         atomic_store(&me->wanted, 0);

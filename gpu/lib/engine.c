@@ -1,6 +1,7 @@
 /* engine.c - see engine.h. */
 #include "engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,8 @@ static struct shortcut *shortcut_of(const struct engine *engine, int rank, int t
 static bool has_function(void *arg, int task)
 {
     const struct engine *engine = arg;
-    return engine->pipe->tasks[task].function || shortcut_of(engine, 0, task)->on;
+    return engine->pipe->tasks[task].function ||
+           shortcut_of(engine, engine->pipe->first_rank, task)->on;
 }
 
 static bool skips(void *arg, int rank, int task)
@@ -34,7 +36,7 @@ static bool is_device_only(void *arg, int task)
 {
     const struct engine *engine = arg;
     return engine->pipe->device_only[task] && !engine->pipe->db &&
-           !shortcut_of(engine, 0, task)->on;
+           !shortcut_of(engine, engine->pipe->first_rank, task)->on;
 }
 
 static int run_task(struct swpipe_context *context)
@@ -56,8 +58,8 @@ static int run_or_restore(struct swpipe_context *context)
 
 static struct iteration *iteration_of(const struct engine *engine, int rank, int64_t iteration)
 {
-    int window = engine->program->window;
-    return &engine->iterations[rank * window + (int)(iteration % window)];
+    int window = engine->program->window, here = rank - engine->pipe->first_rank;
+    return &engine->iterations[here * window + (int)(iteration % window)];
 }
 
 static bool call_task(void *arg, struct run_thread *self, int task, int64_t iteration)
@@ -90,16 +92,18 @@ struct device_stream *engine_stream(const struct engine *engine, int rank, int t
 
 static enum status open_contexts(struct engine *engine, struct diag *diag)
 {
-    int ranks = engine->program->ranks, window = engine->program->window;
+    const struct swpipe *pipe = engine->pipe;
+    int ranks = pipe->local_ranks, window = engine->program->window;
     engine->iterations = calloc((size_t)(ranks * window), sizeof *engine->iterations);
     engine->feeds = calloc((size_t)ranks, sizeof *engine->feeds);
     if (!engine->iterations || !engine->feeds)
         return diag_no_memory(diag);
     for (int i = 0; i < ranks * window; i++, engine->iteration_count++)
-        if (!iteration_init(&engine->iterations[i], i / window, &engine->pipe->pools[i / window]))
+        if (!iteration_init(&engine->iterations[i], pipe->first_rank + i / window,
+                            &pipe->pools[pipe->first_rank + i / window]))
             return diag_no_memory(diag);
-    for (int rank = 0; rank < ranks; rank++)
-        engine->feeds[rank].prepared = -1;
+    for (int i = 0; i < ranks; i++)
+        engine->feeds[i].prepared = -1;
     return STATUS_OK;
 }
 
@@ -112,6 +116,7 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                       .serial = serial,
                                       .timed = true,
                                       .world = pipe->world,
+                                      .rendezvous = pipe->group ? pipe->group->rendezvous : NULL,
                                       .devices = pipe->devices,
                                       .driven = true,
                                       .wait_ns = pipe->wait_ns,
@@ -127,15 +132,18 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
     if (status)
         return status;
     engine->has_threads = true;
-    return run_start_threads(&engine->run, diag);
+    status = run_start_threads(&engine->run, diag);
+    return status || !pipe->group ? status
+                                  : watch_open(&engine->watch, pipe->group, &engine->run, diag);
 }
 
 /* Results of a task are put back only if all ranks have them. */
 static enum done_by done_by(const struct swpipe *pipe, size_t task)
 {
     size_t count = pipe->plan.pipeline.task_count;
-    bool on = pipe->shortcuts[task].on, saved = on;
-    for (int rank = 0; rank < pipe->ranks; rank++)
+    int first = pipe->first_rank, last = first + pipe->local_ranks;
+    bool on = pipe->shortcuts[(size_t)first * count + task].on, saved = on;
+    for (int rank = first; rank < last; rank++)
         saved = saved && pipe->shortcuts[(size_t)rank * count + task].saved;
     return saved && pipe->db ? BY_COPY : on || pipe->tasks[task].function ? BY_FUNCTION : BY_PLAN;
 }
@@ -180,18 +188,32 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
     return status;
 }
 
+/* The ranks of this process: [first, end). */
+static int first_rank(const struct engine *engine)
+{
+    return engine->pipe->first_rank;
+}
+
+static int end_rank(const struct engine *engine)
+{
+    return engine->pipe->first_rank + engine->pipe->local_ranks;
+}
+
 /* The threads end; where work is in flight, with an abort. */
 static void stop_threads(struct engine *engine)
 {
     bool through = true;
-    for (int rank = 0; rank < engine->program->ranks; rank++) {
+    for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
         int64_t iteration;
         struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
         through = through && drive_next(driver, &iteration) != POLICY_RETIRE;
         drive_leave(driver);
     }
+    char why[64] = "the pipeline is closed";
+    if (engine->pipe->group)
+        snprintf(why, sizeof why, "rank %d has closed its pipeline", engine->pipe->first_rank);
     if (!through)
-        run_stop(&engine->run, "the pipeline is closed");
+        run_stop(&engine->run, why);
     run_join(&engine->run);
 }
 
@@ -199,6 +221,7 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
 {
     if (engine->has_threads)
         stop_threads(engine);
+    watch_close(&engine->watch);
     recording_stop(&engine->recording, engine);
     *usable = !engine->has_threads || !run_stopped(&engine->run);
     if (engine->has_run) {
@@ -242,14 +265,14 @@ static void prepare(struct engine *engine, int rank, int64_t admitted, int64_t n
     iteration_clear(iteration); /* its device work is over: see make_room */
     iteration->number = number;
     iteration->batch = batch;
-    engine->feeds[rank].prepared = admitted;
+    engine->feeds[rank - engine->pipe->first_rank].prepared = admitted;
 }
 
 /* Have the next iteration's context ready, if there is data for one; false: the source failed. */
 static bool fetch(struct engine *engine, int rank, int64_t admitted,
                   const struct swpipe_source *source)
 {
-    struct feed *feed = &engine->feeds[rank];
+    struct feed *feed = &engine->feeds[rank - engine->pipe->first_rank];
     void *batch = NULL;
     if (feed->ended || feed->prepared == admitted)
         return true;
@@ -259,13 +282,29 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
                  (long long)admitted, rank);
         return false;
     }
+    if (engine->pipe->group) {
+        bool all;
+        if (!group_agree(engine->pipe->group, &engine->run, admitted, !more, &all))
+            return false;
+        more = all;
+    }
     if (more) {
         prepare(engine, rank, admitted, admitted, batch);
     } else {
         feed->ended = true;
         drive_end_data(driver_of(engine, rank));
+        if (engine->pipe->group)
+            group_end_run(engine->pipe->group, admitted);
     }
     return true;
+}
+
+bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag)
+{
+    if (group_agree(engine->pipe->group, &engine->run, number, ended, all))
+        return true;
+    (void)failure(engine, diag);
+    return false;
 }
 
 static enum status advance_rank(struct engine *engine, int rank, const struct swpipe_source *source,
@@ -287,7 +326,7 @@ enum status engine_advance(struct engine *engine, const struct swpipe_source *so
                            struct diag *diag)
 {
     enum status status = STATUS_OK;
-    for (int rank = 0; rank < engine->program->ranks && !status; rank++)
+    for (int rank = first_rank(engine); rank < end_rank(engine) && !status; rank++)
         status = advance_rank(engine, rank, source, diag);
     return status;
 }
@@ -303,7 +342,7 @@ enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iter
     bool finished = engine->program->plan->pipeline.retire == RETIRE_DEVICE;
     int64_t until_ns = deadline(engine, limit_ns);
     *iteration = -1;
-    for (int rank = 0; rank < engine->program->ranks; rank++) {
+    for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
         struct run_thread *driver = driver_of(engine, rank);
         int64_t oldest;
         if (drive_next(driver, &oldest) != POLICY_RETIRE)
@@ -324,12 +363,13 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
                           int64_t limit_ns, struct diag *diag)
 {
     int64_t iteration;
-    for (int rank = 0; rank < engine->program->ranks; rank++) {
+    for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
         struct run_thread *driver = driver_of(engine, rank);
         int64_t admitted = drive_admitted(driver);
         if (!drive_make_room(driver, admitted))
             return failure(engine, diag);
-        prepare(engine, rank, admitted, number, batches ? batches[rank] : NULL);
+        prepare(engine, rank, admitted, number,
+                batches ? batches[rank - first_rank(engine)] : NULL);
         if (!drive_enqueue(driver))
             return failure(engine, diag);
     }
@@ -339,7 +379,7 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
 enum status engine_sync(struct engine *engine, struct diag *diag)
 {
     struct run *run = &engine->run;
-    for (int rank = 0; rank < engine->program->ranks; rank++)
+    for (int rank = first_rank(engine); rank < end_rank(engine); rank++)
         if (!run_check(run, device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag), diag))
             return failure(engine, diag);
     return STATUS_OK;

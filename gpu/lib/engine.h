@@ -13,6 +13,7 @@
 #define SWPIPE_ENGINE_H
 
 #include "context.h"
+#include "group.h"
 #include "recording.h"
 #include "gpu/exec/run.h"
 #include "gpu/exec/variant.h"
@@ -35,9 +36,10 @@ struct engine {
     struct run run;
     bool has_variant, has_run, has_threads;
     struct recording recording;
-    struct iteration *iterations; /* [rank][window] */
+    struct group_watch watch;     /* with a group */
+    struct iteration *iterations; /* [rank here][window] */
     int iteration_count;          /* initialised */
-    struct feed *feeds;           /* [rank] */
+    struct feed *feeds;           /* [rank here] */
 };
 
 /* The argument of a task function: the context as seen by one call. */
@@ -72,6 +74,9 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
                           int64_t limit_ns, struct diag *diag);
 /* Wait until the device has nothing left to do. */
 enum status engine_sync(struct engine *engine, struct diag *diag);
+
+/* group_agree for a run of this engine. False: why the run stopped is in `diag`. */
+bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag);
 
 /* The stream a task of a rank works on. */
 struct device_stream *engine_stream(const struct engine *engine, int rank, int task);

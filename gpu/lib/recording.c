@@ -82,7 +82,7 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
     struct swpipe *pipe = engine->pipe;
     struct run *run = &engine->run;
     recording->ends = calloc((size_t)pipe->ranks, sizeof *recording->ends);
-    recording->device = strdup(device_description(pipe->devices[0]));
+    recording->device = strdup(device_description(pipe->devices[pipe->first_rank]));
     enum status status = recording->ends && recording->device
                              ? plan_text(&engine->plan, &recording->plan_text, diag)
                              : diag_no_memory(diag);

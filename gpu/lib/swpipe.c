@@ -6,6 +6,7 @@
  *       `----drain-----+---------drain-------------'
  */
 #include "gpu/exec/graph.h"
+#include "group.h"
 #include "swpipe_impl.h"
 
 #include <stdarg.h>
@@ -28,7 +29,7 @@ const char *swpipe_status_name(enum swpipe_status status)
     return status >= SWPIPE_OK && status <= SWPIPE_SYSTEM ? names[status] : "unknown";
 }
 
-static enum swpipe_status translate(enum status status)
+enum swpipe_status status_for_caller(enum status status)
 {
     switch (status) {
     case STATUS_OK: return SWPIPE_OK;
@@ -66,7 +67,7 @@ enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
         describe(pipe);
     diag_fini(&pipe->diag);
     diag_init(&pipe->diag);
-    return translate(status);
+    return status_for_caller(status);
 }
 
 const char *swpipe_error(const struct swpipe *pipe)
@@ -80,7 +81,7 @@ static void close_device(struct swpipe *pipe)
 {
     for (int i = 0; pipe->shortcuts && i < pipe->ranks * (int)pipe->plan.pipeline.task_count; i++)
         shortcut_forget(&pipe->shortcuts[i], &pipe->tasks[i % (int)pipe->plan.pipeline.task_count]);
-    for (int rank = 0; rank < pipe->device_count; rank++) {
+    for (int rank = pipe->first_rank; rank < pipe->first_rank + pipe->device_count; rank++) {
         pool_fini(&pipe->pools[rank]);
         device_close(pipe->devices[rank]);
     }
@@ -95,12 +96,21 @@ static enum status open_device(struct swpipe *pipe)
     const struct device_config config = {
         .kind = pipe->device,
         .ranks = pipe->ranks,
+        .first_rank = pipe->first_rank,
+        .local_ranks = pipe->local_ranks,
+        .rendezvous = pipe->group ? pipe->group->rendezvous : NULL,
+        .meet_ns = pipe->group && pipe->group->patience_ns != RENDEZVOUS_FOREVER
+                       ? pipe->group->patience_ns
+                       : 0,
         .sm_slots = pipe->device == DEVICE_KIND_HOST ? pipe->plan.machine.sm_slots : 0,
         .share_device = pipe->plan.machine.share_device};
     if (pipe->world)
         return STATUS_OK;
     enum status status = device_world_open(&config, &pipe->world, &pipe->diag);
-    for (int rank = 0; rank < pipe->ranks && !status; rank++) {
+    if (!status && pipe->group)
+        group_new_world(pipe->group);
+    for (int rank = pipe->first_rank; rank < pipe->first_rank + pipe->local_ranks && !status;
+         rank++) {
         status = device_open(pipe->world, rank, &pipe->devices[rank], &pipe->diag);
         if (status)
             break;
@@ -220,6 +230,30 @@ static enum status read_plan(struct swpipe *pipe, const struct swpipe_config *co
     return status;
 }
 
+/* This process has one rank of the plan. */
+static enum status take_group(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    struct swpipe_group *group = config->group;
+    if (!group->rendezvous)
+        return diag_error(&pipe->diag, STATUS_USAGE, "the group has not come together: %s",
+                          group->error);
+    if (group->in_use)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          "another pipeline of this group is open: close it first");
+    if (group->size != pipe->ranks)
+        return diag_error(&pipe->diag, STATUS_INPUT,
+                          "%s has %d ranks, the group %d: 'ranks' of the configuration can say so",
+                          pipe->plan.file, pipe->ranks, group->size);
+    if (pipe->plan.machine.share_device)
+        return diag_error(&pipe->diag, STATUS_INPUT,
+                          "%s: ranks that share a device (share_device) cannot be processes",
+                          pipe->plan.file);
+    group->in_use = true;
+    pipe->group = group;
+    pipe->first_rank = group->rank;
+    return STATUS_OK;
+}
+
 static enum status take_options(struct swpipe *pipe, const struct swpipe_config *config)
 {
     if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
@@ -231,6 +265,10 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
         return diag_error(&pipe->diag, STATUS_INPUT,
                           "share_device names the devices of %d ranks, there are %d",
                           pipe->plan.ranks, pipe->ranks);
+    enum status status = config->group ? take_group(pipe, config) : STATUS_OK;
+    if (status)
+        return status;
+    pipe->local_ranks = pipe->group ? 1 : pipe->ranks;
     pipe->max_depth = config->max_depth;
     pipe->spin_ns = config->spin_ns;
     pipe->graph = config->graph == SWPIPE_GRAPH_REQUIRE ? RUNTIME_GRAPH_REQUIRE
@@ -315,6 +353,8 @@ void swpipe_close(struct swpipe *pipe)
     (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
+    if (pipe->group)
+        pipe->group->in_use = false;
     recorded_fini(&pipe->recorded);
     free(pipe->db);
     free(pipe->tasks);
@@ -368,6 +408,8 @@ static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
         status = close_engine(pipe, &pipe->pipelined);
     if (!status)
         status = need_engine(pipe, false);
+    if (!status && pipe->group)
+        status = group_begin_run(pipe->group, &pipe->diag);
     if (status)
         return status;
     pipe->state = PIPE_FILLED;
@@ -472,6 +514,9 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
 static enum status record(struct swpipe *pipe, const char *file)
 {
     enum status status = must_not_be_filled(pipe, "recording changes");
+    if (!status && file && pipe->group)
+        status = diag_error(&pipe->diag, STATUS_USAGE,
+                            "a pipeline whose ranks are processes cannot be recorded yet");
     char *copy = file ? strdup(file) : NULL;
     if (!status && file && !copy)
         status = diag_no_memory(&pipe->diag);
@@ -496,8 +541,7 @@ enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *
     const struct recorded *recorded = &pipe->recorded;
     const struct runtime_result *result = &recorded->result;
     if (!recorded->is)
-        return swpipe_finish(
-            pipe, diag_error(&pipe->diag, STATUS_USAGE, "no run has been recorded to its end"));
+        return SWPIPE_USAGE; /* the error of the call before this one stays */
     *out = (struct swpipe_recorded){.run = result->run,
                                     .iterations = result->iterations,
                                     .steps = result->steps,
@@ -539,16 +583,18 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
 
 /* Batches for all ranks; *more is false when one of them has none. */
 static enum status next_batches(struct swpipe *pipe, const struct swpipe_source *source,
-                                void **batches, bool *more)
+                                void **batches, int64_t iteration, bool *more)
 {
     *more = true;
-    for (int rank = 0; rank < pipe->ranks && *more; rank++) {
-        int answer = source->next(source->arg, rank, &batches[rank]);
+    for (int i = 0; i < pipe->local_ranks && *more; i++) {
+        int rank = pipe->first_rank + i, answer = source->next(source->arg, rank, &batches[i]);
         if (answer < 0)
             return diag_error(&pipe->diag, STATUS_VIOLATED, "the source failed on rank %d", rank);
         *more = answer > 0;
     }
-    return STATUS_OK;
+    return !pipe->group || engine_agree(&pipe->serial, iteration, !*more, more, &pipe->diag)
+               ? STATUS_OK
+               : STATUS_VIOLATED;
 }
 
 static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *source)
@@ -558,10 +604,14 @@ static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *s
     void **batches = calloc((size_t)pipe->ranks + 1, sizeof(void *));
     enum status status = batches ? STATUS_OK : diag_no_memory(&pipe->diag);
     bool more = true;
+    if (!status && pipe->group)
+        status = group_begin_run(pipe->group, &pipe->diag);
     for (int64_t iteration = 0; !status && more; iteration++) {
-        status = next_batches(pipe, source, batches, &more);
+        status = next_batches(pipe, source, batches, iteration, &more);
         if (!status && more)
             status = one_serial(pipe, batches, iteration);
+        else if (!status && pipe->group)
+            group_end_run(pipe->group, iteration);
     }
     free(batches);
     return status;

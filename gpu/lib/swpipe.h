@@ -25,7 +25,8 @@
  * work to the task's stream; the turn ends, the task's event is recorded, its waiters are woken.
  *
  * Ranks. A pipeline on the host device holds all ranks of the plan in this process: functions are
- * called for each of them (swpipe_rank), sources are asked for each of them. The cuda device has one.
+ * called for each of them (swpipe_rank), sources are asked for each of them. With a group (swpipe_group.h) each
+ * process has one of them; so it is always on the cuda device, where a pipeline without a group has one rank.
  *
  * Threads. A pipeline belongs to one thread at a time. Functions run on the library's threads; one task of
  * one rank never runs twice at the same time. A context may be used by all tasks of its iteration.
@@ -41,6 +42,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "swpipe_group.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -120,6 +123,7 @@ struct swpipe_config {
     enum swpipe_graph graph;
     const char *const *device_only; /* names of tasks with device-only functions */
     size_t device_only_count;
+    struct swpipe_group *group; /* the other ranks are other processes; NULL: all ranks are here */
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
@@ -187,7 +191,8 @@ struct swpipe_recorded {
     const char *why;                   /* it was not legal; "" */
     double seconds, iteration_seconds; /* all of it; an iteration in the steady state, 0: too few */
 };
-/* The last one that has ended; *out is valid until the next ends. USAGE: there is none. */
+/* The last one that has ended; *out is valid until the next ends. USAGE: there is none. swpipe_error stays what
+   it was. */
 enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out);
 
 /* ---- short-cuts ------------------------------------------------------------------------------ */

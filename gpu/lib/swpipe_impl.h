@@ -22,14 +22,16 @@ struct swpipe {
     enum driver driver;
     enum device_kind device;
     int ranks, max_depth;
-    int64_t spin_ns; /* as run_config */
+    int first_rank, local_ranks; /* those in this process */
+    struct swpipe_group *group;  /* NULL: all are */
+    int64_t spin_ns;             /* as run_config */
     enum runtime_graph graph;
     bool *device_only;            /* [plan's tasks] */
     int64_t graph_launches;       /* of engines that are closed */
     int64_t wait_ns, progress_ns; /* 0, DEVICE_FOREVER: no limit */
 
     struct device_world *world; /* opened when it is first needed, and after an abort */
-    struct device **devices;    /* [ranks] */
+    struct device **devices;    /* [ranks]; those of this process are opened */
     struct pool *pools;         /* [ranks] */
     int device_count;           /* opened */
     struct engine pipelined, serial;
@@ -52,6 +54,7 @@ int swpipe_find_task(const struct swpipe *pipe, const char *name);
 enum status swpipe_must_be_open(struct swpipe *pipe);
 /* Close the serial engine; the next serial iteration opens a new one. */
 enum status swpipe_close_serial(struct swpipe *pipe);
+enum swpipe_status status_for_caller(enum status status);
 /* End a call: the status for the caller, its words for swpipe_error. */
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status);
 

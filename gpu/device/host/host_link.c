@@ -45,6 +45,7 @@ struct far_ref {
 struct message {
     int32_t word, rank, peer;
     int32_t kind, root, status, tagged, labelled;
+    int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
     uint64_t channel, position; /* or the number of a send */
     int64_t bytes;
     struct far_ref send, recv;
@@ -59,6 +60,7 @@ struct early {
 struct host_link {
     struct host_world *world;
     struct rendezvous *rendezvous;
+    int32_t number;                   /* of the world among those of its rendezvous */
     struct early *early, **early_end; /* under the world's lock, like next_id */
     uint64_t next_id;
 };
@@ -72,7 +74,9 @@ static bool tell(const struct host_link *link, int to, const struct message *mes
     char *packet = malloc(bytes);
     if (!packet)
         return false;
-    memcpy(packet, message, sizeof *message);
+    struct message numbered = *message;
+    numbered.world = link->number;
+    memcpy(packet, &numbered, sizeof numbered);
     memcpy(packet + sizeof *message, first, a);
     memcpy(packet + sizeof *message + a, second, b);
     bool told = rendezvous_send(link->rendezvous, to, packet, bytes);
@@ -357,6 +361,8 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
     if (!is_whole(data, bytes))
         return;
     memcpy(&message, data, sizeof message);
+    if (message.world != link->number)
+        return;
     const char *first = (const char *)data + sizeof message, *second = first + strlen(first) + 1;
     pthread_mutex_lock(&world->lock);
     struct channel *channel = comm_channel_find(world, message.channel);
@@ -416,6 +422,7 @@ enum status link_open(struct host_world *world, struct diag *diag)
         return diag_no_memory(diag);
     link->world = world;
     link->rendezvous = world->base.config.rendezvous;
+    link->number = rendezvous_count(link->rendezvous);
     link->early_end = &link->early;
     world->link = link;
     rendezvous_listen(link->rendezvous, hear, link);

@@ -1,0 +1,159 @@
+/* group.c - see swpipe_group.h: joining and leaving. */
+#include "group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "net/address.h"
+#include "gpu/device/device_impl.h"
+#include "swpipe_impl.h"
+
+#define JOIN_NS INT64_C(60000000000)
+enum { LEAVE_TICK_NS = 1000000 };
+
+/* ---- join ------------------------------------------------------------------------------------ */
+
+static enum status check(const struct swpipe_join *join, struct diag *diag)
+{
+    if (join->size < 1 || join->size > RENDEZVOUS_MAX_MEMBERS || join->rank < 0 ||
+        join->rank >= join->size)
+        return diag_error(diag, STATUS_USAGE, "found rank %d of %d, expected 0 to size - 1",
+                          join->rank, join->size);
+    if (!join->address == !join->broadcast)
+        return diag_error(diag, STATUS_USAGE,
+                          "a join needs either an address or a broadcast to find the others");
+    return STATUS_OK;
+}
+
+/* Rank 0 listens before anybody is told where. */
+static enum status lead(struct swpipe_group *group, const struct meeting_place *known,
+                        struct diag *diag)
+{
+    enum status status = known ? listener_open_at(known, &group->listener, diag)
+                               : listener_open("swpipe", NULL, &group->listener, diag);
+    if (!status)
+        status = broker_open(group->size, &group->broker, diag);
+    if (!status)
+        status = broker_open_listener(group->broker, group->listener, 0, diag);
+    return status ? status : broker_start(group->broker, diag);
+}
+
+/* The place goes from rank 0 to all; one without addresses: rank 0 could not open it. */
+static enum status spread(struct swpipe_group *group, const struct swpipe_join *join,
+                          struct meeting_place *place, struct diag *diag)
+{
+    enum status status = group->rank == 0 ? lead(group, NULL, diag) : STATUS_OK;
+    if (group->rank == 0 && !status)
+        *place = *listener_place(group->listener);
+    if (join->broadcast(join->arg, place, sizeof *place))
+        return diag_error(diag, STATUS_SYSTEM, "rank %d: the broadcast failed", group->rank);
+    if (!status && place->address_count == 0)
+        status = diag_error(diag, STATUS_VIOLATED, "rank %d: rank 0 could not join", group->rank);
+    return status;
+}
+
+static enum status come_together(struct swpipe_group *group, const struct swpipe_join *join,
+                                 struct diag *diag)
+{
+    struct meeting_place place = {0};
+    enum status status = check(join, diag);
+    if (status)
+        return status;
+    group->rank = join->rank;
+    group->size = join->size;
+    group->patience_ns = join->timeout_ns == -1 ? RENDEZVOUS_FOREVER
+                         : join->timeout_ns     ? join->timeout_ns
+                                                : JOIN_NS;
+    if (join->broadcast) {
+        status = spread(group, join, &place, diag);
+    } else {
+        status = address_place(join->address, join->password, &place, diag);
+        if (!status && group->rank == 0)
+            status = lead(group, &place, diag);
+    }
+    if (status)
+        return status;
+    int64_t deadline_ns = group->patience_ns == RENDEZVOUS_FOREVER
+                              ? RENDEZVOUS_FOREVER
+                              : device_clock_ns() + group->patience_ns;
+    return rendezvous_reach(&place, 0, group->rank, deadline_ns, &group->rendezvous, diag);
+}
+
+/* The first error of `diag`, if there is one, is the group's. */
+static int finish(struct swpipe_group *group, enum status status, struct diag *diag)
+{
+    if (status)
+        snprintf(group->error, sizeof group->error, "%s",
+                 diag->count ? diag->messages[0].text : "out of memory");
+    diag_fini(diag);
+    return (int)status_for_caller(status);
+}
+
+int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
+{
+    struct swpipe_group *group = calloc(1, sizeof *group);
+    struct diag diag;
+    *out = group;
+    if (!group)
+        return SWPIPE_SYSTEM;
+    diag_init(&diag);
+    return finish(group, come_together(group, join, &diag), &diag);
+}
+
+const char *swpipe_group_error(const struct swpipe_group *group)
+{
+    return group ? group->error : "out of memory";
+}
+
+int swpipe_group_rank(const struct swpipe_group *group)
+{
+    return group->rank;
+}
+
+int swpipe_group_size(const struct swpipe_group *group)
+{
+    return group->size;
+}
+
+int swpipe_group_wait(struct swpipe_group *group)
+{
+    struct diag diag;
+    diag_init(&diag);
+    enum status status = group->rendezvous
+                             ? rendezvous_barrier(group->rendezvous,
+                                                  group->patience_ns == RENDEZVOUS_FOREVER
+                                                      ? RENDEZVOUS_FOREVER
+                                                      : device_clock_ns() + group->patience_ns,
+                                                  &diag)
+                             : diag_error(&diag, STATUS_USAGE, "the group did not come together");
+    return finish(group, status, &diag);
+}
+
+/* ---- leave ----------------------------------------------------------------------------------- */
+
+/* Rank 0 carries the mail of the others until they have gone. */
+static void await_others(struct swpipe_group *group)
+{
+    int64_t since_ns = device_clock_ns();
+    while (broker_ended(group->broker) < group->size &&
+           (group->patience_ns == RENDEZVOUS_FOREVER ||
+            device_clock_ns() - since_ns < group->patience_ns))
+        nanosleep(&(struct timespec){.tv_nsec = LEAVE_TICK_NS}, NULL);
+}
+
+void swpipe_leave(struct swpipe_group *group)
+{
+    if (!group)
+        return;
+    bool came = group->rendezvous;
+    if (came)
+        (void)swpipe_group_wait(group); /* a rank that is slower may still need this one */
+    rendezvous_leave(group->rendezvous);
+    if (group->broker && came)
+        await_others(group);
+    broker_close(group->broker);
+    listener_close(group->listener);
+    free(group);
+}

@@ -1,0 +1,67 @@
+/*
+ * swpipe_group.h - the processes of a pipeline whose ranks are processes; part of swpipe.h.
+ *
+ *     process 0: swpipe_join --.                        .-- swpipe_open (config.group) -- ... -- swpipe_leave
+ *     process 1: swpipe_join ---+-- all have come: OK --+-- swpipe_open                ...
+ *     process 2: swpipe_join --'                        '-- swpipe_open                ...
+ *
+ * A group has a process for each rank. They find each other by an address that all know, or through a
+ * broadcast that all can take part in (swpipe_mpi.h makes one of an MPI communicator). Processes on one
+ * machine share memory; others talk to rank 0 over TCP, unencrypted. Rank 0 carries their mail. All leave
+ * together: swpipe_leave waits for the others, up to the time limit of the join; a process that exits without
+ * it counts as dead.
+ *
+ * A pipeline of a group holds this process's rank of the plan. All processes open the same plan, and fill it,
+ * drain it and run serial iterations of it as often as the others; one pipeline of a group is open at a time.
+ * The run ends when the data of one rank ends: iterations that not every rank has a batch for are not started
+ * on any. The failure of one rank, its end or the death of its process fails the run of the others with the
+ * reason.
+ *
+ * Do not fork between join and leave.
+ */
+#ifndef SWPIPE_GROUP_H
+#define SWPIPE_GROUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+struct swpipe_group;
+
+struct swpipe_join {
+    int rank, size;
+    const char *address;  /* host:port of rank 0, IPv4 */
+    const char *password; /* who comes to the address must know it; NULL: none */
+    /* In place of an address: `bytes` of rank 0's `data` go to all; 0, or it failed. */
+    int (*broadcast)(void *arg, void *data, size_t bytes);
+    void *arg;
+    int64_t timeout_ns; /* the processes wait for each other; 0: 60 s; -1: no limit */
+};
+
+/* *out is set unless memory is exhausted, so that swpipe_group_error can say what was wrong; it is left in any
+   case. Returns enum swpipe_status: OK when all have come. */
+int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out);
+const char *swpipe_group_error(const struct swpipe_group *group);
+int swpipe_group_rank(const struct swpipe_group *group);
+int swpipe_group_size(const struct swpipe_group *group);
+/* Until all processes are in it; enum swpipe_status. */
+int swpipe_group_wait(struct swpipe_group *group);
+/* After the group's pipelines are closed. NULL is allowed. */
+void swpipe_leave(struct swpipe_group *group);
+
+#if defined __GNUC__
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * swpipe_mpi.h - join the group of an MPI communicator. Only this header needs MPI: the library does not.
+ *
+ *     struct swpipe_group *group;
+ *     if (swpipe_join_mpi(MPI_COMM_WORLD, &group) == SWPIPE_OK) ...
+ */
+#ifndef SWPIPE_MPI_H
+#define SWPIPE_MPI_H
+
+#include <mpi.h>
+
+#include "swpipe.h"
+
+static inline int swpipe_mpi_broadcast(void *comm, void *data, size_t bytes)
+{
+    return MPI_Bcast(data, (int)bytes, MPI_BYTE, 0, *(MPI_Comm *)comm) == MPI_SUCCESS ? 0 : -1;
+}
+
+/* As swpipe_join, with the ranks of `comm`, which is needed during the call only. */
+static inline int swpipe_join_mpi(MPI_Comm comm, struct swpipe_group **out)
+{
+    struct swpipe_join join = {0};
+    MPI_Comm_rank(comm, &join.rank);
+    MPI_Comm_size(comm, &join.size);
+    join.broadcast = swpipe_mpi_broadcast;
+    join.arg = &comm;
+    return swpipe_join(&join, out);
+}
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * t_swpipe_group.c - a pipeline whose ranks are processes, started by nobody but the test: they meet, run, end
+ * together, and each is told when another one fails, dies, leaves or never comes. `t_swpipe_group cuda` is for
+ * the cuda device.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu/lib/swpipe.h"
+#include "tests/processes.h"
+#include "tests/tap.h"
+
+static const char plan_text[] =
+    "swplan: 1\nname: group\nschedule:\n"
+    "  H2D: {stage: 0, stream: memcpy, writes: [b], work: {copy: h2d, bytes: 4KiB}}\n"
+    "  Sum: {stage: 1, globally_ordered: true, reads: [b], writes: [s],\n"
+    "        work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+    "  Step: {stage: 1, thread_group: step, reads: [s]}\n"
+    "intra_iter_deps: [[Sum, H2D], [Step, Sum]]\n"
+    "inter_iter_deps: [[Sum, Step]]\n"
+    "buffers: {b: {scope: iteration}, s: {scope: shared}}\n";
+
+static enum swpipe_device device = SWPIPE_HOST;
+
+enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE };
+
+struct scene {
+    enum swpipe_driver driver;
+    bool broadcast, serial, twice;
+    int batches[PROCESSES_MOST]; /* of each rank */
+    enum trouble trouble;
+    int who, at; /* of rank `who` in iteration `at` */
+};
+
+struct rank {
+    const struct scene *scene;
+    int number, fetched, batches;
+    atomic_int sums;
+};
+
+static int sum(struct swpipe_context *context, void *arg)
+{
+    struct rank *rank = arg;
+    const struct scene *scene = rank->scene;
+    atomic_fetch_add(&rank->sums, 1);
+    if (swpipe_rank(context) == scene->who && swpipe_iteration(context) == scene->at) {
+        if (scene->trouble == FAILS)
+            return swpipe_fail(context, "no luck today");
+        if (scene->trouble == DIES)
+            raise(SIGKILL);
+    }
+    return swpipe_work(context);
+}
+
+static int next(void *arg, int number, void **batch)
+{
+    struct rank *rank = arg;
+    const struct scene *scene = rank->scene;
+    *batch = rank;
+    if (number != rank->number)
+        return -1;
+    if (scene->trouble == FAILS_IN_SOURCE && rank->number == scene->who &&
+        rank->fetched == scene->at)
+        return -1;
+    return rank->fetched < rank->batches ? (rank->fetched++, 1) : 0;
+}
+
+static int run_once(struct swpipe *pipe, struct rank *rank, int *retired)
+{
+    const struct swpipe_source source = {next, rank};
+    int64_t iteration;
+    int status = swpipe_fill(pipe, &source);
+    for (*retired = 0; status == SWPIPE_OK; (*retired)++) {
+        if (rank->scene->trouble == CLOSES && rank->number == rank->scene->who &&
+            *retired == rank->scene->at)
+            return SWPIPE_OK;
+        status = swpipe_progress(pipe, &source, &iteration);
+        if (status != SWPIPE_OK)
+            break;
+    }
+    return status;
+}
+
+static void take_part(struct swpipe_group *group, struct rank *rank, struct outcome *out)
+{
+    struct swpipe_task task = {"Sum", sum, rank, NULL, 0};
+    struct swpipe_config config = {.plan_text = plan_text,
+                                   .plan_file = "group.yaml",
+                                   .tasks = &task,
+                                   .task_count = 1,
+                                   .driver = rank->scene->driver,
+                                   .device = device,
+                                   .ranks = swpipe_group_size(group),
+                                   .group = group};
+    const struct swpipe_source source = {next, rank};
+    struct swpipe *pipe;
+    if (rank->scene->trouble == LEAVES && rank->number == rank->scene->who)
+        return;
+    out->status = swpipe_open(&config, &pipe);
+    if (out->status == SWPIPE_OK)
+        out->status = rank->scene->serial ? (int)swpipe_run_serial(pipe, &source, NULL)
+                                          : run_once(pipe, rank, &out->count);
+    snprintf(out->said, sizeof out->said, "%s", swpipe_error(pipe));
+    if (rank->scene->serial)
+        out->count = atomic_load(&rank->sums);
+    if (rank->scene->twice) {
+        swpipe_drain(pipe);
+        rank->fetched = 0;
+        const struct scene good = {.driver = rank->scene->driver, .who = -1};
+        rank->scene = &good;
+        out->status = run_once(pipe, rank, &out->count);
+        snprintf(out->said, sizeof out->said, "%s", swpipe_error(pipe));
+    }
+    swpipe_close(pipe);
+}
+
+static void body(const struct process *self, struct outcome *out)
+{
+    const struct scene *scene = self->arg;
+    struct rank rank = {
+        .scene = scene, .number = self->number, .batches = scene->batches[self->number]};
+    struct swpipe_join join = {
+        .rank = self->number, .size = self->count, .timeout_ns = 20000000000};
+    if (scene->trouble == LEAVES)
+        join.timeout_ns = 2000000000;
+    struct process copy = *self;
+    struct swpipe_group *group;
+    if (scene->broadcast) {
+        join.broadcast = processes_broadcast;
+        join.arg = &copy;
+    } else {
+        join.address = self->address;
+        join.password = "open sesame";
+    }
+    out->status = swpipe_join(&join, &group);
+    if (out->status == SWPIPE_OK)
+        take_part(group, &rank, out);
+    else
+        snprintf(out->said, sizeof out->said, "%s", swpipe_group_error(group));
+    swpipe_leave(group);
+}
+
+static struct outcome outcomes[PROCESSES_MOST];
+static bool ended[PROCESSES_MOST];
+
+static void play(int size, const struct scene *scene, const char *what)
+{
+    bool in_time = processes_run(size, body, scene, 60, outcomes, ended);
+    tap_ok(in_time, "%s: every process returns", what);
+    for (int i = 0; i < size; i++)
+        tap_note("rank %d: %s after %d: %s", i,
+                 ended[i] ? swpipe_status_name((enum swpipe_status)outcomes[i].status) : "killed",
+                 outcomes[i].count, ended[i] ? outcomes[i].said : "");
+}
+
+static struct scene scene_of(enum swpipe_driver driver, int batches)
+{
+    struct scene scene = {.driver = driver, .who = -1};
+    for (int i = 0; i < PROCESSES_MOST; i++)
+        scene.batches[i] = batches;
+    return scene;
+}
+
+static void test_good(int size, enum swpipe_driver driver, bool broadcast)
+{
+    struct scene scene = scene_of(driver, 12);
+    scene.broadcast = broadcast;
+    play(size, &scene, broadcast ? "joined by a broadcast" : "joined by an address");
+    for (int i = 0; i < size; i++)
+        tap_ok(outcomes[i].status == SWPIPE_END && outcomes[i].count == 12, "rank %d of %d runs", i,
+               size);
+}
+
+/* The rank with the fewest batches ends the run of all; the next run is a new one. */
+static void test_early_end(enum swpipe_driver driver, bool serial, bool twice)
+{
+    struct scene scene = scene_of(driver, 12);
+    scene.batches[1] = 5;
+    scene.serial = serial;
+    scene.twice = twice;
+    play(4, &scene,
+         twice    ? "an early end, twice"
+         : serial ? "an early end, serial"
+                  : "an early end");
+    for (int i = 0; i < 4; i++)
+        tap_ok(outcomes[i].status == (serial ? SWPIPE_OK : SWPIPE_END) && outcomes[i].count == 5,
+               "rank %d ends with the others", i);
+}
+
+static void test_trouble(enum trouble trouble, int who, int size, const char *words,
+                         const char *what)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.trouble = trouble;
+    scene.who = who;
+    scene.at = 4;
+    play(size, &scene, what);
+    for (int i = 0; i < size; i++)
+        if (i != who)
+            tap_ok(outcomes[i].status != SWPIPE_END && outcomes[i].status != SWPIPE_OK &&
+                       strstr(outcomes[i].said, words),
+                   "%s: rank %d knows: %s", what, i, outcomes[i].said);
+}
+
+static void test_again(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.trouble = FAILS;
+    scene.who = 1;
+    scene.at = 4;
+    scene.twice = true;
+    play(2, &scene, "a failure, and once more");
+    for (int i = 0; i < 2; i++)
+        tap_ok(outcomes[i].status == SWPIPE_END && outcomes[i].count == 12,
+               "rank %d runs after it: %s", i, outcomes[i].said);
+}
+
+/* ---- joins that cannot be -------------------------------------------------------------------- */
+
+static void alone(const struct process *self, struct outcome *out)
+{
+    const struct swpipe_join join = {
+        .rank = 0, .size = 2, .address = self->address, .timeout_ns = 300000000};
+    struct swpipe_group *group;
+    out->status = swpipe_join(&join, &group);
+    snprintf(out->said, sizeof out->said, "%s", swpipe_group_error(group));
+    swpipe_leave(group);
+}
+
+static void refuse(struct swpipe_join join, const char *words)
+{
+    struct swpipe_group *group;
+    int status = swpipe_join(&join, &group);
+    tap_ok(status != SWPIPE_OK && strstr(swpipe_group_error(group), words), "refused: %s",
+           swpipe_group_error(group));
+    swpipe_leave(group);
+}
+
+static void test_refusals(void)
+{
+    bool in_time = processes_run(1, alone, NULL, 20, outcomes, ended);
+    tap_ok(in_time && outcomes[0].status == SWPIPE_TIMEOUT, "a rank that stays alone: %s",
+           outcomes[0].said);
+    refuse((struct swpipe_join){.rank = 2, .size = 2, .address = "a:1"}, "rank 2 of 2");
+    refuse((struct swpipe_join){.rank = 0, .size = 2}, "either an address or a broadcast");
+    refuse((struct swpipe_join){.rank = 0, .size = 1, .address = "localhost"}, "host:port");
+    refuse((struct swpipe_join){.rank = 0, .size = 1, .address = "127.0.0.1:99999"}, "host:port");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "cuda") == 0)
+        device = SWPIPE_CUDA;
+    test_good(2, SWPIPE_CLOCK, false);
+    test_good(4, SWPIPE_DATAFLOW, false);
+    test_good(2, SWPIPE_CLOCK, true);
+    test_good(1, SWPIPE_CLOCK, false);
+    test_early_end(SWPIPE_CLOCK, false, false);
+    test_early_end(SWPIPE_DATAFLOW, false, true);
+    test_early_end(SWPIPE_CLOCK, true, false);
+    test_trouble(FAILS, 1, 4, "Sum(4) of rank 1 failed: no luck today", "a function fails");
+    test_trouble(FAILS_IN_SOURCE, 1, 2, "source failed for iteration 4 of rank 1",
+                 "a source fails");
+    test_trouble(DIES, 1, 4, "rank 1 is gone", "a process dies");
+    test_trouble(DIES, 0, 4, "rank 0 is gone", "the first process dies");
+    test_trouble(CLOSES, 1, 2, "rank 1 has closed its pipeline", "a rank closes its pipeline");
+    test_trouble(LEAVES, 1, 2, "", "a rank leaves");
+    test_again();
+    test_refusals();
+    return tap_done();
+}
