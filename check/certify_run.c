@@ -35,30 +35,18 @@ struct writer {
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 
-struct collector {
-    struct writer *writer;
-    int64_t event;
-    bool store;
-};
-
-static bool collect(void *context, int64_t event, bool known)
-{
-    const struct collector *collector = context;
-    struct writer *w = collector->writer;
-    (void)known;
-    if (collector->store)
-        w->followers[w->first[event]++] = collector->event;
-    else
-        w->first[event + 1]++;
-    w->waits[collector->event] += !collector->store;
-    return true;
-}
-
 static void collect_all(struct writer *w, bool store)
 {
-    struct collector collector = {w, 0, store};
-    for (; collector.event < w->events; collector.event++)
-        run_each_wait(w->graph, collector.event, collect, &collector);
+    const struct run_graph *g = w->graph;
+    for (int64_t event = 0; event < w->events; event++)
+        for (int64_t i = g->first[event]; i < g->first[event + 1]; i++) {
+            int64_t awaited = g->waits[i].event;
+            if (store)
+                w->followers[w->first[awaited]++] = event;
+            else
+                w->first[awaited + 1]++;
+            w->waits[event] += !store;
+        }
 }
 
 static bool find_followers(struct writer *w)
@@ -120,38 +108,37 @@ static void write_numbers(const struct writer *w)
 /* ---- paths ------------------------------------------------------------------------------------- */
 
 struct backwards {
-    struct writer *writer;
-    int64_t from, event,
-        count; /* the source, the event whose waits are visited, those in the queue */
+    int64_t from, count; /* the source, and the events in the queue */
     bool found;
 };
 
-static bool step_back(void *context, int64_t event, bool known)
+static void step_back(struct writer *w, struct backwards *search, int64_t event,
+                      struct run_wait wait)
 {
-    struct backwards *search = context;
-    struct writer *w = search->writer;
-    if (!known || w->seen[event] == w->search || w->number[event] < w->number[search->from])
-        return true;
-    w->seen[event] = w->search;
-    w->came_from[event] = search->event;
-    w->queue[search->count++] = event;
-    search->found = event == search->from || run_in_line(w->graph, search->from, event);
-    if (search->found && event != search->from)
-        w->came_from[search->from] = event;
-    return !search->found && search->count < PATH_MOST;
+    if (!wait.known || w->seen[wait.event] == w->search ||
+        w->number[wait.event] < w->number[search->from])
+        return;
+    w->seen[wait.event] = w->search;
+    w->came_from[wait.event] = event;
+    w->queue[search->count++] = wait.event;
+    search->found = wait.event == search->from || run_in_line(w->graph, search->from, wait.event);
+    if (search->found && wait.event != search->from)
+        w->came_from[search->from] = wait.event;
 }
 
 static bool find_path(struct writer *w, int64_t from, int64_t to)
 {
-    struct backwards search = {.writer = w, .from = from, .count = 1};
+    const struct run_graph *g = w->graph;
+    struct backwards search = {.from = from, .count = 1};
     w->search++;
     w->seen[to] = w->search;
     w->queue[0] = to;
     for (int64_t head = 0; head < search.count && !search.found; head++) {
-        search.event = w->queue[head];
+        int64_t event = w->queue[head];
         if (search.count >= PATH_MOST || w->visited > PATHS_MOST)
             return false;
-        run_each_wait(w->graph, search.event, step_back, &search);
+        for (int64_t i = g->first[event]; i < g->first[event + 1] && !search.found; i++)
+            step_back(w, &search, event, g->waits[i]);
     }
     w->visited += search.count;
     return search.found;

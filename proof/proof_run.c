@@ -48,29 +48,18 @@ static bool read_numbers(struct run_proof *proof)
     return !proof->c->refused;
 }
 
-struct wait_check {
-    struct run_proof *proof;
-    int64_t event;
-};
-
-static bool is_larger(void *context, int64_t event, bool known)
-{
-    const struct wait_check *check = context;
-    const int64_t *number = check->proof->number;
-    (void)known;
-    return number[check->event] > number[event] ||
-           certificate_refuse(check->proof->c,
-                              "number %" PRId64 " of event %" PRId64 " is not larger than %" PRId64
-                              " of event %" PRId64 ", for which it waits",
-                              number[check->event], check->event, number[event], event);
-}
-
 static bool numbers_grow(struct run_proof *proof)
 {
-    struct wait_check check = {proof, 0};
-    for (; check.event < run_event_count(proof->graph); check.event++)
-        if (!run_each_wait(proof->graph, check.event, is_larger, &check))
-            return certificate_refuse(proof->c, "an operation that no certificate speaks of");
+    const struct run_graph *g = proof->graph;
+    for (int64_t event = 0; event < run_event_count(g); event++)
+        for (int64_t i = g->first[event]; i < g->first[event + 1]; i++)
+            if (proof->number[event] <= proof->number[g->waits[i].event])
+                return certificate_refuse(proof->c,
+                                          "number %" PRId64 " of event %" PRId64
+                                          " is not larger than %" PRId64 " of event %" PRId64
+                                          ", for which it waits",
+                                          proof->number[event], event,
+                                          proof->number[g->waits[i].event], g->waits[i].event);
     return true;
 }
 
@@ -96,16 +85,12 @@ static bool partners_agree(struct run_proof *proof)
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
-struct hop {
-    int64_t from;
-    bool found;
-};
-
-static bool is_hop(void *context, int64_t event, bool known)
+static bool is_hop(const struct run_graph *g, int64_t from, int64_t to)
 {
-    struct hop *hop = context;
-    hop->found |= known && event == hop->from;
-    return !hop->found;
+    bool found = run_in_line(g, from, to);
+    for (int64_t i = g->first[to]; i < g->first[to + 1] && !found; i++)
+        found = g->waits[i].known && g->waits[i].event == from;
+    return found;
 }
 
 static bool read_path(struct run_proof *proof, int64_t from, int64_t to)
@@ -115,14 +100,9 @@ static bool read_path(struct run_proof *proof, int64_t from, int64_t to)
         !certificate_number(proof->c, 2, CERTIFICATE_MOST, &count))
         return false;
     for (int64_t i = 0; i < count; i++, before = event) {
-        struct hop hop = {before, false};
         if (!certificate_number(proof->c, 0, run_event_count(proof->graph) - 1, &event))
             return false;
-        if (i == 0)
-            hop.found = event == from;
-        else if (!(hop.found = run_in_line(proof->graph, before, event)))
-            run_each_wait(proof->graph, event, is_hop, &hop);
-        if (!hop.found)
+        if (i == 0 ? event != from : !is_hop(proof->graph, before, event))
             return certificate_refuse(
                 proof->c, "line %" PRId64 ": event %" PRId64 " does not follow from %" PRId64,
                 proof->c->line, event, before);

@@ -1,7 +1,51 @@
-/* run_graph.c - see run_graph.h. */
+/* run_graph.c - see run_graph.h. One walk over the operations counts what each event waits for, a second one stores it. */
 #include "run_graph.h"
 
-/* ---- lists by object --------------------------------------------------------------------------- */
+enum use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, RECORD, PUT, GET, USES };
+
+/* Of an object one body uses, the order is that of its operations: what each of them starts behind, and what it learns. */
+static const struct {
+    const char *several; /* why runs differ where several bodies use the object */
+    bool behind, known;
+    enum run_part before;
+} rules[USES] = {
+    [STREAM] = {"several threads push to one stream", true, true, RUN_DONE},
+    [MEMBER] = {"several threads of a rank use one communicator", true, false, RUN_DONE},
+    [RANK_CALL] = {"several threads of a rank use communicators", true, false, RUN_START},
+    [HW_QUEUE] = {"several threads share a hardware queue", true, false, RUN_START},
+    [LOCK] = {"several threads take one lock", false, false, RUN_EXECUTE},
+    [EVENT] = {"several threads use one event", false, false, RUN_EXECUTE},
+    [RECORD] = {"several threads use one event", false, false, RUN_EXECUTE},
+    [PUT] = {"several threads put into one queue", false, false, RUN_EXECUTE},
+    [GET] = {"several threads get from one queue", false, false, RUN_EXECUTE},
+};
+
+enum { NEVER = -1, OFTEN = -2 };
+
+struct builder {
+    struct run_graph *g;
+    const struct program *p;
+    int *last[USES]; /* per object: the last operation that used it */
+    int *caller;     /* per body: the callback it belongs to, -1: none */
+    int *setter;     /* per flag: the operation that sets it, NEVER or OFTEN */
+    int *owner;      /* per part: its operation */
+    int *credit;     /* per part: the part of the other side that must have started, -1: none */
+    struct run_lists pushes, puts, gets;
+};
+
+static void refuse(struct run_graph *g, const char *why)
+{
+    if (!g->refusal)
+        g->refusal = why;
+}
+
+static int *no_items(struct run_graph *g, size_t count)
+{
+    int *items = ARENA_ARRAY(&g->arena, count + 1, int);
+    for (size_t i = 0; items && i < count; i++)
+        items[i] = -1;
+    return items;
+}
 
 /* A counting sort: keys[i] is the object of item i, -1: none. */
 static struct run_lists list_by(struct run_graph *g, const int *keys, size_t count, int objects)
@@ -20,139 +64,247 @@ static struct run_lists list_by(struct run_graph *g, const int *keys, size_t cou
     return lists;
 }
 
-static void refuse(struct run_graph *g, const char *why)
+/* The object that an operation uses so; -1: none. */
+static int object_of(const struct program *p, const struct op *op, enum use use)
 {
-    if (!g->refusal)
-        g->refusal = why;
-}
-
-/* Each object is used by one body, so the order of its list is that of every run. */
-static void need_one_body(struct run_graph *g, const struct run_lists *lists, int objects,
-                          const char *why)
-{
-    for (int object = 0; object < objects; object++)
-        for (int i = lists->first[object] + 1; i < lists->first[object + 1]; i++)
-            if (g->body[lists->items[i]] != g->body[lists->items[i - 1]])
-                refuse(g, why);
-}
-
-/* previous[i]: the item before i in its list. */
-static void link_lists(const struct run_lists *lists, int objects, int *previous)
-{
-    for (int object = 0; object < objects; object++)
-        for (int i = lists->first[object] + 1; i < lists->first[object + 1]; i++)
-            previous[lists->items[i]] = lists->items[i - 1];
-}
-
-static int *no_items(struct run_graph *g, size_t count)
-{
-    int *items = ARENA_ARRAY(&g->arena, count + 1, int);
-    for (size_t i = 0; items && i < count; i++)
-        items[i] = -1;
-    return items;
-}
-
-enum key { BY_STREAM, BY_PUT, BY_GET, BY_MEMBER, BY_RANK, BY_HW_QUEUE, BY_LOCK, BY_EVENT, BY_FLAG };
-
-static int key_of(const struct run_graph *g, const struct op *op, enum key key)
-{
-    const struct program *p = g->program;
-    switch (key) {
-    case BY_STREAM: return op_pushes(op->kind) ? op->stream : -1;
-    case BY_PUT: return op->kind == OP_PUT ? op->object : -1;
-    case BY_GET: return op->kind == OP_GET ? op->object : -1;
-    case BY_MEMBER:
-        return op_uses_comm(op->kind) ? p->comms[op->comm].first_member + op->member : -1;
-    case BY_RANK:
-        return op_uses_comm(op->kind) && p->plan->machine.launch_order_implicit
-                   ? p->streams[op->stream].rank
-                   : -1;
-    case BY_HW_QUEUE: return op_pushes(op->kind) ? p->streams[op->stream].hw_queue : -1;
-    case BY_LOCK: return op_operand(op->kind) == OPERAND_LOCK ? op->object : -1;
-    case BY_EVENT:
-        return op_operand(op->kind) == OPERAND_EVENT &&
-                       (op->kind != OP_SYNC || op->sync == SYNC_EVENT)
-                   ? op->object
-                   : -1;
-    case BY_FLAG: return op->kind == OP_SIGNAL ? op->object : -1;
+    bool pushes = op_pushes(op->kind), calls = op_uses_comm(op->kind);
+    switch (use) {
+    case STREAM: return pushes ? op->stream : -1;
+    case MEMBER: return calls ? p->comms[op->comm].first_member + op->member : -1;
+    case RANK_CALL:
+        return calls && p->plan->machine.launch_order_implicit ? p->streams[op->stream].rank : -1;
+    case HW_QUEUE: return pushes ? p->streams[op->stream].hw_queue : -1;
+    case LOCK: return op_operand(op->kind) == OPERAND_LOCK ? op->object : -1;
+    case EVENT: return op_operand(op->kind) == OPERAND_EVENT ? op->object : -1;
+    case RECORD: return op->kind == OP_RECORD ? op->object : -1;
+    case PUT: return op->kind == OP_PUT ? op->object : -1;
+    case GET: return op->kind == OP_GET ? op->object : -1;
+    case USES: break;
     }
     return -1;
 }
 
-static struct run_lists list_ops(struct run_graph *g, enum key key, int objects, const char *why)
+static int object_count(const struct program *p, enum use use)
 {
-    const struct program *p = g->program;
-    int *keys = no_items(g, p->op_count);
-    for (size_t i = 0; keys && i < p->op_count; i++)
-        keys[i] = key_of(g, &p->ops[i], key);
-    struct run_lists lists = list_by(g, keys, keys ? p->op_count : 0, objects);
-    if (!g->arena.failed && why)
-        need_one_body(g, &lists, objects, why);
-    return lists;
+    const int counts[USES] = {p->stream_count,   p->member_count, p->ranks,
+                              p->hw_queue_count, p->lock_count,   p->event_families,
+                              p->event_families, p->queue_count,  p->queue_count};
+    return counts[use];
 }
 
-/* ---- what is bound to what --------------------------------------------------------------------- */
-
-/* A wait or a sync means the last record before it. */
-static void bind_events(struct run_graph *g, const struct run_lists *events)
+static struct run_lists list_ops(struct builder *b, enum use use)
 {
-    for (int event = 0; event < g->program->event_families; event++)
-        for (int i = events->first[event], last = -1; i < events->first[event + 1]; i++) {
-            int op = events->items[i];
-            if (g->program->ops[op].kind == OP_RECORD)
-                last = op;
-            else
-                g->bound[op] = last;
-        }
+    int *keys = no_items(b->g, b->p->op_count);
+    for (size_t i = 0; keys && i < b->p->op_count; i++)
+        keys[i] = object_of(b->p, &b->p->ops[i], use);
+    return list_by(b->g, keys, keys ? b->p->op_count : 0, object_count(b->p, use));
 }
 
-static void bind_flags(struct run_graph *g, const struct run_lists *flags)
+/* ---- waits ------------------------------------------------------------------------------------- */
+
+/* In the first walk they are counted. */
+static void add_wait(struct run_graph *g, int64_t event, int64_t awaited, bool known)
 {
-    const struct program *p = g->program;
-    for (size_t i = 0; i < p->op_count; i++) {
-        const struct op *op = &p->ops[i];
-        if (op->kind != OP_AWAIT)
+    if (g->waits)
+        g->waits[g->first[event + 1]++] = (struct run_wait){awaited, known};
+    else
+        g->first[event + 2]++;
+}
+
+static void after(struct run_graph *g, int64_t event, int op, enum run_part part, bool known)
+{
+    if (op >= 0)
+        add_wait(g, event, run_event(g, op, part), known);
+}
+
+static void use_objects(struct builder *b, int index)
+{
+    const struct op *op = &b->p->ops[index];
+    for (int use = 0; use < USES; use++) {
+        int object = object_of(b->p, op, (enum use)use);
+        if (object < 0)
             continue;
-        int first = flags->first[op->object], count = flags->first[op->object + 1] - first;
-        if (count != 1)
-            refuse(g, count ? "a flag is set more than once" : "a flag is never set");
-        else
-            g->bound[i] = flags->items[first];
+        int *last = &b->last[use][object];
+        if (*last >= 0 && b->g->body[*last] != b->g->body[index])
+            refuse(b->g, rules[use].several);
+        if (use == LOCK &&
+            (op->kind == OP_LOCK) != (*last < 0 || b->p->ops[*last].kind == OP_UNLOCK))
+            refuse(b->g, "a thread takes a lock that it holds, or releases one that it does not");
+        if (rules[use].behind)
+            after(b->g, run_event(b->g, index, RUN_START), *last, rules[use].before,
+                  rules[use].known);
+        *last = index;
     }
 }
 
-static void check_locks(struct run_graph *g, const struct run_lists *locks)
+/* An operation that only may wait is said to wait, and to learn nothing. With a stream or a device it knows what it waits
+   for only if no other body pushes there. */
+static void add_sync(struct builder *b, int index)
 {
-    for (int lock = 0; lock < g->program->lock_count; lock++)
-        for (int i = locks->first[lock]; i < locks->first[lock + 1]; i++) {
-            bool even = (i - locks->first[lock]) % 2 == 0;
-            if (g->program->ops[locks->items[i]].kind != (even ? OP_LOCK : OP_UNLOCK))
-                refuse(g, "a thread takes a lock that it holds, or releases one that it does not");
+    const struct program *p = b->p;
+    const struct op *op = &p->ops[index];
+    int rank = program_sync_rank(p, p->bodies[b->g->body[index]].thread, op);
+    bool chosen = index > p->bodies[b->g->body[index]].first && p->ops[index - 1].kind == OP_SYNC &&
+                  p->ops[index - 1].sync == SYNC_RETRY;
+    if (op->sync == SYNC_EVENT) {
+        after(b->g, run_event(b->g, index, RUN_EXECUTE), b->last[RECORD][op->object], RUN_DONE,
+              true);
+        return;
+    }
+    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++) {
+        int stream = p->rank_streams[k], first = b->pushes.first[stream];
+        if (op->sync == SYNC_STREAM && stream != op->stream)
+            continue;
+        if (first < b->pushes.first[stream + 1] &&
+            b->g->body[b->pushes.items[first]] != b->g->body[index])
+            refuse(b->g, "a thread waits for a stream that another one pushes to");
+        if (op->sync != SYNC_RETRY)
+            after(b->g, run_event(b->g, index, RUN_EXECUTE), b->last[STREAM][stream], RUN_DONE,
+                  op->sync != SYNC_LOAD && !chosen);
+    }
+}
+
+/* What a thread waits for besides room in streams and queues. */
+static void add_host_wait(struct builder *b, int index)
+{
+    const struct op *op = &b->p->ops[index];
+    switch (op->kind) {
+    case OP_SYNC: add_sync(b, index); break;
+    case OP_AWAIT:
+        if (b->setter[op->object] < 0)
+            refuse(b->g, b->setter[op->object] == NEVER ? "a flag is never set"
+                                                        : "a flag is set more than once");
+        after(b->g, run_event(b->g, index, RUN_EXECUTE), b->setter[op->object], RUN_EXECUTE, true);
+        break;
+    case OP_TICKET:
+    case OP_SERVE: refuse(b->g, "turns are taken with tickets"); break;
+    case OP_BARRIER:
+    case OP_COMPLETE: refuse(b->g, "it has an operation that no certificate speaks of"); break;
+    case OP_PUT: /* the two ends of a queue: add_rooms */
+    case OP_GET:
+    case OP_LOCK: /* of one body, which does not hold it */
+    case OP_UNLOCK:
+    case OP_HOST:
+    case OP_COMPUTE:
+    case OP_SIGNAL:
+    case OP_FREE:
+    case OP_RECORD_STREAM:
+    case OP_LAUNCH:
+    case OP_COPY:
+    case OP_COLLECTIVE:
+    case OP_GROUP:
+    case OP_CALLBACK:
+    case OP_RECORD:
+    case OP_WAIT:
+    case OP_ALLOC: break;
+    }
+}
+
+/* A receiver learns from its sender, and under rendezvous the sender from its receiver. */
+static void add_message(struct builder *b, int64_t end, int part)
+{
+    const struct part *message = &b->p->parts[part];
+    const struct comm_desc *comm = &b->p->comms[b->p->channels[message->channel].comm];
+    bool rendezvous = comm->eager_messages == 0 && comm->eager_bytes == 0;
+    if (b->credit[part] >= 0)
+        after(b->g, end, b->owner[b->credit[part]], RUN_START, !message->send || rendezvous);
+}
+
+static void add_device_waits(struct builder *b, int index)
+{
+    const struct op *op = &b->p->ops[index];
+    int64_t start = run_event(b->g, index, RUN_START), end = run_event(b->g, index, RUN_DONE);
+    after(b->g, start, index, RUN_EXECUTE, true);
+    if (op->kind == OP_WAIT)
+        after(b->g, start, b->last[RECORD][op->object], RUN_START, true);
+    if (end != start)
+        add_wait(b->g, end, start, true);
+    if (op->kind == OP_COLLECTIVE)
+        add_wait(b->g, end, run_meeting(b->g, b->g->meeting[index]), true);
+    for (int k = 0; k < op->part_count; k++)
+        add_message(b, end, op->part_first + k);
+    if (op->kind == OP_CALLBACK && b->p->bodies[op->object].count > 0)
+        after(b->g, end, b->p->bodies[op->object].first + b->p->bodies[op->object].count - 1,
+              RUN_EXECUTE, true);
+}
+
+/* The k-th of a list waits for the k-th of the other, less `lag`. */
+static void add_nth(struct run_graph *g, const struct run_lists *waiting,
+                    const struct run_lists *awaited, int object, int lag, enum run_part part)
+{
+    int count = waiting->first[object + 1] - waiting->first[object];
+    for (int k = lag; k < count; k++)
+        after(g, run_event(g, waiting->items[waiting->first[object] + k], RUN_EXECUTE),
+              awaited->items[awaited->first[object] + k - lag], part, part == RUN_EXECUTE);
+}
+
+/* Room in a stream, items of a queue and room in it. */
+static void add_rooms(struct builder *b)
+{
+    const struct program *p = b->p;
+    for (int s = 0; s < p->stream_count; s++)
+        add_nth(b->g, &b->pushes, &b->pushes, s, p->streams[s].cap, RUN_DONE);
+    for (int q = 0; q < p->queue_count; q++) {
+        int puts = b->puts.first[q + 1] - b->puts.first[q];
+        int gets = b->gets.first[q + 1] - b->gets.first[q];
+        if (gets > puts || puts - gets > p->queue_caps[q]) {
+            refuse(b->g, "a put or a get of a queue has no partner");
+            continue;
+        }
+        add_nth(b->g, &b->gets, &b->puts, q, 0, RUN_EXECUTE);
+        add_nth(b->g, &b->puts, &b->gets, q, p->queue_caps[q], RUN_EXECUTE);
+    }
+}
+
+/* All members have started; those whose data all get are known to all. */
+static void add_meetings(struct run_graph *g)
+{
+    for (int m = 0; m < g->meeting_count; m++)
+        for (int i = g->meetings.first[m]; i < g->meetings.first[m + 1]; i++) {
+            const struct op *op = &g->program->ops[g->meetings.items[i]];
+            bool known = op->given->root_count == 0;
+            for (int k = 0; k < op->given->root_count; k++)
+                known |= op->given->roots[k] == op->member;
+            after(g, run_meeting(g, m), g->meetings.items[i], RUN_START, known);
         }
 }
 
-/* The n-th get waits for the n-th put; a put, where the queue is full, for the get that makes room. */
-static void check_queues(struct run_graph *g)
+static void walk(struct builder *b)
 {
-    const struct program *p = g->program;
-    for (int q = 0; q < p->queue_count; q++) {
-        int puts = g->puts.first[q + 1] - g->puts.first[q];
-        int gets = g->gets.first[q + 1] - g->gets.first[q];
-        if (gets > puts || puts - gets > p->queue_caps[q])
-            refuse(g, "a put or a get of a queue has no partner");
+    const struct program *p = b->p;
+    for (int use = 0; use < USES; use++)
+        for (int object = 0; object < object_count(p, (enum use)use); object++)
+            b->last[use][object] = -1;
+    for (int i = 0; i < (int)p->op_count; i++) {
+        const struct body *body = &p->bodies[b->g->body[i]];
+        int64_t execution = run_event(b->g, i, RUN_EXECUTE);
+        if (i > body->first)
+            after(b->g, execution, i - 1, RUN_EXECUTE, true);
+        else
+            after(b->g, execution, b->caller[b->g->body[i]], RUN_START, true);
+        add_host_wait(b, i);
+        if (op_pushes(p->ops[i].kind))
+            add_device_waits(b, i);
+        use_objects(b, i);
     }
+    add_rooms(b);
+    add_meetings(b->g);
 }
+
+/* ---- partners ---------------------------------------------------------------------------------- */
 
 /* The n-th collectives of all members of a communicator meet. */
 static void match_collectives(struct run_graph *g)
 {
     const struct program *p = g->program;
     int *count = ARENA_ARRAY(&g->arena, (size_t)p->member_count + 1, int), meetings = 0;
-    for (size_t i = 0; count && i < p->op_count; i++)
-        if (p->ops[i].kind == OP_COLLECTIVE)
-            g->meeting[i] = count[key_of(g, &p->ops[i], BY_MEMBER)]++;
     int *first = ARENA_ARRAY(&g->arena, (size_t)p->comm_count + 1, int);
-    for (int c = 0; first && count && c < p->comm_count; c++) {
+    if (g->arena.failed)
+        return;
+    for (size_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == OP_COLLECTIVE)
+            g->meeting[i] = count[object_of(p, &p->ops[i], MEMBER)]++;
+    for (int c = 0; c < p->comm_count; c++) {
         const struct comm_desc *comm = &p->comms[c];
         first[c] = meetings;
         meetings += count[comm->first_member];
@@ -160,7 +312,7 @@ static void match_collectives(struct run_graph *g)
             if (count[comm->first_member + m] != count[comm->first_member])
                 refuse(g, "the members of a communicator call different numbers of collectives");
     }
-    if (g->arena.failed || g->refusal)
+    if (g->refusal)
         return;
     for (size_t i = 0; i < p->op_count; i++)
         if (p->ops[i].kind == OP_COLLECTIVE)
@@ -170,16 +322,17 @@ static void match_collectives(struct run_graph *g)
 }
 
 /* A send is met once only so many of its channel, it the last, are not received as may be on credit. */
-static void match_channel(struct run_graph *g, int channel)
+static void match_channel(struct builder *b, int channel)
 {
-    const struct program *p = g->program;
+    const struct run_graph *g = b->g;
+    const struct program *p = b->p;
     const struct comm_desc *comm = &p->comms[p->channels[channel].comm];
     const int *sends = &g->sends.items[g->sends.first[channel]];
     const int *receives = &g->receives.items[g->receives.first[channel]];
     int count = g->sends.first[channel + 1] - g->sends.first[channel], oldest = 0;
     bool to_itself = p->channels[channel].from == p->channels[channel].to;
     if (count != g->receives.first[channel + 1] - g->receives.first[channel]) {
-        refuse(g, "a message is sent or received without a partner");
+        refuse(b->g, "a message is sent or received without a partner");
         return;
     }
     int64_t bytes = 0;
@@ -190,123 +343,91 @@ static void match_channel(struct run_graph *g, int channel)
         int credit = comm->eager_bytes > 0 ? k + 1 - oldest : 0;
         credit = credit > comm->eager_messages ? credit : comm->eager_messages;
         credit = to_itself ? 0 : credit;
-        g->credit[receives[k]] = sends[k];
-        g->credit[sends[k]] = credit <= k ? receives[k - credit] : -1;
+        b->credit[receives[k]] = sends[k];
+        b->credit[sends[k]] = credit <= k ? receives[k - credit] : -1;
     }
 }
 
-static void match_messages(struct run_graph *g)
+static void match_messages(struct builder *b)
 {
-    const struct program *p = g->program;
-    int *sends = no_items(g, p->part_count), *receives = no_items(g, p->part_count);
+    const struct program *p = b->p;
+    int *sends = no_items(b->g, p->part_count), *receives = no_items(b->g, p->part_count);
     for (size_t i = 0; sends && receives && i < p->op_count; i++)
         for (int k = 0; k < p->ops[i].part_count; k++) {
             int part = p->ops[i].part_first + k;
             (p->parts[part].send ? sends : receives)[part] = p->parts[part].channel;
-            g->owner[part] = (int)i;
+            b->owner[part] = (int)i;
         }
-    if (g->arena.failed)
+    if (b->g->arena.failed)
         return;
-    g->sends = list_by(g, sends, p->part_count, p->channel_count);
-    g->receives = list_by(g, receives, p->part_count, p->channel_count);
-    for (int c = 0; !g->arena.failed && c < p->channel_count; c++)
-        match_channel(g, c);
+    b->g->sends = list_by(b->g, sends, p->part_count, p->channel_count);
+    b->g->receives = list_by(b->g, receives, p->part_count, p->channel_count);
+    for (int c = 0; !b->g->arena.failed && c < p->channel_count; c++)
+        match_channel(b, c);
 }
 
-/* A sync with a stream or a device knows what it waits for only if no other body pushes there. */
-static void check_syncs(struct run_graph *g)
+static void find_bodies(struct builder *b)
 {
-    const struct program *p = g->program;
-    for (size_t i = 0; i < p->op_count; i++) {
-        const struct op *op = &p->ops[i];
-        int rank = program_sync_rank(p, p->bodies[g->body[i]].thread, op);
-        for (int k = p->rank_first[rank]; op->kind == OP_SYNC && k < p->rank_first[rank + 1]; k++) {
-            int stream = p->rank_streams[k], first = g->pushes.first[stream];
-            if (op->sync == SYNC_EVENT || (op->sync == SYNC_STREAM && stream != op->stream))
-                continue;
-            if (first < g->pushes.first[stream + 1] &&
-                g->body[g->pushes.items[first]] != g->body[i])
-                refuse(g, "a thread waits for a stream that another one pushes to");
-        }
-    }
-}
-
-static void find_bodies(struct run_graph *g)
-{
-    const struct program *p = g->program;
-    for (size_t b = 0; b < p->body_count; b++)
-        for (int k = 0; k < p->bodies[b].count; k++) {
-            int op = p->bodies[b].first + k;
-            g->body[op] = (int)b;
+    const struct program *p = b->p;
+    for (size_t k = 0; k < p->body_count; k++)
+        for (int op = p->bodies[k].first; op < p->bodies[k].first + p->bodies[k].count; op++) {
+            int object = p->ops[op].object;
+            b->g->body[op] = (int)k;
             if (p->ops[op].kind == OP_CALLBACK)
-                g->caller[p->ops[op].object] = op;
-            if (op_operand(p->ops[op].kind) == OPERAND_TURN)
-                refuse(g, "turns are taken with tickets");
+                b->caller[object] = op;
+            if (p->ops[op].kind == OP_SIGNAL)
+                b->setter[object] = b->setter[object] == NEVER ? op : OFTEN;
             if (p->plan->machine.sm_slots > 0 && p->ops[op].sm > 0)
-                refuse(g, "work competes for residency slots");
+                refuse(b->g, "work competes for residency slots");
         }
 }
 
-static void find_places(struct run_graph *g, const struct run_lists *lists, int objects)
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+static void open_tables(struct builder *b)
 {
-    for (int object = 0; object < objects; object++)
-        for (int i = lists->first[object]; i < lists->first[object + 1]; i++)
-            g->place[lists->items[i]] = i - lists->first[object];
+    const struct program *p = b->p;
+    b->g->body = no_items(b->g, p->op_count);
+    b->g->meeting = no_items(b->g, p->op_count);
+    b->caller = no_items(b->g, p->body_count);
+    b->setter = no_items(b->g, (size_t)p->flag_families);
+    b->owner = no_items(b->g, p->part_count);
+    b->credit = no_items(b->g, p->part_count);
+    for (int use = 0; use < USES; use++)
+        b->last[use] = no_items(b->g, (size_t)object_count(p, (enum use)use));
+    b->pushes = list_ops(b, STREAM);
+    b->puts = list_ops(b, PUT);
+    b->gets = list_ops(b, GET);
 }
 
-static void find_lists(struct run_graph *g)
+static void store_waits(struct builder *b)
 {
-    const struct program *p = g->program;
-    g->pushes = list_ops(g, BY_STREAM, p->stream_count, "several threads push to one stream");
-    g->puts = list_ops(g, BY_PUT, p->queue_count, "several threads put into one queue");
-    g->gets = list_ops(g, BY_GET, p->queue_count, "several threads get from one queue");
-    struct run_lists members =
-        list_ops(g, BY_MEMBER, p->member_count, "several threads of a rank use one communicator");
-    struct run_lists ranks =
-        list_ops(g, BY_RANK, p->ranks, "several threads of a rank use communicators");
-    struct run_lists hw_queues =
-        list_ops(g, BY_HW_QUEUE, p->hw_queue_count, "several threads share a hardware queue");
-    struct run_lists locks = list_ops(g, BY_LOCK, p->lock_count, "several threads take one lock");
-    struct run_lists events =
-        list_ops(g, BY_EVENT, p->event_families, "several threads use one event");
-    struct run_lists flags = list_ops(g, BY_FLAG, p->flag_families, NULL);
-    if (g->arena.failed)
+    struct run_graph *g = b->g;
+    int64_t events = run_event_count(g);
+    g->first = ARENA_ARRAY(&g->arena, (size_t)events + 2, int64_t);
+    if (!g->first)
         return;
-    find_places(g, &g->pushes, p->stream_count);
-    find_places(g, &g->puts, p->queue_count);
-    find_places(g, &g->gets, p->queue_count);
-    link_lists(&members, p->member_count, g->turn);
-    link_lists(&ranks, p->ranks, g->call);
-    link_lists(&hw_queues, p->hw_queue_count, g->queued);
-    bind_events(g, &events);
-    bind_flags(g, &flags);
-    check_locks(g, &locks);
-    check_queues(g);
+    walk(b);
+    for (int64_t event = 2; event <= events + 1; event++)
+        g->first[event] += g->first[event - 1];
+    g->waits = ARENA_ARRAY(&g->arena, (size_t)g->first[events + 1] + 1, struct run_wait);
+    if (g->waits)
+        walk(b);
 }
 
 bool run_graph_open(struct run_graph *g, const struct program *p)
 {
     *g = (struct run_graph){.program = p};
-    g->body = no_items(g, p->op_count);
-    g->caller = no_items(g, p->body_count);
-    g->place = no_items(g, p->op_count);
-    g->bound = no_items(g, p->op_count);
-    g->turn = no_items(g, p->op_count);
-    g->call = no_items(g, p->op_count);
-    g->queued = no_items(g, p->op_count);
-    g->meeting = no_items(g, p->op_count);
-    g->owner = no_items(g, p->part_count);
-    g->credit = no_items(g, p->part_count);
-    if (g->arena.failed)
-        return false;
-    find_bodies(g);
-    find_lists(g);
+    struct builder b = {.g = g, .p = p};
+    open_tables(&b);
+    if (!g->arena.failed)
+        find_bodies(&b);
     if (!g->arena.failed)
         match_collectives(g);
     if (!g->arena.failed)
-        match_messages(g);
-    if (!g->arena.failed)
-        check_syncs(g);
+        match_messages(&b);
+    if (!g->arena.failed && !g->refusal)
+        store_waits(&b);
     return !g->arena.failed;
 }
 
@@ -340,186 +461,12 @@ int64_t run_access_event(const struct run_graph *g, int op)
 
 bool run_in_line(const struct run_graph *g, int64_t first, int64_t second)
 {
-    int64_t meetings = run_meeting(g, 0);
-    if (first >= meetings || second >= meetings || first == second)
+    if (second >= run_meeting(g, 0) || first >= second)
         return false;
     int a = (int)(first / RUN_PARTS), b = (int)(second / RUN_PARTS);
     bool host = first % RUN_PARTS == RUN_EXECUTE;
-    if (host != (second % RUN_PARTS == RUN_EXECUTE))
-        return false;
-    if (host)
-        return g->body[a] == g->body[b] && a < b;
-    return op_pushes(g->program->ops[a].kind) && op_pushes(g->program->ops[b].kind) &&
-           g->program->ops[a].stream == g->program->ops[b].stream &&
-           (g->place[a] < g->place[b] || (a == b && first < second));
-}
-
-/* ---- waits ------------------------------------------------------------------------------------- */
-
-struct visitor {
-    const struct run_graph *graph;
-    run_visit *visit;
-    void *context;
-};
-
-static bool after(const struct visitor *v, int op, enum run_part part, bool known)
-{
-    return op < 0 || v->visit(v->context, run_event(v->graph, op, part), known);
-}
-
-/* The last push to a stream by an operation in front of this one; -1: none. */
-static int last_push(const struct run_graph *g, int stream, int before)
-{
-    int low = g->pushes.first[stream], high = g->pushes.first[stream + 1];
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (g->pushes.items[middle] < before)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low > g->pushes.first[stream] ? g->pushes.items[low - 1] : -1;
-}
-
-/* An operation that only may wait is said to wait, and to learn nothing. */
-static bool after_sync(const struct visitor *v, int op)
-{
-    const struct program *p = v->graph->program;
-    const struct op *sync = &p->ops[op];
-    const struct body *body = &p->bodies[v->graph->body[op]];
-    int rank = program_sync_rank(p, body->thread, sync);
-    bool chosen =
-        op > body->first && p->ops[op - 1].kind == OP_SYNC && p->ops[op - 1].sync == SYNC_RETRY;
-    if (sync->sync == SYNC_RETRY)
-        return true;
-    if (sync->sync == SYNC_EVENT)
-        return after(v, v->graph->bound[op], RUN_DONE, true);
-    bool known = sync->sync != SYNC_LOAD && !chosen;
-    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
-        if ((sync->sync != SYNC_STREAM || p->rank_streams[k] == sync->stream) &&
-            !after(v, last_push(v->graph, p->rank_streams[k], op), RUN_DONE, known))
-            return false;
-    return true;
-}
-
-static int item_of(const struct run_lists *lists, int object, int k)
-{
-    bool there = k >= 0 && lists->first[object] + k < lists->first[object + 1];
-    return there ? lists->items[lists->first[object] + k] : -1;
-}
-
-static bool after_host_wait(const struct visitor *v, int index)
-{
-    const struct run_graph *g = v->graph;
-    const struct op *op = &g->program->ops[index];
-    int place = g->place[index];
-    switch (op->kind) {
-    case OP_SYNC: return after_sync(v, index);
-    case OP_AWAIT: return after(v, g->bound[index], RUN_EXECUTE, true);
-    case OP_GET: return after(v, item_of(&g->puts, op->object, place), RUN_EXECUTE, true);
-    case OP_PUT:
-        return after(v, item_of(&g->gets, op->object, place - g->program->queue_caps[op->object]),
-                     RUN_EXECUTE, true);
-    case OP_HOST:
-    case OP_COMPUTE:
-    case OP_SIGNAL:
-    case OP_LOCK: /* of one body, which does not hold it */
-    case OP_UNLOCK:
-    case OP_FREE:
-    case OP_RECORD_STREAM: return true;
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_COLLECTIVE:
-    case OP_GROUP:
-    case OP_CALLBACK:
-    case OP_RECORD:
-    case OP_WAIT:
-    case OP_ALLOC: /* room in the stream */
-        return after(v,
-                     item_of(&g->pushes, op->stream, place - g->program->streams[op->stream].cap),
-                     RUN_DONE, false);
-    case OP_TICKET: /* refused, or not in these programs */
-    case OP_SERVE:
-    case OP_BARRIER:
-    case OP_COMPLETE: break;
-    }
-    return false;
-}
-
-static bool before_execution(const struct visitor *v, int op)
-{
-    const struct run_graph *g = v->graph;
-    int body = g->body[op];
-    bool begun = op > g->program->bodies[body].first ? after(v, op - 1, RUN_EXECUTE, true)
-                                                     : after(v, g->caller[body], RUN_START, true);
-    return begun && after_host_wait(v, op);
-}
-
-static bool before_start(const struct visitor *v, int op)
-{
-    const struct run_graph *g = v->graph;
-    return after(v, op, RUN_EXECUTE, true) &&
-           after(v, item_of(&g->pushes, g->program->ops[op].stream, g->place[op] - 1), RUN_DONE,
-                 true) &&
-           after(v, g->program->ops[op].kind == OP_WAIT ? g->bound[op] : -1, RUN_START, true) &&
-           after(v, g->turn[op], RUN_DONE, false) && after(v, g->call[op], RUN_START, false) &&
-           after(v, g->queued[op], RUN_START, false);
-}
-
-/* A receiver learns from its sender, and under rendezvous the sender from its receiver. */
-static bool after_message(const struct visitor *v, int part)
-{
-    const struct run_graph *g = v->graph;
-    const struct program *p = g->program;
-    const struct comm_desc *comm = &p->comms[p->channels[p->parts[part].channel].comm];
-    bool rendezvous = comm->eager_messages == 0 && comm->eager_bytes == 0;
-    return g->credit[part] < 0 ||
-           after(v, g->owner[g->credit[part]], RUN_START, !p->parts[part].send || rendezvous);
-}
-
-static bool before_end(const struct visitor *v, int index)
-{
-    const struct run_graph *g = v->graph;
-    const struct program *p = g->program;
-    const struct op *op = &p->ops[index];
-    bool good = after(v, index, RUN_START, true);
-    if (op->kind == OP_COLLECTIVE)
-        good = good && v->visit(v->context, run_meeting(g, g->meeting[index]), true);
-    for (int k = 0; good && k < op->part_count; k++)
-        good = after_message(v, op->part_first + k);
-    if (op->kind == OP_CALLBACK && p->bodies[op->object].count > 0)
-        good = good && after(v, p->bodies[op->object].first + p->bodies[op->object].count - 1,
-                             RUN_EXECUTE, true);
-    return good;
-}
-
-/* All members have started; those whose data all get are known to all. */
-static bool before_meeting(const struct visitor *v, int meeting)
-{
-    const struct run_lists *meetings = &v->graph->meetings;
-    for (int i = meetings->first[meeting]; i < meetings->first[meeting + 1]; i++) {
-        const struct op *op = &v->graph->program->ops[meetings->items[i]];
-        bool known = op->given->root_count == 0;
-        for (int k = 0; k < op->given->root_count; k++)
-            known |= op->given->roots[k] == op->member;
-        if (!after(v, meetings->items[i], RUN_START, known))
-            return false;
-    }
-    return true;
-}
-
-bool run_each_wait(const struct run_graph *g, int64_t event, run_visit *visit, void *context)
-{
-    const struct visitor v = {g, visit, context};
-    if (event >= run_meeting(g, 0))
-        return before_meeting(&v, (int)(event - run_meeting(g, 0)));
-    int op = (int)(event / RUN_PARTS);
-    bool pushed = op_pushes(g->program->ops[op].kind);
-    switch ((enum run_part)(event % RUN_PARTS)) {
-    case RUN_EXECUTE: return before_execution(&v, op);
-    case RUN_START: return !pushed || before_start(&v, op);
-    case RUN_DONE: return !pushed || op_is_mark(g->program->ops[op].kind) || before_end(&v, op);
-    case RUN_PARTS: break;
-    }
-    return false;
+    const struct op *x = &g->program->ops[a], *y = &g->program->ops[b];
+    if (host || second % RUN_PARTS == RUN_EXECUTE)
+        return host && second % RUN_PARTS == RUN_EXECUTE && g->body[a] == g->body[b];
+    return op_pushes(x->kind) && op_pushes(y->kind) && x->stream == y->stream;
 }

@@ -23,24 +23,23 @@ struct run_lists {
     int *first, *items;
 };
 
+/* `known`: what happened before `event` has then happened before what waits for it; else it is only awaited. */
+struct run_wait {
+    int64_t event;
+    bool known;
+};
+
 struct run_graph {
     const struct program *program;
     struct arena arena;
     const char *refusal; /* why runs may differ, or a partner is missing; NULL: they do not */
     int *body;           /* per operation */
-    int *caller;         /* per body: the callback it belongs to, -1: none */
-    int *place;          /* per operation: its place in its stream or queue */
-    struct run_lists pushes, puts, gets; /* operations by stream, by queue */
-    int *bound;   /* per wait, sync with an event and await: the operation waited for, -1: none */
-    int *turn;    /* per operation: the one before it in its communicator on this rank, -1: none */
-    int *call;    /* the same over all communicators of the rank, with launch_order_implicit */
-    int *queued;  /* the same in its hardware queue */
-    int *meeting; /* per collective: its meeting */
-    struct run_lists meetings; /* members by meeting */
+    int *meeting;        /* per collective: its meeting */
     int meeting_count;
-    int *owner;                       /* per part: its operation */
+    struct run_lists meetings;        /* members by meeting */
     struct run_lists sends, receives; /* parts by channel; the n-th ones meet */
-    int *credit; /* per part: the part of the other side that must have started, -1: none */
+    int64_t *first; /* per event: waits[first[event]] to waits[first[event + 1]] are its own */
+    struct run_wait *waits;
 };
 
 /* False: memory is exhausted. run_graph_close in any case. The program has no iterations. */
@@ -52,11 +51,6 @@ int64_t run_meeting(const struct run_graph *graph, int meeting);
 int64_t run_event_count(const struct run_graph *graph);
 /* The event at which an operation accesses its buffers. */
 int64_t run_access_event(const struct run_graph *graph, int op);
-
-/* Call `visit` for the events that `event` waits for. `known`: what happened before that one has then happened
-   before this one; else it is only awaited. Ends early, with false, when visit returns false. */
-typedef bool run_visit(void *context, int64_t event, bool known);
-bool run_each_wait(const struct run_graph *graph, int64_t event, run_visit *visit, void *context);
 
 /* Are the two events of one thread's body, or of one stream, in this order? */
 bool run_in_line(const struct run_graph *graph, int64_t first, int64_t second);
