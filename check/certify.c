@@ -34,11 +34,9 @@ static enum status write_body(const struct plan *plan, const struct program_opti
                               unsigned *proves, struct diag *diag)
 {
     static certify_kind *const kinds[PROOF_KINDS] = {
-        [PROOF_RUN] = certify_run,
-        [PROOF_STRUCTURE] = certify_structure,
-        [PROOF_STATES] = certify_states,
-        [PROOF_TEAMS] = certify_teams,
-        [PROOF_FAULTY_STATES] = certify_states,
+        [PROOF_RUN] = certify_run,       [PROOF_STRUCTURE] = certify_structure,
+        [PROOF_STATES] = certify_states, [PROOF_REDUCED_STATES] = certify_reduced,
+        [PROOF_TEAMS] = certify_teams,   [PROOF_FAULTY_STATES] = certify_states,
     };
     struct program *program;
     struct text_stream stream;
@@ -132,6 +130,10 @@ static enum status add_left(const struct plan *plan, const struct program_option
 
 /* ---- the whole --------------------------------------------------------------------------------- */
 
+/* A reduced set asks for belief in the reduction, so a set that is not much larger than need be is listed whole; and so
+   is a larger one for what a reduced set cannot prove. */
+enum { PLAIN_SHARE = 10 };
+
 enum status certify_plan(const struct plan *plan, const struct program_options *options,
                          unsigned proved, size_t most_states, struct search_watch *watch,
                          struct certified *out, struct diag *diag)
@@ -145,15 +147,20 @@ enum status certify_plan(const struct plan *plan, const struct program_options *
     const struct {
         enum proof_kind kind;
         unsigned asks;
-    } kinds[] = {{plan->form == FORM_PIPELINE ? PROOF_STRUCTURE : PROOF_RUN, ~faults},
-                 {PROOF_STATES, ~faults & ~serial},
-                 {PROOF_STATES, serial},
-                 {PROOF_TEAMS, faults},
-                 {PROOF_FAULTY_STATES, faults}};
+        size_t most;
+    } kinds[] = {{plan->form == FORM_PIPELINE ? PROOF_STRUCTURE : PROOF_RUN, ~faults, 0},
+                 {PROOF_STATES, ~faults & ~serial, most_states / PLAIN_SHARE},
+                 {PROOF_STATES, serial, most_states / PLAIN_SHARE},
+                 {PROOF_REDUCED_STATES, ~faults & ~serial, most_states},
+                 {PROOF_REDUCED_STATES, serial, most_states},
+                 {PROOF_STATES, ~faults & ~serial, most_states},
+                 {PROOF_STATES, serial, most_states},
+                 {PROOF_TEAMS, faults, 0},
+                 {PROOF_FAULTY_STATES, faults, most_states}};
     enum status status = STATUS_OK;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && status == STATUS_OK; k++)
         status = add_left(plan, options, kinds[k].kind, proved & ~out->covers & kinds[k].asks,
-                          most_states, watch, file, out, diag);
+                          kinds[k].most, watch, file, out, diag);
     bool any = status == STATUS_OK && out->covers != 0;
     out->text = text_close(&stream, any, NULL);
     return any && !out->text ? diag_no_memory(diag) : status;

@@ -8,7 +8,7 @@
  *     certify_run.c        programs without iterations: numbers and paths of one run
  *     certify_structure.c  pipelines: numbers and paths for any number of iterations
  *     certify_traffic.c    the order of collectives under data-flow
- *     certify_states.c     the closed set of states
+ *     certify_states.c     the closed set of states, reduced or not
  */
 #ifndef SWSIM_CERTIFY_H
 #define SWSIM_CERTIFY_H
@@ -46,7 +46,7 @@ struct certifier {
     char *why_not; /* room as in struct certified */
 };
 typedef enum status certify_kind(const struct certifier *certifier, struct diag *diag);
-certify_kind certify_run, certify_structure, certify_states, certify_teams;
+certify_kind certify_run, certify_structure, certify_states, certify_reduced, certify_teams;
 
 void certify_why_not(const struct certifier *certifier, const char *why);
 

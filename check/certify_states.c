@@ -1,7 +1,9 @@
 /*
- * certify_states.c - all states of a plan, breadth first and without reduction, and how each was reached.
+ * certify_states.c - all states of a plan, breadth first, and how each was reached: without reduction, or with the set
+ * of agents that the reducer would choose in each.
  */
 #include "certify.h"
+#include "reduce.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +23,10 @@ struct gatherer {
     size_t *table;
     struct state *state;
     struct transition *steps;
+    struct reducer *reducer; /* NULL: every step is taken */
+    struct transition *choices;
+    struct agent_set tried;
+    int *seeds;
     FILE *out; /* the tree, which its size precedes */
     unsigned violated;
 };
@@ -28,6 +34,12 @@ struct gatherer {
 static char *place_of(const struct gatherer *g, size_t index)
 {
     return g->bytes + index * g->p->at.bytes;
+}
+
+/* An agent of the set that the reducer chooses: the closed set around it is no larger. */
+static int find_seed(struct gatherer *g)
+{
+    return reducer_choices(g->reducer, g->state, g->choices) > 0 ? g->choices[0].agent : 0;
 }
 
 /* Keep the state unless it is known; false: there is no room for it. */
@@ -41,9 +53,12 @@ static bool keep(struct gatherer *g, size_t parent, struct transition step)
     if (g->count == g->most)
         return false;
     memcpy(place_of(g, g->count), cells, g->p->at.bytes);
+    if (g->count > 0)
+        fprintf(g->out, "%zu %d %d", parent, step.agent, step.choice);
+    if (g->reducer)
+        fprintf(g->out, " %d", g->seeds[g->count] = find_seed(g));
+    fputc('\n', g->out);
     g->table[at] = ++g->count;
-    if (g->count > 1)
-        fprintf(g->out, "%zu %d %d\n", parent, step.agent, step.choice);
     return true;
 }
 
@@ -61,6 +76,8 @@ static bool expand(struct gatherer *g, size_t index)
     memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
     int count = machine_enabled(g->p, g->state, g->steps);
     g->violated |= judge(g, count);
+    if (g->reducer && count > 0)
+        count = proof_tried_steps(g->p, g->state, g->seeds[index], &g->tried, g->steps);
     for (int k = 0; k < count; k++) {
         struct effect effect;
         memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
@@ -71,6 +88,11 @@ static bool expand(struct gatherer *g, size_t index)
             return false;
     }
     return true;
+}
+
+static unsigned covers_of(const struct gatherer *g)
+{
+    return g->reducer ? proof_reduced_covers(g->p) : proof_states_covers(g->p);
 }
 
 static void gather(struct gatherer *g)
@@ -91,38 +113,70 @@ static void gather(struct gatherer *g)
     else if (g->violated & 1u << PROPERTY_DEADLOCK)
         certify_why_not(certifier, "not every state can go on");
     else
-        *certifier->proves = certifier->asked & ~g->violated & proof_states_covers(g->p);
+        *certifier->proves = certifier->asked & ~g->violated & covers_of(g);
 }
 
-enum status certify_states(const struct certifier *certifier, struct diag *diag)
+static bool open_tables(struct gatherer *g)
 {
-    const struct program *p = certifier->program;
-    struct gatherer g = {.certifier = certifier, .p = p};
-    if (!(certifier->asked & proof_states_covers(p))) {
-        certify_why_not(certifier, "no kind of certificate covers it");
-        return STATUS_OK;
-    }
-    g.most = PROOF_STATE_BYTES / p->at.bytes;
-    g.most = g.most < certifier->most_states ? g.most : certifier->most_states;
-    g.table_size = 2 * g.most + 1;
-    g.bytes = malloc(g.most * p->at.bytes + 1);
-    g.table = calloc(g.table_size, sizeof *g.table);
-    g.state = machine_state(p);
-    g.steps = calloc(machine_most_transitions(p) + 1, sizeof *g.steps);
+    const struct program *p = g->p;
+    g->most = PROOF_STATE_BYTES / p->at.bytes;
+    g->most = g->most < g->certifier->most_states ? g->most : g->certifier->most_states;
+    g->table_size = 2 * g->most + 1;
+    g->bytes = malloc(g->most * p->at.bytes + 1);
+    g->table = calloc(g->table_size, sizeof *g->table);
+    g->seeds = calloc(g->most + 1, sizeof *g->seeds);
+    g->state = machine_state(p);
+    g->steps = calloc(machine_most_transitions(p) + 1, sizeof *g->steps);
+    g->choices = calloc(machine_most_transitions(p) + 1, sizeof *g->choices);
+    bool tried = agent_set_init(&g->tried, p->agent_count);
+    return tried && g->bytes && g->table && g->seeds && g->state && g->steps && g->choices;
+}
+
+static void close_tables(struct gatherer *g)
+{
+    free(g->bytes);
+    free(g->table);
+    free(g->seeds);
+    machine_free(g->state);
+    free(g->steps);
+    free(g->choices);
+    agent_set_fini(&g->tried);
+}
+
+static enum status write_states(struct gatherer *g, const char *key, struct diag *diag)
+{
     struct text_stream stream;
     char *tree = NULL;
-    if (g.bytes && g.table && g.state && g.steps && text_open(&stream)) {
-        g.out = stream.out;
-        gather(&g);
+    if (!(g->certifier->asked & covers_of(g))) {
+        certify_why_not(g->certifier, "no kind of certificate covers it");
+        return STATUS_OK;
+    }
+    if (open_tables(g) && text_open(&stream)) {
+        g->out = stream.out;
+        gather(g);
         tree = text_close(&stream, true, NULL);
     }
     bool good = tree != NULL;
     if (good)
-        fprintf(certifier->out, "states %zu\n%s", g.count, tree);
+        fprintf(g->certifier->out, "%s %zu%s", key, g->count, tree);
     free(tree);
-    free(g.bytes);
-    free(g.table);
-    machine_free(g.state);
-    free(g.steps);
+    close_tables(g);
     return good ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status certify_states(const struct certifier *certifier, struct diag *diag)
+{
+    struct gatherer g = {.certifier = certifier, .p = certifier->program};
+    return write_states(&g, "states", diag);
+}
+
+enum status certify_reduced(const struct certifier *certifier, struct diag *diag)
+{
+    struct reducer reducer;
+    struct gatherer g = {.certifier = certifier, .p = certifier->program, .reducer = &reducer};
+    enum status status = reducer_init(&reducer, g.p, PACE_ANY)
+                             ? write_states(&g, "reduced_states", diag)
+                             : diag_no_memory(diag);
+    reducer_fini(&reducer);
+    return status;
 }

@@ -17,6 +17,7 @@ static const struct kind {
     [PROOF_RUN] = {"run", proof_run, proof_run_covers},
     [PROOF_STRUCTURE] = {"structure", proof_structure, proof_structure_covers},
     [PROOF_STATES] = {"states", proof_states, proof_states_covers},
+    [PROOF_REDUCED_STATES] = {"reduced_states", proof_reduced, proof_reduced_covers},
     [PROOF_TEAMS] = {"teams", proof_teams, proof_teams_covers},
     [PROOF_FAULTY_STATES] = {"faulty_states", proof_states, proof_states_covers},
 };
@@ -51,7 +52,8 @@ enum status proof_program(const struct plan *plan, enum proof_kind kind, unsigne
                                     .ranks = options->ranks,
                                     .max_depth = options->max_depth,
                                     .serial =
-                                        kind == PROOF_STATES && proves & 1u << PROPERTY_SERIAL,
+                                        (kind == PROOF_STATES || kind == PROOF_REDUCED_STATES) &&
+                                        proves & 1u << PROPERTY_SERIAL,
                                     .faults = kind == PROOF_FAULTY_STATES,
                                     .clocks = kind == PROOF_RUN};
     return program_build(plan, &built, out, diag);

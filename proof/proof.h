@@ -8,7 +8,7 @@
 #define SWSIM_PROOF_H
 
 #include "certificate.h"
-#include "machine/program.h"
+#include "machine/conflicts.h"
 #include "plan/diag.h"
 
 #define PROOF_VERSION 1
@@ -21,6 +21,7 @@ enum proof_kind {
     PROOF_RUN,
     PROOF_STRUCTURE,
     PROOF_STATES,
+    PROOF_REDUCED_STATES,
     PROOF_TEAMS,
     PROOF_FAULTY_STATES,
     PROOF_KINDS
@@ -55,11 +56,17 @@ enum status proof_program(const struct plan *plan, enum proof_kind kind, unsigne
    *no_memory: it could not be looked at. */
 typedef bool proof_judge(const struct program *program, struct certificate *certificate,
                          unsigned proves, bool *no_memory);
-proof_judge proof_run, proof_structure, proof_states, proof_teams;
+proof_judge proof_run, proof_structure, proof_states, proof_reduced, proof_teams;
 
 /* The properties that such a certificate of this program can prove. */
 typedef unsigned proof_cover(const struct program *program);
-proof_cover proof_run_covers, proof_structure_covers, proof_states_covers, proof_teams_covers;
+proof_cover proof_run_covers, proof_structure_covers, proof_states_covers, proof_reduced_covers,
+    proof_teams_covers;
 unsigned proof_covers(enum proof_kind kind, const struct program *program);
+
+/* The steps of the smallest closed set of agents around `seed`, or the answers of the data loader while it is asked. They need
+   room for machine_most_transitions; returns their number, 0: none of the set can step. */
+int proof_tried_steps(const struct program *program, const struct state *state, int seed,
+                      struct agent_set *set, struct transition *steps);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * proof_states.c - the closed set of states of any plan, as the tree by which they are reached.
  *
- *     states COUNT
- *     PARENT AGENT CHOICE      of each but the first: the state it follows by this step of the machine
+ *     states COUNT             reduced_states COUNT SEED
+ *     PARENT AGENT CHOICE      PARENT AGENT CHOICE SEED     of each but the first: the state it follows by this step of the
+ *                                                           machine
  *
  * The first is the initial one. Every step from every state of the set leads into the set and violates nothing, and where none
- * is possible all work is done. All steps are tried, none is left out. With faults: in none a thread is blocked for ever after
- * a fault.
+ * is possible all work is done. All steps are tried; of a reduced set, those of the smallest closed set of agents around the
+ * SEED of the state (doc/checker.md, "Stubborn sets"). With faults: in none a thread is blocked for ever after a fault.
  */
 #include "proof.h"
 
@@ -14,18 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "machine/machine.h"
+#include "machine/conflicts.h"
 #include "plan/hash.h"
 
 struct set {
     const struct program *p;
     struct certificate *c;
     unsigned proves;
+    int *seeds;  /* of a reduced set, per state; else NULL */
     char *bytes; /* of all states, one behind the other */
     size_t count, table_size;
     size_t *table; /* open addressing: index + 1, 0: empty */
     struct state *state;
     struct transition *steps;
+    struct agent_set tried;
 };
 
 static char *place_of(const struct set *set, size_t index)
@@ -54,17 +57,24 @@ static void keep(struct set *set, size_t index)
     *find(set, set->state->cells) = index + 1;
 }
 
+static bool read_seed(struct set *set, size_t index)
+{
+    return !set->seeds || certificate_index(set->c, set->p->agent_count, &set->seeds[index]);
+}
+
 /* Make the states, each by one step from an earlier one. */
 static bool read_tree(struct set *set)
 {
     machine_reset(set->p, set->state);
     machine_canonical(set->p, set->state);
     keep(set, 0);
+    if (!read_seed(set, 0))
+        return false;
     for (size_t i = 1; i < set->count; i++) {
         int parent, agent, choice;
         if (!certificate_index(set->c, (int64_t)i, &parent) ||
             !certificate_index(set->c, set->p->agent_count, &agent) ||
-            !certificate_index(set->c, 2, &choice))
+            !certificate_index(set->c, 2, &choice) || !read_seed(set, i))
             return false;
         load(set, (size_t)parent);
         if (choice >= machine_agent_enabled(set->p, set->state, agent))
@@ -89,13 +99,40 @@ static bool is_good(struct set *set, size_t index, int steps)
            certificate_refuse(set->c, "in state %zu no step is possible and work remains", index);
 }
 
+int proof_tried_steps(const struct program *p, const struct state *state, int seed,
+                      struct agent_set *set, struct transition *steps)
+{
+    int all = machine_enabled(p, state, steps), kept = 0;
+    agent_set_clear(set, p->agent_count);
+    agent_set_add(set, machine_agent_enabled(p, state, 0) ? 0 : seed);
+    for (int i = 0; i < set->count; i++)
+        if (machine_agent_enabled(p, state, set->members[i]))
+            machine_conflicts(p, state, set->members[i], set);
+        else
+            machine_enablers(p, state, set->members[i], set);
+    for (int k = 0; k < all; k++)
+        if (agent_set_has(set, steps[k].agent))
+            steps[kept++] = steps[k];
+    return kept;
+}
+
+/* Of the `all` steps that are possible, those that are to be tried. */
+static bool list_steps(struct set *set, size_t index, int all, int *count)
+{
+    *count = all;
+    if (set->seeds && all > 0)
+        *count = proof_tried_steps(set->p, set->state, set->seeds[index], &set->tried, set->steps);
+    return all == 0 || *count > 0 ||
+           certificate_refuse(set->c, "in state %zu no step is tried", index);
+}
+
 /* No step leads out of the set or violates what is proved. */
 static bool is_closed(struct set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         load(set, i);
         int count = machine_enabled(set->p, set->state, set->steps);
-        if (!is_good(set, i, count))
+        if (!is_good(set, i, count) || !list_steps(set, i, count, &count))
             return false;
         for (int k = 0; k < count; k++) {
             struct effect effect;
@@ -112,38 +149,94 @@ static bool is_closed(struct set *set)
     return true;
 }
 
+/* ---- the whole --------------------------------------------------------------------------------- */
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = a, *y = b;
+    if (x->channel != y->channel)
+        return x->channel < y->channel ? -1 : 1;
+    return (x->tag > y->tag) - (x->tag < y->tag);
+}
+
+/* On each channel a message is sent as often as it is received. */
+static bool messages_match(const struct program *p, bool *no_memory)
+{
+    struct part *parts = malloc((p->part_count + 1) * sizeof *parts);
+    int64_t excess = 0;
+    *no_memory |= !parts;
+    if (parts && p->part_count > 0) {
+        memcpy(parts, p->parts, p->part_count * sizeof *parts);
+        qsort(parts, p->part_count, sizeof *parts, compare_parts);
+    }
+    for (size_t i = 0; parts && i < p->part_count &&
+                       (i == 0 || excess == 0 || compare_parts(&parts[i - 1], &parts[i]) == 0);
+         i++)
+        excess += parts[i].send ? 1 : -1;
+    free(parts);
+    return excess == 0;
+}
+
 unsigned proof_states_covers(const struct program *p)
 {
     if (p->options.faults)
         return 1u << PROPERTY_FAULTS;
     unsigned covers = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_SLOT |
-                      1u << PROPERTY_DRAIN;
+                      1u << PROPERTY_DRAIN | 1u << PROPERTY_MESSAGE;
     covers |= p->options.serial ? 1u << PROPERTY_SERIAL : 0;
     if (!p->untracked)
         covers |= 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
     covers |= p->tasks == 0 && program_asks_bound(p) ? 0 : 1u << PROPERTY_BOUND;
-    covers |= p->part_count > 0 ? 0 : 1u << PROPERTY_MESSAGE;
     return covers;
 }
 
-bool proof_states(const struct program *p, struct certificate *c, unsigned proves, bool *no_memory)
+/* Which iterations are in flight depends on more orders than a reduced set has. */
+unsigned proof_reduced_covers(const struct program *p)
+{
+    const unsigned bound = program_asks_bound(p) ? 1u << PROPERTY_BOUND : 0;
+    return p->options.faults ? 0 : proof_states_covers(p) & ~bound;
+}
+
+static bool judge(const struct program *p, struct certificate *c, unsigned proves, bool reduced,
+                  bool *no_memory)
 {
     int64_t count, most = (int64_t)(PROOF_STATE_BYTES / p->at.bytes);
-    if (!certificate_expect(c, "states") || !certificate_number(c, 1, most, &count))
+    if (!certificate_expect(c, reduced ? "reduced_states" : "states") ||
+        !certificate_number(c, 1, most, &count))
         return false;
     if (count > c->end - c->at)
         return certificate_refuse(c, "there are fewer states than it says");
+    if (proves & 1u << PROPERTY_MESSAGE && !messages_match(p, no_memory))
+        return certificate_refuse(c, "a message is sent more often than received, or less often");
     struct set set = {.p = p, .c = c, .proves = proves, .count = (size_t)count};
     set.table_size = 2 * set.count + 1;
+    set.seeds = reduced ? calloc(set.count, sizeof *set.seeds) : NULL;
     set.bytes = malloc(set.count * p->at.bytes);
     set.table = calloc(set.table_size, sizeof *set.table);
     set.state = machine_state(p);
     set.steps = calloc(machine_most_transitions(p) + 1, sizeof *set.steps);
-    *no_memory = !set.bytes || !set.table || !set.state || !set.steps;
+    *no_memory |= !agent_set_init(&set.tried, p->agent_count) || !set.bytes || !set.table ||
+                  !set.state || !set.steps || (reduced && !set.seeds);
     bool good = !*no_memory && read_tree(&set) && is_closed(&set);
+    free(set.seeds);
     free(set.bytes);
     free(set.table);
     machine_free(set.state);
     free(set.steps);
+    agent_set_fini(&set.tried);
     return good;
+}
+
+bool proof_states(const struct program *p, struct certificate *c, unsigned proves, bool *no_memory)
+{
+    return judge(p, c, proves, false, no_memory);
+}
+
+/* Values and the order of accesses are the same in all orders of independent steps only where no accesses race. */
+bool proof_reduced(const struct program *p, struct certificate *c, unsigned proves, bool *no_memory)
+{
+    const unsigned ordered = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
+    if (proves & ordered && p->access_count > 0 && !((proves | c->before) & 1u << PROPERTY_RACE))
+        return certificate_refuse(c, "nothing proves that no accesses race");
+    return judge(p, c, proves, true, no_memory);
 }

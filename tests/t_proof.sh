@@ -68,6 +68,21 @@ check "swcheck adds what they may" prints 0 "in serial order.*by structure" "$SW
 check "the order of a searched plan has one" exits 0 \
     "$SWSIM" verify --quiet --certificate="$dir/order" "$plans/reality/legacy_loader.yaml"
 check "by states that count writes" prints 0 "in serial order; .*by states" "$SWCHECK" "$plans/reality/legacy_loader.yaml" "$dir/order"
+check "a plan of too many states has a reduced set" exits 0 \
+    "$SWSIM" verify --quiet --certificate="$dir/reduced" "$plans/reality/fsdp_residency_fixed.yaml"
+check "which swcheck closes, too" prints 0 'yes: .*race-free.*before they are read.*by reduced_states' \
+    "$SWCHECK" "$plans/reality/fsdp_residency_fixed.yaml" "$dir/reduced"
+sed 's/^\(proves.*\) race/\1/' "$dir/reduced" >"$dir/unordered"
+check "values of one ask for race" prints 1 'nothing proves that no accesses race' \
+    "$SWCHECK" "$plans/reality/fsdp_residency_fixed.yaml" "$dir/unordered"
+awk '/^reduced_states/ { at = NR } { if (at && NR == at + 40) $4 = $4 == 1 ? 2 : 1 } 1' "$dir/reduced" >"$dir/seed"
+check "a set around another agent is another set" prints 1 'leads out of the set\|no step is tried' \
+    "$SWCHECK" "$plans/reality/fsdp_residency_fixed.yaml" "$dir/seed"
+"$SWSIM" verify --quiet --certificate="$dir/residency" "$plans/bugs/torchrec_residency_fixed.yaml" >"$dir/out" 2>&1
+check "every line of it counts" each_line_counts "$plans/bugs/torchrec_residency_fixed.yaml" "$dir/residency"
+check "messages of a searched plan are counted" prints 0 'every message has a partner.*by reduced_states' \
+    sh -c '"$1" verify --quiet --certificate="$4" "$3" >"$4.out" && "$2" "$3" "$4"' sh "$SWSIM" "$SWCHECK" \
+    "$plans/properties/refill_fixed.yaml" "$dir/refill"
 check "a wakened rank alone does not save its peers" prints 1 'not told to the other ranks' \
     claims_safety clock "$plans/faults/peer_wake.yaml"
 check "nor do ranks that are told nothing" prints 1 'are not told' claims_safety none "$plans/faults/flag_broken.yaml"
