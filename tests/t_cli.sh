@@ -275,6 +275,29 @@ completes()
     grep -qxF -- "$wanted" "$dir/out" || { cat "$dir/out"; return 1; }
 }
 
+# The same in zsh, with its functions of completion replaced by ones that print what is offered.
+zsh_completes()
+{
+    wanted=$1
+    shift
+    SWSIM_COMPLETION=$srcdir/completion/_swsim zsh -f -c '
+        compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -rl -- "$@" }
+        compset() { : }
+        _files() { print -r -- "$words[CURRENT]" }
+        words=("$@") CURRENT=$#
+        . "$SWSIM_COMPLETION"' zsh "$@" >"$dir/out" 2>&1
+    grep -qxF -- "$wanted" "$dir/out" || { cat "$dir/out"; return 1; }
+}
+
+# The same in fish: $2 is the line. fish prints a tab and the help behind each candidate.
+fish_completes()
+{
+    SWSIM_COMPLETION=$srcdir/completion/swsim.fish fish --no-config -c '
+        source $SWSIM_COMPLETION
+        complete -C $argv[1]' "$2" >"$dir/out" 2>&1
+    cut -f 1 <"$dir/out" | grep -qxF -- "$1" || { cat "$dir/out"; return 1; }
+}
+
 if command -v bash >/dev/null; then
     check "bash completes a verb" completes verify "$SWSIM" ver
     check "an option" completes --max-depth= "$SWSIM" verify --max
@@ -286,6 +309,26 @@ if command -v bash >/dev/null; then
     check "a file" completes "$good" "$SWSIM" verify "$dir/goo"
 else
     skip "no bash here"
+fi
+if command -v zsh >/dev/null; then
+    check "zsh completes a verb" zsh_completes verify "$SWSIM" ver
+    check "an option" zsh_completes --max-depth= "$SWSIM" verify --max
+    check "a choice" zsh_completes dataflow "$SWSIM" verify --driver=data
+    check "a schedule" zsh_completes zbv_auto "$SWSIM" generate zbv_
+    check "a file" zsh_completes "$dir/goo" "$SWSIM" verify "$dir/goo"
+else
+    skip "no zsh here"
+fi
+if command -v fish >/dev/null; then
+    check "fish completes a verb" fish_completes verify "$SWSIM ver"
+    check "an option" fish_completes --max-depth= "$SWSIM verify --max"
+    check "an option whose help is on the next line" eval \
+        'fish_completes --driver= "$SWSIM verify --dri" && grep -q "which driver" "$dir/out"'
+    check "a choice" fish_completes --driver=dataflow "$SWSIM verify --driver=data"
+    check "a schedule" fish_completes zbv_auto "$SWSIM generate zbv_"
+    check "a file" fish_completes "$good" "$SWSIM verify $dir/goo"
+else
+    skip "no fish here"
 fi
 
 done_testing
