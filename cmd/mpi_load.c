@@ -1,7 +1,6 @@
 /* mpi_load.c - see mpi_load.h. */
 #include "mpi_load.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,8 @@
 #ifdef MPI_SONAME
 
 #include <mpi.h>
+
+#include "plan/dynamic_library.h"
 
 #define MPI_FUNCTION_LIST(X)                                                                       \
     X(MPI_Abort)                                                                                   \
@@ -34,24 +35,17 @@ struct mpi {
 enum { TAG = 1, NAP_FIRST_NS = 20000, NAP_LONGEST_NS = 2000000 };
 
 static const char soname[] = MPI_SONAME;
+DYNAMIC_LIBRARY("mpi", "ranks and workers under mpirun or srun", "suggested", MPI_SONAME);
 
 /* ---- begin and end --------------------------------------------------------------------------- */
-
-/* POSIX lets a function's address travel through void *; the language does not. */
-static bool find(void *library, const char *name, void *pointer)
-{
-    void *address = dlsym(library, name);
-    memcpy(pointer, &address, sizeof address);
-    return address;
-}
 
 /* In Open MPI a handle is the address of a variable of the library, elsewhere it is a number. */
 static const char *find_handles(void *library, struct mpi *mpi)
 {
 #ifdef OPEN_MPI
-    if (!find(library, "ompi_mpi_comm_world", &mpi->world))
+    if (!dynamic_symbol(library, "ompi_mpi_comm_world", &mpi->world))
         return "ompi_mpi_comm_world";
-    if (!find(library, "ompi_mpi_byte", &mpi->byte))
+    if (!dynamic_symbol(library, "ompi_mpi_byte", &mpi->byte))
         return "ompi_mpi_byte";
 #else
     (void)library;
@@ -70,7 +64,7 @@ static enum status load(struct mpi *mpi, struct diag *diag)
         return diag_error(diag, STATUS_SYSTEM, "MPI's library cannot be loaded: %s", dlerror());
     const char *missing = find_handles(library, mpi);
 #define X(name)                                                                                    \
-    if (!find(library, #name, &mpi->name))                                                         \
+    if (!dynamic_symbol(library, #name, &mpi->name))                                               \
         missing = #name;
     MPI_FUNCTION_LIST(X)
 #undef X

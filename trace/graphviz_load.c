@@ -1,8 +1,7 @@
 /* graphviz_load.c - see graphviz_load.h. */
 #include "graphviz_load.h"
 
-#include <dlfcn.h>
-#include <string.h>
+#include "plan/dynamic_library.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
@@ -19,13 +18,7 @@ GVC_FUNCTION_LIST(X)
 /* configure has found the name of the library whose headers were compiled in. */
 static const char soname[] = GRAPHVIZ_SONAME;
 
-/* POSIX lets a function's address travel through void *; the language does not. */
-static bool find(void *library, const char *name, void *pointer)
-{
-    void *address = dlsym(library, name);
-    memcpy(pointer, &address, sizeof address);
-    return address;
-}
+DYNAMIC_LIBRARY("graphviz", "draw pictures", "recommended", GRAPHVIZ_SONAME);
 
 enum status graphviz_load(const struct graphviz **out, struct diag *diag)
 {
@@ -39,7 +32,7 @@ enum status graphviz_load(const struct graphviz **out, struct diag *diag)
         struct graphviz found;
         const char *missing = NULL;
 #define X(name, ...)                                                                               \
-    if (!find(library, #name, &found.name))                                                        \
+    if (!dynamic_symbol(library, #name, &found.name))                                              \
         missing = #name;
         CGRAPH_FUNCTION_LIST(X)
         GVC_FUNCTION_LIST(X)

@@ -3,7 +3,6 @@
 
 #ifdef HAVE_NCCL
 
-#include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char soname[] = "libnccl.so.2";
+#include "plan/dynamic_library.h"
+
+#define NCCL_SONAME "libnccl.so.2"
+DYNAMIC_LIBRARY("nccl", "collectives between GPUs", "suggested", NCCL_SONAME);
 
 /* Where to look below the value of an environment variable, or (NULL) from the root; patterns for
    glob. Of PATH each folder counts that has a python3. */
@@ -41,24 +43,17 @@ struct quest {
     char why[WHY_TEXT];
 };
 
-/* POSIX lets a function's address travel through void *; the language does not. */
-static void find_function(void *library, const char *name, void *function)
-{
-    void *address = dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-}
-
 /* The first function that is missing, or NULL. */
 static const char *find_functions(struct nccl *nccl)
 {
     const char *missing = NULL;
 #define X(name)                                                                                    \
-    find_function(nccl->library, "nccl" #name, &nccl->name);                                       \
+    dynamic_symbol(nccl->library, "nccl" #name, &nccl->name);                                      \
     if (!nccl->name && !missing)                                                                   \
         missing = "nccl" #name;
     NCCL_FUNCTION_LIST(X)
 #undef X
-#define X(name) find_function(nccl->library, "nccl" #name, &nccl->name);
+#define X(name) dynamic_symbol(nccl->library, "nccl" #name, &nccl->name);
     NCCL_OPTIONAL_LIST(X)
 #undef X
     return missing;
@@ -160,7 +155,7 @@ static void try_named(struct quest *quest, const char *name)
     char path[PATH_MAX];
     struct stat entry;
     bool folder = stat(name, &entry) == 0 && S_ISDIR(entry.st_mode);
-    if (snprintf(path, sizeof path, "%s%s%s", name, folder ? "/" : "", folder ? soname : "") >=
+    if (snprintf(path, sizeof path, "%s%s%s", name, folder ? "/" : "", folder ? NCCL_SONAME : "") >=
         (int)sizeof path)
         snprintf(quest->why, sizeof quest->why, "no NCCL found (SWSIM_NCCL is too long)");
     else
@@ -173,7 +168,7 @@ enum status nccl_load(struct nccl *nccl, struct diag *diag)
     const char *named = getenv("SWSIM_NCCL");
     if (named && *named)
         try_named(&quest, named);
-    else if (!try_library(&quest, soname))
+    else if (!try_library(&quest, NCCL_SONAME))
         for (size_t i = 0; i < sizeof places / sizeof *places && !quest.found.library; i++)
             try_place(&quest, places[i].variable, places[i].pattern);
     if (!quest.found.library)

@@ -1,0 +1,51 @@
+#!/bin/sh
+# The package: the note on libraries opened at run time, the version said everywhere, a tarball that can be made again.
+. "${srcdir:-.}/tests/tap.sh"
+
+# The notes of a program, as JSON texts.
+notes()
+{
+    readelf --string-dump=.note.dlopen "$1" 2>/dev/null
+}
+
+notes_name()
+{
+    notes "$1" | grep -q "\"feature\":\"$2\".*\"soname\":\[\"lib[a-z]*\.so\.[0-9]*\"\]"
+}
+
+if command -v readelf >/dev/null; then
+    check "a note of swsim names Graphviz's library" notes_name "$SWSIM" graphviz
+    if notes "$SWSIM" | grep -q mpi; then
+        check "a note names the MPI that was found" notes_name "$SWRUN" mpi
+    else
+        skip "built without MPI"
+    fi
+else
+    skip "no readelf here"
+fi
+
+version=$("$SWSIM" --version | sed -n '1s/.* \([0-9.]*\).*/\1/p')
+check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"
+check "in CITATION.cff" grep -q "^version: $version\$" "$srcdir/CITATION.cff"
+check "in debian/changelog" grep -q "^swsim ($version)" "$srcdir/debian/changelog"
+
+# pack FOLDER UMASK: clone, make ready and pack.
+pack()
+{
+    (
+        umask "$2"
+        git clone -q "$srcdir" "$1" && cd "$1" && ./autogen.sh && mkdir build && cd build &&
+            ../configure --with-cuda=no --with-mpi=no && make dist
+    ) >"$dir/log" 2>&1 || { tail -n 20 "$dir/log"; return 1; }
+}
+
+if [ -n "${SWSIM_LONG-}" ] && command -v git >/dev/null && [ -e "$srcdir/.git" ]; then
+    srcdir=$(cd "$srcdir" && pwd)
+    check "a tarball is packed" pack "$dir/a" 022
+    check "in another folder under another umask" pack "$dir/other" 077
+    check "the bytes are the same" cmp "$dir/a/build/swsim-$version.tar.xz" "$dir/other/build/swsim-$version.tar.xz"
+else
+    skip "packed twice: only with SWSIM_LONG=1, in a clone"
+fi
+
+done_testing
