@@ -15,10 +15,10 @@
 #include "profiled.h"
 #include "progress.h"
 #include "starter.h"
-#include "unexplained.h"
 #include "mpi_workers.h"
 #include "warned.h"
 
+#include "api/unexplained.h"
 #include "plan/coverage.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
@@ -384,7 +384,7 @@ static enum status predict_plan(struct app *app, const struct predict_request *r
     int driver = app_driver(app, plan, request->driver, BOTH_DRIVERS);
     enum status agreed = agree(app, request, plan);
     if (agreed == STATUS_OK)
-        agreed = refuse_unexplained(app, plan, request->opaque);
+        agreed = refuse_unexplained(plan, request->opaque, &app->diag);
     if (agreed != STATUS_OK)
         return agreed;
     coverage_warn(plan, &app->diag);

@@ -7,9 +7,9 @@
 #include "channels.h"
 #include "gzip.h"
 #include "options.h"
-#include "render_schedule.h"
 #include "run_spec.h"
 
+#include "api/render_schedule.h"
 #include "plan/output.h"
 #include "plan/text_stream.h"
 #include "sim/predict/stalls.h"
@@ -186,7 +186,7 @@ static enum status render_run(struct app *app, struct store *store, void *contex
         return status;
     if (is_schedule(options, &trace)) {
         struct chart chart;
-        status = render_schedule_run(app, &trace, &chart);
+        status = render_schedule_run(&trace, &app->arena, &chart, &app->diag);
         return status == STATUS_OK ? draw_schedule(app, options, &chart) : status;
     }
     return timeline_render(&trace, &timeline, &target, &app->diag);
@@ -212,7 +212,7 @@ static enum status render_plan(struct app *app, struct plan *plan, void *context
     if (status != STATUS_OK)
         return status;
     struct chart chart;
-    status = render_schedule_plan(app, plan, &chart);
+    status = render_schedule_plan(plan, &app->arena, &chart, &app->diag);
     return status == STATUS_OK ? draw_schedule(app, options, &chart) : status;
 }
 

@@ -7,8 +7,8 @@
 
 #include "run_spec.h"
 #include "two_runs_text.h"
-#include "unexplained.h"
 
+#include "api/unexplained.h"
 #include "plan/coverage.h"
 #include "plan/parse.h"
 #include "plan/strip_device_rules.h"
@@ -88,7 +88,7 @@ static enum status predict_second(struct app *app, struct plan *plan, void *cont
     const struct trace *like = &comparer->first.trace;
     struct plan device = *plan; /* as the run's device took it */
     const bool cuda = strncmp(like->info.device, "cuda", strlen("cuda")) == 0;
-    enum status status = refuse_unexplained(app, plan, comparer->request->opaque);
+    enum status status = refuse_unexplained(plan, comparer->request->opaque, &app->diag);
     if (status != STATUS_OK)
         return status;
     coverage_warn(plan, &app->diag);

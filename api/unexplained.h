@@ -4,10 +4,11 @@
 #ifndef SWSIM_UNEXPLAINED_H
 #define SWSIM_UNEXPLAINED_H
 
-#include "app.h"
+#include "plan/diag.h"
+#include "plan/plan.h"
 
 /* STATUS_LIMIT, described, where more than a tenth of the job's idle time has no cause, unless `opaque`: a prediction
    would not be that of the job. */
-enum status refuse_unexplained(struct app *app, const struct plan *plan, bool opaque);
+enum status refuse_unexplained(const struct plan *plan, bool opaque, struct diag *diag);
 
 #endif

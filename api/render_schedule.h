@@ -7,16 +7,18 @@
 #ifndef SWSIM_RENDER_SCHEDULE_H
 #define SWSIM_RENDER_SCHEDULE_H
 
-#include "app.h"
-
+#include "plan/plan.h"
 #include "trace/chart.h"
+#include "trace/trace.h"
 
-/* `plan` is of FORM_PROGRAMS; all is in the app's arena. */
-enum status render_schedule_plan(struct app *app, const struct plan *plan, struct chart *out);
+/* `plan` is of FORM_PROGRAMS; all is in `arena`. */
+enum status render_schedule_plan(const struct plan *plan, struct arena *arena, struct chart *out,
+                                 struct diag *diag);
 
 /* Is the run one of rank programs, or an import whose work is named as passes? */
 bool render_schedule_fits(const struct trace *trace);
 /* Such a run. What it kept of its plan says what ranks hold. */
-enum status render_schedule_run(struct app *app, const struct trace *trace, struct chart *out);
+enum status render_schedule_run(const struct trace *trace, struct arena *arena, struct chart *out,
+                                struct diag *diag);
 
 #endif

@@ -12,12 +12,12 @@
 enum { UNIT_NS = 1000 * 1000, ACTIVATION = 1 << 20 };
 
 /* Lists are completed once: some schedules take long to find. */
-static enum status complete(struct app *app, struct plan *plan)
+static enum status complete(struct plan *plan, struct arena *arena, struct diag *diag)
 {
     struct programs *programs = &plan->programs;
     struct rank_program *ranks;
     int count;
-    enum status status = rank_programs_complete(plan, &app->arena, &ranks, &count, &app->diag);
+    enum status status = rank_programs_complete(plan, arena, &ranks, &count, diag);
     if (status != STATUS_OK)
         return status;
     programs->copies = rank_programs_copies(plan);
@@ -29,25 +29,26 @@ static enum status complete(struct app *app, struct plan *plan)
 }
 
 /* What the plan leaves out, and its lists. */
-static enum status fill(struct app *app, struct plan *plan, bool has_times)
+static enum status fill(struct plan *plan, bool has_times, struct arena *arena, struct diag *diag)
 {
     bool has_bytes = frontier_has_bytes(&plan->programs.stages);
-    if (!frontier_fill_costs(&plan->programs, !has_times, has_bytes ? 0 : ACTIVATION, &app->arena))
-        return diag_no_memory(&app->diag);
+    if (!frontier_fill_costs(&plan->programs, !has_times, has_bytes ? 0 : ACTIVATION, arena))
+        return diag_no_memory(diag);
     if (!has_bytes) /* messages and parameters are no activations */
         plan->machine.memory_bytes = 0;
-    return complete(app, plan);
+    return complete(plan, arena, diag);
 }
 
-enum status render_schedule_plan(struct app *app, const struct plan *plan, struct chart *out)
+enum status render_schedule_plan(const struct plan *plan, struct arena *arena, struct chart *out,
+                                 struct diag *diag)
 {
     struct plan drawn = *plan;
     struct chart chart;
     bool has_times =
         plan->programs.times[ACTION_F].given || frontier_has_cost(&plan->programs.stages, COST_F);
-    enum status status = fill(app, &drawn, has_times);
+    enum status status = fill(&drawn, has_times, arena, diag);
     if (status == STATUS_OK)
-        status = pass_chart_make(&drawn, &app->arena, &chart, &app->diag);
+        status = pass_chart_make(&drawn, arena, &chart, diag);
     if (status != STATUS_OK)
         return status;
     chart.activation = frontier_has_bytes(&plan->programs.stages) ? 0 : ACTIVATION;
@@ -76,35 +77,36 @@ bool render_schedule_fits(const struct trace *trace)
            stored_chart_has_passes(trace);
 }
 
-static enum status of_kept_plan(struct app *app, const struct trace *trace, struct plan *kept,
-                                struct chart *out)
+static enum status of_kept_plan(const struct trace *trace, struct plan *kept, struct arena *arena,
+                                struct chart *out, struct diag *diag)
 {
     struct plan plan = *kept;
     if (kept->form != FORM_PROGRAMS)
-        return stored_chart_make(trace, NULL, ACTIVATION, &app->arena, out, &app->diag);
+        return stored_chart_make(trace, NULL, ACTIVATION, arena, out, diag);
     bool has_bytes = frontier_has_bytes(&plan.programs.stages);
-    enum status status = fill(app, &plan, true);
+    enum status status = fill(&plan, true, arena, diag);
     if (status == STATUS_OK)
-        status = stored_chart_make(trace, &plan, ACTIVATION, &app->arena, out, &app->diag);
+        status = stored_chart_make(trace, &plan, ACTIVATION, arena, out, diag);
     if (status == STATUS_OK)
         out->activation = has_bytes ? 0 : ACTIVATION;
     return status;
 }
 
-enum status render_schedule_run(struct app *app, const struct trace *trace, struct chart *out)
+enum status render_schedule_run(const struct trace *trace, struct arena *arena, struct chart *out,
+                                struct diag *diag)
 {
     struct chart chart;
     struct plan kept;
     enum status status;
     if (keeps_programs(trace)) {
         status = plan_parse("the plan of the run", trace->info.plan_text,
-                            strlen(trace->info.plan_text), &kept, &app->diag);
+                            strlen(trace->info.plan_text), &kept, diag);
         if (status != STATUS_OK)
             return status;
-        status = of_kept_plan(app, trace, &kept, &chart);
+        status = of_kept_plan(trace, &kept, arena, &chart, diag);
         plan_fini(&kept);
     } else {
-        status = stored_chart_make(trace, NULL, ACTIVATION, &app->arena, &chart, &app->diag);
+        status = stored_chart_make(trace, NULL, ACTIVATION, arena, &chart, diag);
         chart.activation = ACTIVATION;
     }
     if (status == STATUS_OK)

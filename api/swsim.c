@@ -1,0 +1,262 @@
+/* swsim.c - see swsim.h: plans, and what all questions and results have in common. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/parse.h"
+#include "swsim_impl.h"
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+const char *swsim_status_name(enum swsim_status status)
+{
+    static const char *const names[] = {"ok", "limit", "usage", "input", "system"};
+    return status >= SWSIM_OK && status <= SWSIM_SYSTEM ? names[status] : "unknown";
+}
+
+const char *swsim_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+int swsim_abi(void)
+{
+    return LIBRARY_ABI;
+}
+
+/* What is violated is an answer; where there is none, the plan is the reason. */
+enum swsim_status swsim_translate(enum status status)
+{
+    switch (status) {
+    case STATUS_OK: return SWSIM_OK;
+    case STATUS_LIMIT: return SWSIM_LIMIT;
+    case STATUS_USAGE: return SWSIM_USAGE;
+    case STATUS_VIOLATED:
+    case STATUS_INPUT: return SWSIM_INPUT;
+    case STATUS_SYSTEM: break;
+    }
+    return SWSIM_SYSTEM;
+}
+
+void swsim_first_error(const struct diag *diag, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s",
+             diag->out_of_memory ? "out of memory" : "something failed and did not say what");
+    for (size_t i = 0; i < diag->count; i++) {
+        const struct diag_message *message = &diag->messages[i];
+        if (message->severity != SEVERITY_ERROR)
+            continue;
+        if (message->file && message->mark.line)
+            snprintf(text, bytes, "%s:%u:%u: %s", message->file, message->mark.line,
+                     message->mark.col, message->text);
+        else
+            snprintf(text, bytes, "%s", message->text);
+        return;
+    }
+}
+
+/* NULL: no memory. */
+char *swsim_all_messages(struct diag *diag)
+{
+    struct text_stream stream;
+    if (!text_open(&stream))
+        return NULL;
+    diag_print(diag, "swsim", false, stream.out);
+    return text_close(&stream, true, NULL);
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+static enum swsim_status take(const char *name, const char *text, struct swsim_plan **out)
+{
+    struct swsim_plan *plan = calloc(1, sizeof *plan);
+    struct diag diag;
+    *out = plan;
+    if (!plan)
+        return SWSIM_SYSTEM;
+    diag_init(&diag);
+    enum status status = text ? plan_parse(name, text, strlen(text), &plan->plan, &diag)
+                              : plan_read(name, &plan->plan, &diag);
+    plan->has_plan = status == STATUS_OK;
+    if (status != STATUS_OK)
+        plan->error = swsim_all_messages(&diag);
+    diag_fini(&diag);
+    return swsim_translate(status);
+}
+
+enum swsim_status swsim_read(const char *path, struct swsim_plan **out)
+{
+    return take(path, NULL, out);
+}
+
+enum swsim_status swsim_parse(const char *name, const char *text, struct swsim_plan **out)
+{
+    return take(name ? name : "plan", text ? text : "", out);
+}
+
+void swsim_close(struct swsim_plan *plan)
+{
+    if (!plan)
+        return;
+    if (plan->has_plan)
+        plan_fini(&plan->plan);
+    free(plan->error);
+    free(plan);
+}
+
+const char *swsim_plan_name(const struct swsim_plan *plan)
+{
+    return plan && plan->has_plan ? plan->plan.name : "";
+}
+
+const char *swsim_plan_error(const struct swsim_plan *plan)
+{
+    if (!plan || (!plan->has_plan && !plan->error))
+        return "out of memory";
+    return plan->error ? plan->error : "";
+}
+
+void swsim_interrupt(struct swsim_plan *plan)
+{
+    if (plan)
+        atomic_store(&plan->interrupted, true);
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+void answer_verdict(struct answer *answer, enum swsim_verdict verdict)
+{
+    static const int gravity[] = {[SWSIM_PROVED] = 0, [SWSIM_UNDECIDED] = 1, [SWSIM_VIOLATED] = 2};
+    if (gravity[verdict] > gravity[answer->result->verdict])
+        answer->result->verdict = verdict;
+}
+
+int answer_drivers(const struct answer *answer, const struct plan *plan, bool both,
+                   enum driver drivers[2])
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    enum swsim_driver wanted = answer->options.driver;
+    drivers[0] = DRIVER_NONE;
+    if (plan->form != FORM_PIPELINE)
+        return 1;
+    if (wanted == SWSIM_DRIVER_OF_PLAN && pipeline->driver_given)
+        wanted = pipeline->driver == PLAN_DRIVER_CLOCK ? SWSIM_DRIVER_CLOCK : SWSIM_DRIVER_DATAFLOW;
+    drivers[0] = wanted == SWSIM_DRIVER_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
+    drivers[1] = DRIVER_DATAFLOW;
+    return both && (wanted == SWSIM_DRIVER_OF_PLAN || wanted == SWSIM_DRIVER_BOTH) ? 2 : 1;
+}
+
+/* Negative numbers have no meaning anywhere. */
+static enum status check_options(struct answer *answer)
+{
+    const struct swsim_options *o = &answer->options;
+    if (o->ranks < 0 || o->ranks > PLAN_MAX_RANKS || o->max_depth < 0 ||
+        o->max_depth > PLAN_MAX_DEPTH || o->threads < 0 || o->iterations < 0 ||
+        o->limit_states < 0 || o->limit_bytes < 0 || o->limit_ns < 0 || o->seed < 0 ||
+        o->replications < 0 || o->memory_bytes < 0 || o->candidates < 0)
+        return diag_error(&answer->diag, STATUS_USAGE, "an option is negative, or too large");
+    if (o->driver < SWSIM_DRIVER_OF_PLAN || o->driver > SWSIM_DRIVER_BOTH)
+        return diag_error(&answer->diag, STATUS_USAGE, "there is no such driver");
+    if (o->driver != SWSIM_DRIVER_OF_PLAN && answer->asked->has_plan &&
+        answer->asked->plan.form != FORM_PIPELINE)
+        return diag_error(&answer->diag, STATUS_USAGE,
+                          "%s: only plans of the pipeline form have a driver",
+                          answer->asked->plan.file);
+    return STATUS_OK;
+}
+
+static enum status ask_plan(struct answer *answer, answer_ask *ask, const void *context)
+{
+    if (!answer->asked || !answer->asked->has_plan)
+        return diag_error(&answer->diag, STATUS_USAGE, "the plan was not read");
+    enum status status = check_options(answer);
+    return status == STATUS_OK ? ask(answer, &answer->asked->plan, context) : status;
+}
+
+/* Texts go to the result if nothing failed. */
+static enum status finish(struct answer *answer, enum status status)
+{
+    struct swsim_result *result = answer->result;
+    bool keep = status == STATUS_OK;
+    result->text = text_close(&answer->text, keep, NULL);
+    result->json = text_close(&answer->lines, keep, NULL);
+    if (keep && (!result->text || !result->json || answer->diag.out_of_memory))
+        status = diag_no_memory(&answer->diag);
+    if (status != STATUS_OK)
+        swsim_first_error(&answer->diag, result->error, sizeof result->error);
+    if (answer->diag.count)
+        result->messages = swsim_all_messages(&answer->diag);
+    return status;
+}
+
+enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
+                               answer_ask *ask, const void *context, struct swsim_result **out)
+{
+    struct answer answer = {.asked = plan, .result = calloc(1, sizeof *answer.result)};
+    *out = answer.result;
+    if (!answer.result)
+        return SWSIM_SYSTEM;
+    if (options)
+        answer.options = *options;
+    arena_init(&answer.arena, 0);
+    diag_init(&answer.diag);
+    enum status status = STATUS_SYSTEM;
+    bool text = text_open(&answer.text), lines = text && text_open(&answer.lines);
+    if (lines) {
+        json_open(&answer.json, answer.lines.out);
+        status = finish(&answer, ask_plan(&answer, ask, context));
+    } else if (text) {
+        text_close(&answer.text, false, NULL);
+    }
+    diag_fini(&answer.diag);
+    arena_fini(&answer.arena);
+    return swsim_translate(status);
+}
+
+/* ---- results --------------------------------------------------------------------------------- */
+
+static const char *or_nothing(const char *text)
+{
+    return text ? text : "";
+}
+
+enum swsim_verdict swsim_verdict(const struct swsim_result *result)
+{
+    return result ? result->verdict : SWSIM_UNDECIDED;
+}
+
+const char *swsim_text(const struct swsim_result *result)
+{
+    return or_nothing(result ? result->text : NULL);
+}
+
+const char *swsim_json(const struct swsim_result *result)
+{
+    return or_nothing(result ? result->json : NULL);
+}
+
+const char *swsim_better_plan(const struct swsim_result *result)
+{
+    return or_nothing(result ? result->better : NULL);
+}
+
+const char *swsim_messages(const struct swsim_result *result)
+{
+    return or_nothing(result ? result->messages : NULL);
+}
+
+const char *swsim_error(const struct swsim_result *result)
+{
+    return result ? result->error : "out of memory";
+}
+
+void swsim_free(struct swsim_result *result)
+{
+    if (!result)
+        return;
+    free(result->text);
+    free(result->json);
+    free(result->better);
+    free(result->messages);
+    free(result);
+}

@@ -1,0 +1,56 @@
+/*
+ * swsim_impl.h - plans and results of libswsim; private to its files.
+ */
+#ifndef SWSIM_IMPL_H
+#define SWSIM_IMPL_H
+
+#include <stdatomic.h>
+
+#include "machine/program.h"
+#include "plan/json.h"
+#include "plan/plan.h"
+#include "plan/text_stream.h"
+#include "swsim.h"
+
+struct swsim_plan {
+    struct plan plan;
+    bool has_plan;
+    char *error;
+    atomic_bool interrupted;
+};
+
+struct swsim_result {
+    enum swsim_verdict verdict;
+    char *text, *json, *better, *messages; /* NULL: "" */
+    char error[1024];
+};
+
+/* A result in the making. */
+struct answer {
+    const struct swsim_plan *asked;
+    struct swsim_options options;
+    struct arena arena;
+    struct diag diag;
+    struct text_stream text, lines;
+    struct json json; /* to `lines` */
+    struct swsim_result *result;
+};
+
+/* Asks the plan, writes to text and json and sets the verdict. */
+typedef enum status answer_ask(struct answer *answer, const struct plan *plan, const void *context);
+enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
+                               answer_ask *ask, const void *context, struct swsim_result **out);
+
+/* The worse of what it was and this. */
+void answer_verdict(struct answer *answer, enum swsim_verdict verdict);
+
+/* The drivers that are asked for: their number, at most two. DRIVER_NONE for the other forms. */
+int answer_drivers(const struct answer *answer, const struct plan *plan, bool both,
+                   enum driver drivers[2]);
+
+/* "input" and so on; `text` and `bytes` hold the first error of the diag in a line. */
+void swsim_first_error(const struct diag *diag, char *text, size_t bytes);
+char *swsim_all_messages(struct diag *diag);
+enum swsim_status swsim_translate(enum status status);
+
+#endif
