@@ -47,23 +47,42 @@ int edits_like_on_rank(const struct plan *plan, int t, int rank)
     return -1;
 }
 
-/* An edit everywhere stands once, in the list of the first rank. */
-static bool has_twins(const struct plan *plan, int t)
+/* Threads that do the same as rings. */
+static bool find_alike(struct proposer *proposer)
 {
-    for (int rank = 0; rank < plan->ranks; rank++)
-        if (rank != plan->threads[t].rank && edits_like_on_rank(plan, t, rank) >= 0)
-            return true;
-    return false;
+    const struct plan *plan = proposer->plan;
+    const int count = (int)plan->thread_count;
+    int *next = proposer->next_alike = ARENA_ARRAY(proposer->arena, plan->thread_count, int);
+    int *firsts = ARENA_ARRAY(proposer->arena, plan->thread_count, int), rings = 0;
+    if (!next || !firsts)
+        return false;
+    for (int t = 0; t < count; t++) {
+        int ring = 0;
+        while (ring < rings && !is_like(&plan->threads[firsts[ring]], &plan->threads[t]))
+            ring++;
+        next[t] = t;
+        if (ring == rings) {
+            firsts[rings++] = t;
+            continue;
+        }
+        next[t] = next[firsts[ring]];
+        next[firsts[ring]] = t;
+    }
+    return true;
+}
+
+/* An edit everywhere stands once, in the list of the first rank. */
+static bool has_twins(const struct proposer *proposer, int t)
+{
+    return proposer->next_alike[t] != t;
 }
 
 static int nearest_twin(const struct proposer *proposer, int t, size_t i)
 {
-    int least = FAR_AWAY;
-    for (int rank = 0; rank < proposer->plan->ranks; rank++) {
-        int twin = edits_like_on_rank(proposer->plan, t, rank);
-        if (twin >= 0 && proposer->near[twin][i] < least)
+    int least = proposer->near[t][i];
+    for (int twin = proposer->next_alike[t]; twin != t; twin = proposer->next_alike[twin])
+        if (proposer->near[twin][i] < least)
             least = proposer->near[twin][i];
-    }
     return least;
 }
 
@@ -71,7 +90,7 @@ static int nearest_twin(const struct proposer *proposer, int t, size_t i)
 static void propose_both(struct proposer *proposer, struct edit edit, size_t i, int extra,
                          int alone)
 {
-    if (has_twins(proposer->plan, edit.a)) {
+    if (has_twins(proposer, edit.a)) {
         edit.everywhere = true;
         propose(proposer, edit, nearest_twin(proposer, edit.a, i), extra);
         edit.everywhere = false;
@@ -300,7 +319,7 @@ static void propose_joins(struct proposer *proposer, int t)
             first->stream == second->stream)
             propose_both(proposer,
                          (struct edit){.kind = EDIT_JOIN, .a = t, .b = (int)i, .c = (int)i + 1}, i,
-                         has_twins(proposer->plan, t) ? 0 : 18, 18);
+                         has_twins(proposer, t) ? 0 : 18, 18);
     }
 }
 
@@ -365,6 +384,8 @@ static void propose_others(struct proposer *proposer, int t)
 void propose_host(struct proposer *proposer)
 {
     if (plan_repeats(proposer->plan)) /* an edit would be of one iteration */
+        return;
+    if (!find_alike(proposer))
         return;
     int count = (int)proposer->plan->thread_count;
     for (int t = 0; t < count; t++) {

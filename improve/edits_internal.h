@@ -24,6 +24,8 @@ struct proposer {
     bool hang; /* deadlock, drain, mismatch; otherwise an order is missing */
     struct arena *arena;
     struct edit_list *out;
+    int *
+        next_alike; /* host: per thread the next one that does the same on another rank, the last one's is the first */
     int **near; /* host: near[thread][op]; programs: near[rank][action]; pipeline: near[0][task] */
 };
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONTEXT = 2, BEAM = 20, SHARE = 4, EFFORTS = 4, MENDED_ONE_DRIVER = 60 };
+enum { CONTEXT = 2, BEAM = 20, SHARE = 4, EFFORTS = 4, JUDGEMENTS = 64, MENDED_ONE_DRIVER = 60 };
 #define CANDIDATE_BYTES ((size_t)512 << 20)
 
 /* A start for further edits: the given plan, or one that some edits have changed for the better. */
@@ -428,6 +428,18 @@ static enum status try_more_edits(struct repair_search *search)
     return status;
 }
 
+/* A plan that takes many steps to be judged has budgets for some candidates like it. */
+static void allow_efforts(struct repair_search *search, uint64_t steps)
+{
+    const int64_t taken_ns = (int64_t)(stopwatch_seconds(&search->start) * 1e9);
+    const int64_t until_ns = stopwatch_earlier(search->options->verify.limits.until_ns,
+                                               stopwatch_now_ns() + JUDGEMENTS * taken_ns);
+    if (search->steps_left < JUDGEMENTS * steps)
+        search->steps_left = JUDGEMENTS * steps;
+    if (search->until_ns < until_ns)
+        search->until_ns = until_ns;
+}
+
 /* Judge the canonical text of the plan, to find the suspects of the violation. */
 static enum status begin(struct repair_search *search, const struct plan *plan,
                          struct partial *root)
@@ -441,8 +453,10 @@ static enum status begin(struct repair_search *search, const struct plan *plan,
     status = parse_text(search->original, &copy, search->diag);
     if (status != STATUS_OK)
         return status;
+    const uint64_t before = search->steps_left;
     status = judge(search, &copy, &judgement, search->diag);
     plan_fini(&copy);
+    allow_efforts(search, before - search->steps_left);
     *root = (struct partial){.text = search->original, .suspects = judgement.suspects};
     if (status == STATUS_OK && !judgement.failed)
         search->out->why_not = "its budget of states does not reach the violation";

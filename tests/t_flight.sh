@@ -43,6 +43,29 @@ imports()
     "$SWSIM" import -o "$dir/plan.yaml" "$@" 2>"$dir/err"
     cat "$dir/err"
 }
+# Of 24 ranks one has two of 600 calls in another order.
+python3 - "$dir/large" <<'END'
+import json, os, sys
+ranks, entries, at = 24, 600, 360
+os.makedirs(sys.argv[1])
+for rank in range(ranks):
+    calls = [("all_reduce" if i % 5 else "all_gather", 1024 + i * 7 % 640) for i in range(entries)]
+    if rank == 17:
+        calls[at], calls[at + 1] = calls[at + 1], calls[at]
+    records = [{"record_id": i, "process_group": ["0", ""], "collective_seq_id": i + 1, "p2p_seq_id": 0,
+                "profiling_name": "nccl:" + name, "input_sizes": [[size]], "input_dtypes": ["Float"],
+                "state": "completed" if i < at else "scheduled", "is_p2p": False}
+               for i, (name, size) in enumerate(calls)]
+    with open(f"{sys.argv[1]}/nccl_trace_rank_{rank}", "w") as file:
+        json.dump({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "", "ranks": str(list(range(ranks)))}},
+                   "entries": records}, file)
+END
+imports "$dir/large" >/dev/null
+check "one of 24 ranks swaps two of 600 calls: the repair is found" prints 1 \
+    "Fix (proved): rank 17 thread main: collective all_gather of pg0 (operation 362) before collective all_reduce" \
+    "$SWSIM" verify --limit=time=120s "$dir/plan.yaml"
+rm -r "$dir/large"
+
 dump 0 "[0, 1, 2, 3]" "$(entry 1 completed 0)" "$(entry 2 started 1)"
 dump 3 "[0, 1, 2, 3]" "$(entry 1 completed 0)" "$(entry 2 scheduled 1)"
 imports "$dir"/nccl_trace_rank_? >/dev/null
