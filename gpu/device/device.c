@@ -234,6 +234,23 @@ const char *device_description(const struct device *device)
     return device->description;
 }
 
+enum status device_wrap(struct device *device, void *address, size_t bytes,
+                        struct device_buffer **out, struct diag *diag)
+{
+    struct device_buffer *buffer = calloc(1, device->ops->buffer_size);
+    if (!buffer)
+        return diag_no_memory(diag);
+    *buffer = (struct device_buffer){
+        .device = device, .memory = MEMORY_DEVICE, .bytes = bytes, .address = address};
+    *out = buffer;
+    return STATUS_OK;
+}
+
+void device_unwrap(struct device_buffer *buffer)
+{
+    free(buffer);
+}
+
 enum status device_alloc(struct device *device, enum device_memory memory, size_t bytes,
                          struct device_buffer **out, struct diag *diag)
 {

@@ -38,6 +38,7 @@
 
 #include "plan/diag.h"
 #include "dense.h"
+#include "numbers.h"
 #include "plan/plan.h"
 
 struct device_world;
@@ -133,6 +134,12 @@ size_t device_buffer_bytes(const struct device_buffer *buffer);
    process. NULL when it has no bytes. */
 void *device_address(const struct device_buffer *buffer);
 
+/* A buffer of memory that is the caller's own and stays so: on the host device of this process, on cuda an
+   address of the GPU. On the host device other processes cannot reach it. Freed as others, without waiting. */
+enum status device_wrap(struct device *device, void *address, size_t bytes,
+                        struct device_buffer **out, struct diag *diag);
+void device_unwrap(struct device_buffer *buffer);
+
 /* A place in a buffer, counted in bytes; operations check that what they need lies inside. */
 struct device_ref {
     struct device_buffer *buffer;
@@ -169,13 +176,14 @@ void device_comm_close(struct device_comm *comm);
 
 /* `bytes` of a collective is the larger side, as nccl-tests counts; with n members:
        all_to_all       sends bytes, block j to member j; receives bytes, block i from member i
-       all_reduce       sends and receives bytes, sums of f32
+       all_reduce       sends and receives bytes, sums of its number
        all_gather       sends bytes/n, receives bytes, block i from member i
-       reduce_scatter   sends bytes, receives bytes/n: member j gets the sums of f32 of block j
+       reduce_scatter   sends bytes, receives bytes/n: member j gets the sums of block j
        broadcast        sends bytes (root), receives bytes (all, root included)
        barrier          sends and receives nothing
-   bytes must divide into n blocks of whole f32 where there are blocks, into whole f32 where there
-   are sums. In place as with NCCL; an all_to_all may not overlap itself. */
+   bytes must divide into n blocks where there are blocks, into whole numbers where there are sums. The
+   host device adds in the order of the members, as numbers.h says; NCCL in an order and precision of its own. In place as with NCCL; an all_to_all may not overlap itself. */
+/* As the plan's collectives, whose numbers are f32. */
 int64_t device_collective_round(enum collective_kind kind, int64_t bytes, int members); /* up */
 int64_t device_collective_send_bytes(enum collective_kind kind, int64_t bytes, int members);
 int64_t device_collective_recv_bytes(enum collective_kind kind, int64_t bytes, int members);
@@ -252,12 +260,13 @@ struct device_copy {
 };
 
 /* Matches by position among the collectives of its communicator. Members that differ in kind, tag
-   (NULL equals NULL), bytes or root there: a mismatch, reported to all of them. */
+   (NULL equals NULL), bytes, number or root there: a mismatch, reported to all of them. */
 struct device_collective {
     struct device_comm *comm;
     enum collective_kind kind;
     const char *tag;
-    int root; /* broadcast: a rank */
+    int root;           /* broadcast: a rank */
+    enum number number; /* of sums */
     int64_t bytes;
     struct device_ref send, recv; /* unused where the member sends or receives nothing */
 };

@@ -10,16 +10,20 @@ static bool has_blocks(enum collective_kind kind)
 }
 
 /* The number that divides the bytes of a collective. */
-static int64_t granule(enum collective_kind kind, int members)
+static int64_t granule(enum collective_kind kind, enum number number, int members)
 {
-    if (has_blocks(kind))
-        return (int64_t)sizeof(float) * members;
-    return kind == COLLECTIVE_ALL_REDUCE ? (int64_t)sizeof(float) : 1;
+    int64_t size = kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER
+                       ? number_bytes(number)
+                       : 1;
+    return has_blocks(kind) ? size * members : size;
 }
 
 int64_t device_collective_round(enum collective_kind kind, int64_t bytes, int members)
 {
-    int64_t unit = granule(kind, members), over = bytes % unit;
+    int64_t unit = granule(kind, NUMBER_F32, members), over;
+    if (has_blocks(kind)) /* whole numbers in each, whether or not they are added up */
+        unit = (int64_t)sizeof(float) * members;
+    over = bytes % unit;
     return over == 0 ? bytes : bytes - over + unit;
 }
 
@@ -190,7 +194,7 @@ static enum status check_collective(const struct check *check,
     enum collective_kind kind = collective->kind;
     if (!comm || comm->device != check->device)
         return refuse(check, "no communicator of this rank");
-    int64_t unit = granule(kind, comm->count), bytes = collective->bytes;
+    int64_t unit = granule(kind, collective->number, comm->count), bytes = collective->bytes;
     if (bytes < 0 || bytes % unit != 0) {
         char text[OP_TEXT];
         return diag_error(check->diag, STATUS_INPUT,
@@ -199,8 +203,8 @@ static enum status check_collective(const struct check *check,
                           (long long)unit);
     }
     if ((kind == COLLECTIVE_ALL_REDUCE || kind == COLLECTIVE_REDUCE_SCATTER) &&
-        (collective->send.offset % sizeof(float) != 0 ||
-         collective->recv.offset % sizeof(float) != 0))
+        (collective->send.offset % (size_t)number_bytes(collective->number) != 0 ||
+         collective->recv.offset % (size_t)number_bytes(collective->number) != 0))
         return refuse(check, "an offset does not fall on an element");
     bool sends = true;
     if (kind == COLLECTIVE_BROADCAST) {

@@ -28,6 +28,7 @@ struct device_ops {
     enum status (*alloc)(struct device *device, enum device_memory memory, size_t bytes,
                          struct device_buffer **out, struct diag *diag);
     void (*free)(struct device_buffer *buffer);
+    size_t buffer_size; /* of its struct, for a buffer that wraps memory; zeroed, but for `base` */
 
     enum status (*stream_open)(struct device *device, const char *name, struct device_stream **out,
                                struct diag *diag);

@@ -10,6 +10,7 @@
  * Stricter: in a group a communicator has one stream, and a collective is alone. Communicators are blocking.
  */
 #include "emulation.h"
+#include "gpu/device/numbers.h"
 #include "nccl_link.h"
 
 #include <nccl.h>
@@ -38,6 +39,7 @@ struct call {
     cudaStream_t stream;
     enum kind kind;
     int root;
+    enum number number; /* of sums */
     const void *send;
     void *recv;
     size_t bytes; /* that a rank sends; REDUCE_SCATTER: receives */
@@ -81,12 +83,6 @@ static ncclResult_t result_of(enum link_end end)
 
 /* ---- the work of a kernel ----------------------------------------------------------------------- */
 
-static void add_into(float *sum, const float *more, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        sum[i] += more[i];
-}
-
 struct kernel_memory {
     struct transfer transfers[2 * LINK_MAX_RANKS];
     size_t count;
@@ -99,7 +95,8 @@ static void transfer_with(struct kernel_memory *memory, const struct call *call,
     memory->transfers[memory->count++] =
         (struct transfer){.send = send,
                           .peer = peer,
-                          .kind = (uint64_t)call->kind << 32 | (uint64_t)(unsigned)call->root,
+                          .kind = (uint64_t)call->number << 40 | (uint64_t)call->kind << 32 |
+                                  (uint64_t)(unsigned)call->root,
                           .data = data,
                           .bytes = bytes};
 }
@@ -130,6 +127,18 @@ static bool plan_transfers(const struct call *call, char *send, char *recv,
     return true;
 }
 
+/* `count` numbers at `at`. NCCL has an order and a precision of its own; here as number_add says. */
+static void add_piece(const struct call *call, const char *own, const struct kernel_memory *memory,
+                      size_t at, size_t count, char *out)
+{
+    union number_sums sums;
+    memset(&sums, 0, sizeof sums);
+    for (int rank = 0; rank < call->comm->ranks; rank++)
+        number_add(call->number, &sums, (rank == call->comm->rank ? own : memory->parts[rank]) + at,
+                   count);
+    number_store(call->number, &sums, out, count);
+}
+
 /* Add the received parts in the order of the ranks, the own part in its place. */
 static bool finish(const struct call *call, const char *send, char *recv,
                    struct kernel_memory *memory)
@@ -142,15 +151,13 @@ static bool finish(const struct call *call, const char *send, char *recv,
         memmove(recv + offset, send, bytes);
     if (call->kind != ALL_REDUCE && call->kind != REDUCE_SCATTER)
         return true;
-    float *sum = calloc(1, bytes);
     const char *own = call->kind == REDUCE_SCATTER ? send + offset : send;
-    for (int rank = 0; rank < call->comm->ranks && sum; rank++)
-        add_into(sum, (const float *)(const void *)(rank == me ? own : memory->parts[rank]),
-                 bytes / sizeof *sum);
-    if (sum)
-        memcpy(recv, sum, bytes);
-    free(sum);
-    return sum != NULL;
+    size_t most = NUMBER_SUMS * (size_t)number_bytes(call->number);
+    for (size_t at = 0; at < bytes; at += most) {
+        size_t piece = bytes - at < most ? bytes - at : most;
+        add_piece(call, own, memory, at, piece / (size_t)number_bytes(call->number), recv + at);
+    }
+    return true;
 }
 
 static cudaError_t run_collective(struct call *call, enum link_end *end, struct patience *patience)
@@ -433,37 +440,50 @@ static ncclResult_t collective(struct call *call)
     return call->bytes > 0 ? start_call(call) : ncclSuccess;
 }
 
-static ncclResult_t sum_only(ncclDataType_t type, ncclRedOp_t op)
+/* The numbers that are added up here; else an error. */
+static ncclResult_t sum_of(ncclDataType_t type, ncclRedOp_t op, enum number *out)
 {
-    return type == ncclFloat && op == ncclSum
-               ? ncclSuccess
-               : wrong(ncclInvalidArgument, "only sums of float are emulated");
+    static const ncclDataType_t types[] = {[NUMBER_F32] = ncclFloat32,
+                                           [NUMBER_F16] = ncclFloat16,
+                                           [NUMBER_BF16] = ncclBfloat16,
+                                           [NUMBER_I32] = ncclInt32,
+                                           [NUMBER_I64] = ncclInt64};
+    for (size_t i = 0; i < sizeof types / sizeof *types && op == ncclSum; i++)
+        if (types[i] == type) {
+            *out = (enum number)i;
+            return ncclSuccess;
+        }
+    return wrong(ncclInvalidArgument, "only sums of f32, f16, bf16, i32 and i64 are emulated");
 }
 
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    if (sum_only(type, op) != ncclSuccess)
+    enum number number;
+    if (sum_of(type, op, &number) != ncclSuccess)
         return ncclInvalidArgument;
     return collective(&(struct call){.comm = comm,
                                      .stream = stream,
                                      .kind = ALL_REDUCE,
+                                     .number = number,
                                      .send = send,
                                      .recv = recv,
-                                     .bytes = count * sizeof(float)});
+                                     .bytes = count * (size_t)number_bytes(number)});
 }
 
 ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    if (sum_only(type, op) != ncclSuccess)
+    enum number number;
+    if (sum_of(type, op, &number) != ncclSuccess)
         return ncclInvalidArgument;
     return collective(&(struct call){.comm = comm,
                                      .stream = stream,
                                      .kind = REDUCE_SCATTER,
+                                     .number = number,
                                      .send = send,
                                      .recv = recv,
-                                     .bytes = count * sizeof(float)});
+                                     .bytes = count * (size_t)number_bytes(number)});
 }
 
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,

@@ -467,6 +467,18 @@ static ncclResult_t all_to_all(struct cuda_comm *comm, const struct device_colle
     return result != ncclSuccess ? result : ended;
 }
 
+static ncclDataType_t type_of(enum number number)
+{
+    switch (number) {
+    case NUMBER_F32: break;
+    case NUMBER_F16: return ncclFloat16;
+    case NUMBER_BF16: return ncclBfloat16;
+    case NUMBER_I32: return ncclInt32;
+    case NUMBER_I64: return ncclInt64;
+    }
+    return ncclFloat32;
+}
+
 static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_collective *what,
                                     cudaStream_t stream)
 {
@@ -474,18 +486,18 @@ static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_
     size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->base.count;
     const void *send = ref_address(what->send);
     void *recv = ref_address(what->recv);
+    size_t size = (size_t)number_bytes(what->number);
+    ncclDataType_t type = type_of(what->number);
     if (bytes == 0 && what->kind != COLLECTIVE_BARRIER)
         return ncclSuccess; /* nothing to move, and no NCCL kernel either */
     switch (what->kind) {
     case COLLECTIVE_ALL_TO_ALL: return all_to_all(comm, what, stream);
     case COLLECTIVE_ALL_REDUCE:
-        return nccl->AllReduce(send, recv, bytes / sizeof(float), ncclFloat, ncclSum, comm->handle,
-                               stream);
+        return nccl->AllReduce(send, recv, bytes / size, type, ncclSum, comm->handle, stream);
     case COLLECTIVE_ALL_GATHER:
         return nccl->AllGather(send, recv, block, ncclChar, comm->handle, stream);
     case COLLECTIVE_REDUCE_SCATTER:
-        return nccl->ReduceScatter(send, recv, block / sizeof(float), ncclFloat, ncclSum,
-                                   comm->handle, stream);
+        return nccl->ReduceScatter(send, recv, block / size, type, ncclSum, comm->handle, stream);
     case COLLECTIVE_BROADCAST:
         return nccl->Broadcast(send, recv, bytes, ncclChar,
                                device_comm_place(&comm->base, what->root), comm->handle, stream);

@@ -503,6 +503,7 @@ const struct device_ops device_cuda_ops = {
     .close = close_device,
     .alloc = alloc_buffer,
     .free = free_buffer,
+    .buffer_size = sizeof(struct cuda_buffer),
     .stream_open = cuda_stream_open,
     .stream_close = cuda_stream_close,
     .stream_handle = cuda_stream_handle,

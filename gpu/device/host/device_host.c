@@ -436,6 +436,7 @@ const struct device_ops device_host_ops = {
     .close = close_device,
     .alloc = alloc_buffer,
     .free = free_buffer,
+    .buffer_size = sizeof(struct host_buffer),
     .stream_open = host_stream_open,
     .stream_close = host_stream_close,
     .event_open = open_event,

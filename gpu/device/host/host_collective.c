@@ -13,8 +13,6 @@
 
 #include "net/rendezvous.h"
 
-enum { SUM_FLOATS = 1024 };
-
 /* ---- the data -------------------------------------------------------------------------------- */
 
 /* The arguments of all members at one position; all that moving the data reads. */
@@ -34,13 +32,16 @@ static char *received_by(const struct delivery *all, int place)
     return ref_address(all->arrived[place]->op->collective.recv);
 }
 
-/* The sums over all members of `count` floats at `offset`, in order of place: the same on every
+/* The sums over all members of `count` numbers at `offset`, in order of place: the same on every
  * run. */
-static void add_up(const struct delivery *all, size_t offset, size_t count, float *sum)
+static void add_up(const struct delivery *all, size_t offset, size_t count, union number_sums *sums)
 {
-    memset(sum, 0, count * sizeof *sum);
+    memset(sums, 0, sizeof *sums);
     for (int from = 0; from < all->count; from++)
-        host_add(sum, (const float *)(void *)(sent_by(all, from) + offset), count);
+        if (all->what->number == NUMBER_F32)
+            host_add(sums->real, (const float *)(void *)(sent_by(all, from) + offset), count);
+        else
+            number_add(all->what->number, sums, sent_by(all, from) + offset, count);
 }
 
 /* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
@@ -48,12 +49,14 @@ static void add_up(const struct delivery *all, size_t offset, size_t count, floa
 static void reduce(const struct delivery *all, size_t begin, size_t end, int first, int last,
                    size_t shift)
 {
-    float sum[SUM_FLOATS];
-    for (size_t at = begin; at < end; at += sizeof sum) {
-        size_t bytes = end - at < sizeof sum ? end - at : sizeof sum;
-        add_up(all, at, bytes / sizeof *sum, sum);
+    union number_sums sums;
+    size_t size = (size_t)number_bytes(all->what->number), most = NUMBER_SUMS * size;
+    for (size_t at = begin; at < end; at += most) {
+        size_t bytes = end - at < most ? end - at : most;
+        add_up(all, at, bytes / size, &sums);
         for (int to = first; to <= last; to++)
-            memcpy(received_by(all, to) + (at - shift), sum, bytes);
+            number_store(all->what->number, &sums, received_by(all, to) + (at - shift),
+                         bytes / size);
     }
 }
 
@@ -138,8 +141,8 @@ static int store_far(struct host_link *link, const struct delivery *all)
 
 static bool same_collective(const struct device_collective *a, const struct device_collective *b)
 {
-    return a->kind == b->kind && a->bytes == b->bytes && same_tag(a->tag, b->tag) &&
-           (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
+    return a->kind == b->kind && a->bytes == b->bytes && a->number == b->number &&
+           same_tag(a->tag, b->tag) && (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
 }
 
 static void fail_meeting(struct meeting *meeting, int count)

@@ -44,7 +44,7 @@ struct far_ref {
 /* One mail: this, and two texts that end with 0 each: tag and label, or what failed. */
 struct message {
     int32_t word, rank, peer;
-    int32_t kind, root, status, tagged, labelled;
+    int32_t kind, root, number, status, tagged, labelled;
     int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
     uint64_t channel, position; /* or the number of a send */
     int64_t bytes;
@@ -108,7 +108,7 @@ static bool tell_members(const struct host_link *link, const struct channel *cha
 static struct far_ref far_of(struct device_ref ref)
 {
     const struct host_buffer *buffer = (const struct host_buffer *)ref.buffer;
-    if (!buffer || buffer->offset < 0)
+    if (!buffer || buffer->offset <= 0) /* a wrapped one has 0, where the board is */
         return (struct far_ref){0};
     return (struct far_ref){buffer->offset, (int64_t)buffer->base.bytes, (int64_t)ref.offset};
 }
@@ -132,6 +132,7 @@ void link_arrive(struct host_link *link, const struct channel *channel, uint64_t
                               .rank = entry->stream->device->base.rank,
                               .kind = (int32_t)what->kind,
                               .root = what->root,
+                              .number = (int32_t)what->number,
                               .tagged = what->tag != NULL,
                               .labelled = entry->op.label != NULL,
                               .channel = comm_channel_name(channel),
@@ -285,6 +286,7 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
                                    .collective = {.kind = (enum collective_kind)message->kind,
                                                   .tag = guest->tag,
                                                   .root = message->root,
+                                                  .number = (enum number)message->number,
                                                   .bytes = message->bytes,
                                                   .send = send,
                                                   .recv = recv}};

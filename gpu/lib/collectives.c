@@ -1,0 +1,428 @@
+/*
+ * collectives.c - see swpipe_collectives.h.
+ *
+ *     one process, or cuda     the user's memory is wrapped: the device works on it
+ *     host, several processes  user --copy--> shared memory --> shared memory --copy--> user
+ *
+ * The memory of user space cannot be mapped elsewhere, so it is copied, in stream order. Wrappers, copies and
+ * shared memory belong to the iteration, whose device work is done when it is cleared.
+ */
+#include "swpipe_collectives.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/exec/graph.h"
+#include "swpipe_impl.h"
+
+/* One side of a call: memory of the user, and where the device finds it. */
+struct side {
+    void *user;
+    size_t bytes;
+    struct device_buffer *buffer; /* NULL: no bytes */
+    bool staged;                  /* `buffer` is shared memory in its place */
+    char name[40];                /* of that, among the iteration's values */
+};
+
+struct request {
+    struct swpipe_context *context;
+    struct device_stream *stream;
+    struct device_comm *comm;
+    const struct comm_desc *desc;
+    size_t number_bytes;
+    enum number number;
+    struct diag diag;
+};
+
+/* ---- the communicator ------------------------------------------------------------------------ */
+
+/* Does the plan give it to this task? */
+static bool task_has(const struct program *p, int rank, int task, int comm)
+{
+    const struct body *body = &p->bodies[rank * p->tasks + task];
+    for (int i = 0; i < body->count; i++)
+        if (p->ops[body->first + i].comm == comm)
+            return true;
+    return false;
+}
+
+/* The index of the task's communicator of this name; -1: none, -2: several, and none is named. */
+static int find_comm(const struct swpipe_context *context, const char *name)
+{
+    const struct program *p = context->engine->program;
+    int rank = context->self->rank, found = -1;
+    for (int c = 0; c < p->comm_count; c++) {
+        if ((name && strcmp(p->comms[c].name, name) != 0) || !task_has(p, rank, context->task, c))
+            continue;
+        if (found >= 0)
+            return -2;
+        found = c;
+    }
+    return found;
+}
+
+static int place_in(const struct comm_desc *desc, int rank)
+{
+    for (int i = 0; i < desc->count; i++)
+        if (desc->members[i] == rank)
+            return i;
+    return -1;
+}
+
+int swpipe_comm_size(struct swpipe_context *context, const char *comm)
+{
+    int c = find_comm(context, comm);
+    return c < 0 ? -1 : context->engine->program->comms[c].count;
+}
+
+int swpipe_comm_place(struct swpipe_context *context, const char *comm)
+{
+    int c = find_comm(context, comm);
+    return c < 0 ? -1 : place_in(&context->engine->program->comms[c], context->self->rank);
+}
+
+/* ---- begin and end --------------------------------------------------------------------------- */
+
+static const char *task_name(const struct swpipe_context *context)
+{
+    return context->engine->program->plan->pipeline.tasks[context->task].name;
+}
+
+static bool begin(struct request *call, struct swpipe_context *context, const char *comm,
+                  enum swpipe_number number)
+{
+    const struct program *p = context->engine->program;
+    int c = find_comm(context, comm), rank = context->self->rank;
+    diag_init(&call->diag);
+    if (graph_captures(context->self->run, rank)) {
+        swpipe_fail(context, "a device_only function cannot call collectives on its own memory");
+        return false;
+    }
+    if (c < 0 && comm) {
+        swpipe_fail(context, "the plan does not give communicator '%s' to %s", comm,
+                    task_name(context));
+        return false;
+    }
+    if (c < 0) {
+        swpipe_fail(context, "the plan gives %s %s communicator%s", task_name(context),
+                    c == -1 ? "no" : "more than one", c == -1 ? "" : ", and none is named");
+        return false;
+    }
+    if (number < SWPIPE_F32 || number > SWPIPE_I64) {
+        swpipe_fail(context, "there is no type of numbers %d", (int)number);
+        return false;
+    }
+    const struct comm_desc *desc = &p->comms[c];
+    call->context = context;
+    call->desc = desc;
+    call->stream = engine_stream(context->engine, rank, context->task);
+    call->comm = context->self->run->comms[desc->first_member + place_in(desc, rank)];
+    call->number = (enum number)number;
+    call->number_bytes = (size_t)number_bytes(call->number);
+    return called_pushes(context->self);
+}
+
+/* False: the task fails with what is in `diag`. */
+static int end(struct request *call, bool done)
+{
+    if (!done && !call->context->why[0])
+        swpipe_fail(call->context, "%s",
+                    call->diag.count ? call->diag.messages[0].text : "out of memory");
+    diag_fini(&call->diag);
+    return done ? 0 : -1;
+}
+
+/* Values of the iteration with names that no user can have: they end with it. */
+static void make_name(struct request *call, const char *what, char out[40])
+{
+    static _Atomic uint64_t last;
+    (void)call;
+    snprintf(out, 40, "\001%s %llx", what, (unsigned long long)++last);
+}
+
+static bool keep(struct request *call, const char *what, void *content,
+                 const struct swpipe_kind *kind)
+{
+    char name[40];
+    make_name(call, what, name);
+    if (iteration_set(call->context->iteration, name, content, kind, call->context->task,
+                      call->stream))
+        return true;
+    kind->release(content);
+    return false;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void unwrap(void *buffer)
+{
+    device_unwrap(buffer);
+}
+
+static const struct swpipe_kind wrapper = {NULL, unwrap}, plain = {NULL, free};
+
+struct copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+};
+
+static void run_copy(void *arg)
+{
+    const struct copy *copy = arg;
+    memcpy(copy->to, copy->from, copy->bytes);
+}
+
+static bool push_copy(struct request *call, void *to, const void *from, size_t bytes)
+{
+    struct copy *copy = malloc(sizeof *copy);
+    if (!copy)
+        return false;
+    *copy = (struct copy){to, from, bytes};
+    const struct device_op op = {.kind = DEVICE_OP_CALLBACK,
+                                 .label = task_name(call->context),
+                                 .callback = {run_copy, copy}};
+    return keep(call, "copy", copy, &plain) &&
+           device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
+}
+
+/* Bytes that another process must reach, in memory that it can map; for a send, with their content. */
+static bool stage(struct request *call, struct side *side, bool sends)
+{
+    make_name(call, "stage", side->name);
+    struct block *block = iteration_alloc(call->context->iteration, side->name, side->bytes,
+                                          call->context->task, call->stream, &call->diag);
+    if (!block)
+        return false;
+    side->buffer = block->buffer;
+    side->staged = true;
+    return !sends || push_copy(call, device_address(block->buffer), side->user, side->bytes);
+}
+
+static bool reach(struct request *call, struct side *side, bool sends)
+{
+    const struct swpipe *pipe = call->context->engine->pipe;
+    if (side->bytes == 0)
+        return true;
+    if (pipe->group && pipe->device == DEVICE_KIND_HOST)
+        return stage(call, side, sends);
+    return device_wrap(pipe->devices[call->context->self->rank], side->user, side->bytes,
+                       &side->buffer, &call->diag) == STATUS_OK &&
+           keep(call, "wrap", side->buffer, &wrapper);
+}
+
+/* What was received goes to the user; the shared memory may be used again behind that. */
+static bool deliver(struct request *call, struct side *side, bool received)
+{
+    bool done = true;
+    if (side->staged && received)
+        done = push_copy(call, side->user, device_address(side->buffer), side->bytes);
+    if (side->staged)
+        iteration_unset(call->context->iteration, side->name, call->stream);
+    return done;
+}
+
+static struct device_ref at(const struct side *side, size_t offset)
+{
+    return (struct device_ref){side->buffer, offset};
+}
+
+/* ---- collectives ----------------------------------------------------------------------------- */
+
+/* `send` and `recv` have the user's memory and bytes; `bytes` as struct device_collective counts. */
+static bool push_collective(struct request *call, enum collective_kind kind, struct side *send,
+                            struct side *recv, size_t bytes, int root)
+{
+    if (bytes == 0)
+        return true;
+    bool in_place = send->user == recv->user && send->bytes == recv->bytes;
+    if (!reach(call, send, true))
+        return false;
+    if (in_place)
+        recv->buffer = send->buffer;
+    else if (!reach(call, recv, false))
+        return false;
+    const struct device_op op = {.kind = DEVICE_OP_COLLECTIVE,
+                                 .label = task_name(call->context),
+                                 .collective = {.comm = call->comm,
+                                                .kind = kind,
+                                                .root = root,
+                                                .number = call->number,
+                                                .bytes = (int64_t)bytes,
+                                                .send = at(send, 0),
+                                                .recv = at(recv, 0)}};
+    if (device_push(call->stream, &op, NULL, &call->diag) != STATUS_OK)
+        return false;
+    if (in_place)
+        return deliver(call, send, true);
+    return deliver(call, send, false) && deliver(call, recv, true);
+}
+
+/* One with as many bytes on each side as said; `bytes` is the larger. */
+static int collective(struct swpipe_context *context, const char *comm, enum collective_kind kind,
+                      const void *send, void *recv, size_t count, enum swpipe_number number,
+                      int root)
+{
+    struct request call = {0};
+    bool done = begin(&call, context, comm, number);
+    if (!done)
+        return -1;
+    size_t members = (size_t)call.desc->count, whole = count * call.number_bytes;
+    bool blocks = kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_ALL_GATHER ||
+                  kind == COLLECTIVE_REDUCE_SCATTER;
+    size_t bytes = blocks ? whole * members : whole;
+    if (root < 0 || root >= call.desc->count) {
+        swpipe_fail(context, "there is no place %d among %d members", root, call.desc->count);
+        return end(&call, false);
+    }
+    root = call.desc->members[root];
+    bool sends = kind != COLLECTIVE_BROADCAST || root == context->self->rank;
+    /* NULL where nothing is read: the device does not look at it */
+    struct side from = {.user = (void *)(uintptr_t)send,
+                        .bytes = !sends                          ? 0
+                                 : kind == COLLECTIVE_ALL_GATHER ? whole
+                                                                 : bytes},
+                to = {.user = recv, .bytes = kind == COLLECTIVE_REDUCE_SCATTER ? whole : bytes};
+    return end(&call, push_collective(&call, kind, &from, &to, bytes, root));
+}
+
+int swpipe_all_reduce(struct swpipe_context *context, const char *comm, const void *send,
+                      void *recv, size_t count, enum swpipe_number number)
+{
+    return collective(context, comm, COLLECTIVE_ALL_REDUCE, send, recv, count, number, 0);
+}
+
+int swpipe_all_gather(struct swpipe_context *context, const char *comm, const void *send,
+                      void *recv, size_t count, enum swpipe_number number)
+{
+    return collective(context, comm, COLLECTIVE_ALL_GATHER, send, recv, count, number, 0);
+}
+
+int swpipe_reduce_scatter(struct swpipe_context *context, const char *comm, const void *send,
+                          void *recv, size_t count, enum swpipe_number number)
+{
+    return collective(context, comm, COLLECTIVE_REDUCE_SCATTER, send, recv, count, number, 0);
+}
+
+int swpipe_broadcast(struct swpipe_context *context, const char *comm, const void *send, void *recv,
+                     size_t count, enum swpipe_number number, int root)
+{
+    return collective(context, comm, COLLECTIVE_BROADCAST, send, recv, count, number, root);
+}
+
+int swpipe_all_to_all(struct swpipe_context *context, const char *comm, const void *send,
+                      void *recv, size_t count, enum swpipe_number number)
+{
+    return collective(context, comm, COLLECTIVE_ALL_TO_ALL, send, recv, count, number, 0);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static size_t sum_of(const size_t *counts, int places)
+{
+    size_t sum = 0;
+    for (int i = 0; counts && i < places; i++)
+        sum += counts[i];
+    return sum;
+}
+
+/* Parts with nothing to carry are none, on both sides; the devices keep copies of the others. */
+static size_t add_parts(const struct request *call, struct device_p2p *parts,
+                        const struct side *side, const size_t *counts, bool send)
+{
+    size_t offset = 0, count = 0;
+    for (int i = 0; i < call->desc->count && counts; i++) {
+        size_t bytes = counts[i] * call->number_bytes;
+        if (bytes)
+            parts[count++] = (struct device_p2p){.send = send,
+                                                 .peer = call->desc->members[i],
+                                                 .bytes = (int64_t)bytes,
+                                                 .data = at(side, offset)};
+        offset += bytes;
+    }
+    return count;
+}
+
+static bool push_parts(struct request *call, struct side *send, const size_t *send_counts,
+                       struct side *recv, const size_t *recv_counts)
+{
+    struct device_p2p *parts = calloc(2 * (size_t)call->desc->count, sizeof *parts);
+    if (!parts || !reach(call, send, true) || !reach(call, recv, false)) {
+        free(parts);
+        return false;
+    }
+    size_t count = add_parts(call, parts, send, send_counts, true);
+    count += add_parts(call, parts + count, recv, recv_counts, false);
+    const struct device_op op = {.kind = DEVICE_OP_GROUP,
+                                 .label = task_name(call->context),
+                                 .group = {call->comm, parts, count}};
+    bool done = count == 0 || device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
+    free(parts);
+    return done && deliver(call, send, false) && deliver(call, recv, true);
+}
+
+int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const void *send,
+                        const size_t *send_counts, void *recv, const size_t *recv_counts,
+                        enum swpipe_number number)
+{
+    struct request call = {0};
+    if (!begin(&call, context, comm, number))
+        return -1;
+    int places = call.desc->count;
+    struct side from = {.user = (void *)(uintptr_t)send,
+                        .bytes = sum_of(send_counts, places) * call.number_bytes},
+                to = {.user = recv, .bytes = sum_of(recv_counts, places) * call.number_bytes};
+    return end(&call, push_parts(&call, &from, send_counts, &to, recv_counts));
+}
+
+/* One message: counts of all places but one are 0. */
+static int message(struct swpipe_context *context, const char *comm, void *data, size_t count,
+                   enum swpipe_number number, int peer, bool send)
+{
+    struct request call = {0};
+    if (!begin(&call, context, comm, number))
+        return -1;
+    if (peer < 0 || peer >= call.desc->count || call.desc->members[peer] == context->self->rank) {
+        swpipe_fail(context, "there is no other member at place %d", peer);
+        return end(&call, false);
+    }
+    size_t *counts = calloc((size_t)call.desc->count, sizeof *counts);
+    if (!counts)
+        return end(&call, false);
+    counts[peer] = count;
+    struct side side = {.user = data, .bytes = count * call.number_bytes}, none = {0};
+    bool done = send ? push_parts(&call, &side, counts, &none, NULL)
+                     : push_parts(&call, &none, NULL, &side, counts);
+    free(counts);
+    return end(&call, done);
+}
+
+int swpipe_send(struct swpipe_context *context, const char *comm, const void *data, size_t count,
+                enum swpipe_number number, int peer)
+{
+    return message(context, comm, (void *)(uintptr_t)data, count, number, peer, true);
+}
+
+int swpipe_receive(struct swpipe_context *context, const char *comm, void *data, size_t count,
+                   enum swpipe_number number, int peer)
+{
+    return message(context, comm, data, count, number, peer, false);
+}
+
+int swpipe_sync(struct swpipe_context *context)
+{
+    const struct engine *engine = context->engine;
+    const struct run *run = context->self->run;
+    int64_t limit_ns = run->config.wait_ns;
+    struct diag diag;
+    diag_init(&diag);
+    bool done =
+        device_stream_sync(engine_stream(engine, context->self->rank, context->task),
+                           limit_ns ? run_now(run) + limit_ns : DEVICE_FOREVER, &diag) == STATUS_OK;
+    if (!done)
+        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+    diag_fini(&diag);
+    return done ? 0 : -1;
+}

@@ -1,0 +1,84 @@
+/*
+ * swpipe_collectives.h - collectives and messages between ranks, called by a task's function on memory of its
+ * own; part of swpipe.h.
+ *
+ *     static int exchange(struct swpipe_context *context, void *arg)
+ *     {
+ *         struct ids *ids = arg;
+ *         return swpipe_all_to_all_v(context, NULL, ids->mine, ids->give, ids->theirs, ids->get, SWPIPE_I64);
+ *     }
+ *
+ * They are pushed to the task's stream, NCCL's calls on cuda, and begin when what was pushed before is
+ * done; the memory must stay valid until they have finished, which is so at the latest when the iteration is
+ * retired. It is device memory: addresses of the GPU on cuda, of this process on the host device. Counts are known
+ * when the call is made: swpipe_sync first, where they come from the device.
+ *
+ * `comm` is a communicator that the plan gives the task; NULL: its only one. So the proof of the plan covers
+ * the call: all ranks make the same calls in the same order, and the machine orders the task's among those of
+ * other tasks. A communicator that the task does not have in the plan is refused. Members have their places in
+ * it by ascending rank; `root` and `peer` are such places.
+ *
+ * Sums. On the host device in the order of the places: f32 in f32; f16 and bf16 in f32, rounded once; i32 and i64 wrap
+ * around: the same bits on every rank and in every run. On cuda NCCL adds, in an order and precision of its own.
+ *
+ * Every function returns 0, or -1: the task fails, with a reason. Members that call different things, or with
+ * different counts, are told on the host device; NCCL waits for ever, until a time limit ends the run. Functions that
+ * are device_only cannot call them.
+ */
+#ifndef SWPIPE_COLLECTIVES_H
+#define SWPIPE_COLLECTIVES_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+struct swpipe_context;
+
+enum swpipe_number { SWPIPE_F32, SWPIPE_F16, SWPIPE_BF16, SWPIPE_I32, SWPIPE_I64 };
+
+/* The members of the communicator, and this rank's place among them; -1: the task has no such one. */
+int swpipe_comm_size(struct swpipe_context *context, const char *comm);
+int swpipe_comm_place(struct swpipe_context *context, const char *comm);
+
+/* `count` numbers each; sums in `recv`, which may be `send`. */
+int swpipe_all_reduce(struct swpipe_context *context, const char *comm, const void *send,
+                      void *recv, size_t count, enum swpipe_number number);
+/* Each sends `count`; all receive all, in order. */
+int swpipe_all_gather(struct swpipe_context *context, const char *comm, const void *send,
+                      void *recv, size_t count, enum swpipe_number number);
+/* Each sends `count` for each; each receives the sums of its own. */
+int swpipe_reduce_scatter(struct swpipe_context *context, const char *comm, const void *send,
+                          void *recv, size_t count, enum swpipe_number number);
+/* The root's `count` numbers to all; `send` is read at the root only. */
+int swpipe_broadcast(struct swpipe_context *context, const char *comm, const void *send, void *recv,
+                     size_t count, enum swpipe_number number, int root);
+/* `count` numbers from each to each, in order of the places. */
+int swpipe_all_to_all(struct swpipe_context *context, const char *comm, const void *send,
+                      void *recv, size_t count, enum swpipe_number number);
+/* The same with a count for each place: blocks follow each other without gaps. A send count must be the
+   receiver's count for this place. */
+int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const void *send,
+                        const size_t *send_counts, void *recv, const size_t *recv_counts,
+                        enum swpipe_number number);
+/* The n-th send to a peer goes to its n-th receive from here. */
+int swpipe_send(struct swpipe_context *context, const char *comm, const void *data, size_t count,
+                enum swpipe_number number, int peer);
+int swpipe_receive(struct swpipe_context *context, const char *comm, void *data, size_t count,
+                   enum swpipe_number number, int peer);
+
+/* Wait until all that was pushed to the task's stream is done, at most the time limit of waits. */
+int swpipe_sync(struct swpipe_context *context);
+
+#if defined __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,433 @@
+/*
+ * t_swpipe_collectives.c - collectives and messages that functions call on memory of their own: every kind with every
+ * type of numbers against plain C, with all ranks in one process and as processes; what is refused.
+ * `t_swpipe_collectives cuda` is for the cuda device.
+ */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef HAVE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+#include "gpu/device/numbers.h"
+#include "gpu/lib/swpipe.h"
+#include "tests/processes.h"
+#include "tests/tap.h"
+
+static const char plan_text[] = "swplan: 1\nname: own\nschedule:\n"
+                                "  Meet: {stage: 0, globally_ordered: true, writes: [s],\n"
+                                "         work: {collective: all_to_all, comm: dp, bytes: 4KiB}}\n"
+                                "  Look: {stage: 1, reads: [s]}\n"
+                                "intra_iter_deps: [[Look, Meet]]\ninter_iter_deps: [[Meet, Look]]\n"
+                                "buffers: {s: {scope: shared}}\n";
+
+enum { COUNT = 37, MOST_RANKS = 4, ROUNDS = 6, ROOM = COUNT * MOST_RANKS * 8 };
+
+static enum swpipe_device device = SWPIPE_HOST;
+
+enum act {
+    ALL_REDUCE,
+    IN_PLACE,
+    ALL_GATHER,
+    REDUCE_SCATTER,
+    BROADCAST,
+    ALL_TO_ALL,
+    ALL_TO_ALL_V,
+    RING,
+    ACTS
+};
+
+struct trial {
+    enum act act;
+    enum swpipe_number number;
+    int ranks;
+};
+
+/* What a rank has at hand in an iteration, and got. */
+struct memory {
+    unsigned char send[ROOM], recv[ROOM];
+    void *on_send, *on_recv; /* device memory */
+};
+
+struct state {
+    struct trial trial;
+    struct memory memory[MOST_RANKS][ROUNDS];
+    int fetched[MOST_RANKS];
+    atomic_int wrong, looked;
+};
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static size_t size_of(enum swpipe_number number)
+{
+    return (size_t)number_bytes((enum number)number);
+}
+
+/* Small, with fractions that f16 has and bf16 rounds when they are added up. */
+static double value_of(int rank, int64_t iteration, size_t i)
+{
+    return (double)((rank * 31 + (int)iteration * 7 + (int)i * 3) % 64) - 20;
+}
+
+static void put(enum swpipe_number number, void *to, size_t i, double value)
+{
+    switch (number) {
+    case SWPIPE_F32: ((float *)to)[i] = (float)value + 0.1F; break;
+    case SWPIPE_F16: ((uint16_t *)to)[i] = number_to_f16((float)value * 1.03125F); break;
+    case SWPIPE_BF16: ((uint16_t *)to)[i] = number_to_bf16((float)value * 1.03125F); break;
+    case SWPIPE_I32: ((int32_t *)to)[i] = (int32_t)value; break;
+    case SWPIPE_I64: ((int64_t *)to)[i] = (int64_t)value << 33; break;
+    }
+}
+
+static void fill(const struct trial *trial, int rank, int64_t iteration, unsigned char *send)
+{
+    for (size_t i = 0; i < (size_t)COUNT * MOST_RANKS; i++)
+        put(trial->number, send, i, value_of(rank, iteration, i));
+}
+
+/* Counts from one place to another: some are 0. */
+static size_t count_of(int from, int to)
+{
+    return (size_t)((from * 3 + to * 5) % 4) * 9;
+}
+
+/* ---- what has to come out -------------------------------------------------------------------- */
+
+static void add_all(const struct trial *trial, int64_t iteration, size_t first, size_t count,
+                    unsigned char *out)
+{
+    union number_sums sums;
+    unsigned char send[ROOM];
+    memset(&sums, 0, sizeof sums);
+    for (int rank = 0; rank < trial->ranks; rank++) {
+        fill(trial, rank, iteration, send);
+        number_add((enum number)trial->number, &sums, send + first * size_of(trial->number), count);
+    }
+    number_store((enum number)trial->number, &sums, out, count);
+}
+
+/* Returns the bytes that count. */
+static size_t expect(const struct trial *trial, int rank, int64_t iteration, unsigned char *out)
+{
+    unsigned char send[ROOM];
+    size_t size = size_of(trial->number), block = COUNT * size, bytes = 0;
+    int ranks = trial->ranks;
+    switch (trial->act) {
+    case ALL_REDUCE:
+    case IN_PLACE: add_all(trial, iteration, 0, COUNT, out); return block;
+    case REDUCE_SCATTER: add_all(trial, iteration, (size_t)rank * COUNT, COUNT, out); return block;
+    case BROADCAST:
+        fill(trial, ranks - 1, iteration, send);
+        memcpy(out, send, block);
+        return block;
+    case RING:
+        fill(trial, (rank + ranks - 1) % ranks, iteration, send);
+        memcpy(out, send, block);
+        return block;
+    case ALL_GATHER:
+    case ALL_TO_ALL:
+    case ALL_TO_ALL_V:
+    case ACTS: break;
+    }
+    for (int from = 0; from < ranks; from++) {
+        size_t first = trial->act == ALL_GATHER ? 0 : (size_t)rank * block, give = block;
+        fill(trial, from, iteration, send);
+        if (trial->act == ALL_TO_ALL_V) {
+            first = 0;
+            for (int to = 0; to < rank; to++)
+                first += count_of(from, to) * size;
+            give = count_of(from, rank) * size;
+        }
+        memcpy(out + bytes, send + first, give);
+        bytes += give;
+    }
+    return bytes;
+}
+
+/* ---- device memory --------------------------------------------------------------------------- */
+
+struct move {
+    void *to;
+    const void *from;
+};
+
+static void run_move(void *arg)
+{
+    struct move *move = arg;
+    memcpy(move->to, move->from, ROOM);
+}
+
+static void free_move(void *move)
+{
+    free(move);
+}
+
+/* ROOM bytes, in stream order. */
+static int move(struct swpipe_context *context, const char *name, void *to, const void *from)
+{
+#ifdef HAVE_CUDA
+    if (device == SWPIPE_CUDA)
+        return cudaMemcpyAsync(to, from, ROOM,
+                               strcmp(name, "there") == 0 ? cudaMemcpyHostToDevice
+                                                          : cudaMemcpyDeviceToHost,
+                               (cudaStream_t)swpipe_stream(context)) == cudaSuccess
+                   ? 0
+                   : swpipe_fail(context, "a copy was refused");
+#endif
+    static const struct swpipe_kind kind = {NULL, free_move};
+    struct move *what = malloc(sizeof *what);
+    *what = (struct move){to, from};
+    return swpipe_set(context, name, what, &kind) || swpipe_launch(context, run_move, what);
+}
+
+/* ---- the functions of the tasks -------------------------------------------------------------- */
+
+static int act(struct swpipe_context *context, const struct trial *trial, struct memory *memory)
+{
+    size_t give[MOST_RANKS], get[MOST_RANKS];
+    int me = swpipe_comm_place(context, "dp"), ranks = swpipe_comm_size(context, NULL);
+    void *send = memory->on_send, *recv = memory->on_recv;
+    for (int i = 0; i < ranks; i++) {
+        give[i] = count_of(me, i);
+        get[i] = count_of(i, me);
+    }
+    switch (trial->act) {
+    case ALL_REDUCE: return swpipe_all_reduce(context, "dp", send, recv, COUNT, trial->number);
+    case IN_PLACE:
+        memory->on_recv = send;
+        return swpipe_all_reduce(context, NULL, send, send, COUNT, trial->number);
+    case ALL_GATHER: return swpipe_all_gather(context, NULL, send, recv, COUNT, trial->number);
+    case REDUCE_SCATTER:
+        return swpipe_reduce_scatter(context, NULL, send, recv, COUNT, trial->number);
+    case BROADCAST:
+        return swpipe_broadcast(context, NULL, me == ranks - 1 ? send : NULL, recv, COUNT,
+                                trial->number, ranks - 1);
+    case ALL_TO_ALL: return swpipe_all_to_all(context, NULL, send, recv, COUNT, trial->number);
+    case ALL_TO_ALL_V:
+        return swpipe_all_to_all_v(context, NULL, send, give, recv, get, trial->number);
+    case RING:
+        if (me % 2 == 0)
+            return swpipe_send(context, NULL, send, COUNT, trial->number, (me + 1) % ranks) ||
+                   swpipe_receive(context, NULL, recv, COUNT, trial->number,
+                                  (me + ranks - 1) % ranks);
+        return swpipe_receive(context, NULL, recv, COUNT, trial->number,
+                              (me + ranks - 1) % ranks) ||
+               swpipe_send(context, NULL, send, COUNT, trial->number, (me + 1) % ranks);
+    case ACTS: break;
+    }
+    return -1;
+}
+
+static int meet(struct swpipe_context *context, void *arg)
+{
+    struct state *state = arg;
+    int rank = swpipe_rank(context);
+    int64_t iteration = swpipe_iteration(context);
+    struct memory *memory = &state->memory[rank][iteration];
+    fill(&state->trial, rank, iteration, memory->send);
+    memory->on_send = swpipe_alloc(context, "send", ROOM);
+    memory->on_recv = swpipe_alloc(context, "recv", ROOM);
+    return move(context, "there", memory->on_send, memory->send) ||
+           act(context, &state->trial, memory) ||
+           move(context, "back", memory->recv, memory->on_recv) || swpipe_sync(context);
+}
+
+static int look(struct swpipe_context *context, void *arg)
+{
+    struct state *state = arg;
+    int rank = swpipe_rank(context);
+    int64_t iteration = swpipe_iteration(context);
+    unsigned char wanted[ROOM] = {0};
+    size_t bytes = expect(&state->trial, rank, iteration, wanted);
+    atomic_fetch_add(&state->looked, 1);
+    if (memcmp(wanted, state->memory[rank][iteration].recv, bytes) != 0)
+        atomic_fetch_add(&state->wrong, 1);
+    return 0;
+}
+
+static int next(void *arg, int rank, void **batch)
+{
+    struct state *state = arg;
+    *batch = NULL;
+    return state->fetched[rank]++ < ROUNDS;
+}
+
+static int run(struct state *state, struct swpipe_group *group, char *said)
+{
+    struct swpipe_task tasks[] = {{"Meet", meet, state, NULL, 0}, {"Look", look, state, NULL, 0}};
+    struct swpipe_config config = {.plan_text = plan_text,
+                                   .plan_file = "own.yaml",
+                                   .tasks = tasks,
+                                   .task_count = 2,
+                                   .device = device,
+                                   .ranks = state->trial.ranks,
+                                   .wait_timeout_ns = 20000000000,
+                                   .group = group};
+    const struct swpipe_source source = {next, state};
+    struct swpipe *pipe;
+    int status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    snprintf(said, SAID_CAP, "%s", swpipe_error(pipe));
+    swpipe_close(pipe);
+    return status;
+}
+
+static const char *const acts[] = {"all_reduce", "in place",   "all_gather",   "reduce_scatter",
+                                   "broadcast",  "all_to_all", "all_to_all_v", "a ring"};
+static const char *const numbers[] = {"f32", "f16", "bf16", "i32", "i64"};
+
+static struct state *state_of(const struct trial *trial)
+{
+    struct state *state = calloc(1, sizeof *state);
+    state->trial = *trial;
+    return state;
+}
+
+static void test_one_process(const struct trial *trial)
+{
+    struct state *state = state_of(trial);
+    char said[SAID_CAP];
+    int status = run(state, NULL, said);
+    tap_ok(status == SWPIPE_OK && state->wrong == 0 && state->looked == trial->ranks * ROUNDS,
+           "%s of %s, %d ranks here: %s", acts[trial->act], numbers[trial->number], trial->ranks,
+           said);
+    free(state);
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* All kinds of trials one after the other, in one group. */
+static void body(const struct process *self, struct outcome *out)
+{
+    const struct swpipe_join join = {
+        .rank = self->number, .size = self->count, .address = self->address};
+    struct swpipe_group *group;
+    out->status = swpipe_join(&join, &group);
+    for (int a = 0; a < ACTS && out->status == SWPIPE_OK; a++)
+        for (int n = 0; n < 5 && out->status == SWPIPE_OK; n++) {
+            const struct trial trial = {(enum act)a, (enum swpipe_number)n, self->count};
+            struct state *state = state_of(&trial);
+            out->status = run(state, group, out->said);
+            out->count += state->looked - state->wrong;
+            if (state->wrong)
+                snprintf(out->said, sizeof out->said, "%s of %s: %d wrong", acts[a], numbers[n],
+                         state->wrong);
+            free(state);
+        }
+    swpipe_leave(group);
+}
+
+static void test_processes(int count)
+{
+    struct outcome outcomes[PROCESSES_MOST];
+    bool ended[PROCESSES_MOST];
+    tap_ok(processes_run(count, body, NULL, 120, outcomes, ended), "%d processes end", count);
+    for (int i = 0; i < count; i++)
+        tap_ok(ended[i] && outcomes[i].status == SWPIPE_OK &&
+                   outcomes[i].count == ACTS * 5 * ROUNDS,
+               "rank %d of %d got what plain C gets: %s", i, count,
+               ended[i] ? outcomes[i].said : "killed");
+}
+
+/* ---- refusals -------------------------------------------------------------------------------- */
+
+struct wrong {
+    int which;
+    float numbers[64];
+};
+
+static int go_wrong(struct swpipe_context *context, void *arg)
+{
+    struct wrong *wrong = arg;
+    int rank = swpipe_rank(context);
+    float *x = wrong->numbers;
+    switch (wrong->which) {
+    case 0: return swpipe_all_reduce(context, "tp", x, x, 4, SWPIPE_F32);
+    case 1: return swpipe_all_reduce(context, NULL, x, x, 4, (enum swpipe_number)9);
+    case 2: return swpipe_broadcast(context, NULL, x, x + 8, 4, SWPIPE_F32, 7);
+    case 3: return swpipe_send(context, NULL, x, 4, SWPIPE_F32, rank);
+    case 4:
+        return swpipe_all_reduce(context, NULL, x, x + 8 + 8 * rank, 4,
+                                 rank ? SWPIPE_I32 : SWPIPE_F32);
+    default:
+        return rank ? swpipe_receive(context, NULL, x + 8, 5, SWPIPE_F32, 0)
+                    : swpipe_send(context, NULL, x, 4, SWPIPE_F32, 1);
+    }
+}
+
+static int look_wrong(struct swpipe_context *context, void *arg)
+{
+    (void)arg;
+    return swpipe_all_reduce(context, NULL, NULL, NULL, 0, SWPIPE_F32);
+}
+
+static void refuse(int which, bool in_look, const char *words)
+{
+    struct wrong wrong = {.which = which};
+    struct state counter = {.trial = {.ranks = 2}};
+    struct swpipe_task task = {in_look ? "Look" : "Meet", in_look ? look_wrong : go_wrong, &wrong,
+                               NULL, 0};
+    struct swpipe_config config = {.plan_text = plan_text,
+                                   .plan_file = "own.yaml",
+                                   .tasks = &task,
+                                   .task_count = 1,
+                                   .ranks = 2};
+    const struct swpipe_source source = {next, &counter};
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_FAILED && strstr(swpipe_error(pipe), words), "refused: %s",
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+/* ---- halves ---------------------------------------------------------------------------------- */
+
+static void test_halves(void)
+{
+    int wrong16 = 0, wrong_bf = 0;
+    for (uint32_t h = 0; h < 65536; h++) {
+        float f = number_from_f16((uint16_t)h), b = number_from_bf16((uint16_t)h);
+        wrong16 += !isnan(f) && number_to_f16(f) != h;
+        wrong_bf += !isnan(b) && number_to_bf16(b) != h;
+    }
+    tap_is_int(wrong16, 0, "every f16 comes back");
+    tap_is_int(wrong_bf, 0, "every bf16 comes back");
+    tap_ok(number_to_f16(1.0F + 0x1p-11F) == 0x3c00 && number_to_f16(1.0F + 0x1.8p-10F) == 0x3c02,
+           "f16 rounds to nearest, ties to even");
+    tap_ok(number_to_f16(65519.0F) == 0x7bff && number_to_f16(65520.0F) == 0x7c00 &&
+               number_to_f16(0x1p-25F) == 0 && number_to_f16(0x1.8p-25F) == 1,
+           "and at its ends");
+    tap_ok(number_to_bf16(1.0F + 0x1p-8F) == 0x3f80 && number_to_bf16(1.0F + 0x1.8p-7F) == 0x3f82,
+           "so does bf16");
+}
+
+int main(int argc, char **argv)
+{
+    device = argc > 1 && strcmp(argv[1], "cuda") == 0 ? SWPIPE_CUDA : SWPIPE_HOST;
+    test_processes(2);
+    test_processes(4);
+    for (int a = 0; a < ACTS && device == SWPIPE_HOST; a++)
+        for (int n = 0; n < 5; n++)
+            test_one_process(
+                &(struct trial){(enum act)a, (enum swpipe_number)n, n % 2 ? 2 : MOST_RANKS});
+    if (device == SWPIPE_HOST) {
+        refuse(0, false, "the plan does not give communicator 'tp' to Meet");
+        refuse(1, false, "no type of numbers 9");
+        refuse(2, false, "no place 7 among 2");
+        refuse(3, false, "no other member at place");
+        refuse(4, false, "mismatch");
+        refuse(5, false, "point-to-point mismatch");
+        refuse(0, true, "the plan gives Look no communicator");
+    }
+    test_halves();
+    return tap_done();
+}
