@@ -27,20 +27,6 @@ static bool is_completed(const struct export_request *request)
     return request->receives >= 0 || request->version >= 0;
 }
 
-/* How long the passes take where the plan does not say. */
-static void fill_times(const struct programs *programs, int64_t times[ACTION_IDLE])
-{
-    static const int64_t usual[ACTION_IDLE] = {
-        [ACTION_F] = 1, [ACTION_I] = 1, [ACTION_W] = 1, [ACTION_B] = 2};
-    bool any = false;
-    for (int kind = 0; kind < ACTION_IDLE; kind++)
-        any |= programs->times[kind].given;
-    for (int kind = 0; kind < ACTION_IDLE; kind++)
-        times[kind] = any ? programs->times[kind].time_ns : usual[kind];
-    if (!programs->times[ACTION_B].given)
-        times[ACTION_B] = times[ACTION_I] + times[ACTION_W];
-}
-
 static enum status list_passes(struct app *app, struct plan *plan)
 {
     struct programs *programs = &plan->programs;
@@ -82,12 +68,10 @@ static enum status complete(struct app *app, struct plan *plan,
                             const struct export_request *request)
 {
     struct programs *programs = &plan->programs;
-    int64_t times[ACTION_IDLE];
-    fill_times(programs, times);
     const struct pytorch_options options = {
         .version = (enum pytorch_version)(request->version + 1),
         .receives = request->receives >= 0 ? (enum receives)request->receives : RECEIVES_EARLY,
-        .times = times,
+        .plan = plan,
         .copies = rank_programs_copies(plan)};
     enum status status = check_passes(app, plan);
     if (status == STATUS_OK)

@@ -30,6 +30,20 @@ struct bubble_room {
     bool *is_ready;
 };
 
+int64_t bubble_backward_ns(const struct bubble_problem *problem, int stage, int microbatch)
+{
+    const struct pass_times *times = &problem->times[stage];
+    return times->i_ns + (microbatch < problem->again ? times->f_ns : 0);
+}
+
+/* F, I and W of all microbatches. */
+static int64_t stage_work(const struct bubble_problem *problem, int stage)
+{
+    const struct pass_times *times = &problem->times[stage];
+    return problem->microbatches * (times->f_ns + times->i_ns + times->w_ns) +
+           problem->again * times->f_ns;
+}
+
 bool bubble_room_make(const struct bubble_problem *problem, struct arena *arena,
                       struct bubble_room **out)
 {
@@ -48,10 +62,8 @@ bool bubble_room_make(const struct bubble_problem *problem, struct arena *arena,
     if (!counts || !room->ranks)
         return false;
     for (int stage = 0; stage < problem->stages; stage++) {
-        const struct pass_times *times = &problem->times[stage];
         counts[problem->rank_of[stage]] += (size_t)problem->microbatches;
-        room->ranks[problem->rank_of[stage]].work_ns +=
-            problem->microbatches * (times->f_ns + times->i_ns + times->w_ns);
+        room->ranks[problem->rank_of[stage]].work_ns += stage_work(problem, stage);
     }
     for (size_t rank = 0; rank < ranks; rank++) {
         room->ranks[rank].owed = ARENA_ARRAY(arena, counts[rank], struct pass_code);
@@ -135,13 +147,13 @@ static void do_pass(struct walk *walk, int rank, struct pass_code pass, int micr
     const struct bubble_problem *problem = walk->problem;
     struct rank_state *state = &walk->room->ranks[rank];
     int stage = pass.stage;
-    const struct pass_times *times = &problem->times[stage];
     int64_t start_ns = input_ns > state->now_ns ? input_ns : state->now_ns;
     if (state->first_ns < 0)
         state->first_ns = start_ns;
     else
         state->idle_ns += start_ns - state->now_ns;
-    state->now_ns = start_ns + (pass.backward ? times->i_ns : times->f_ns);
+    state->now_ns = start_ns + (pass.backward ? bubble_backward_ns(problem, stage, microbatch)
+                                              : problem->times[stage].f_ns);
     int64_t *ends = pass.backward ? walk->room->backward_ns : walk->room->forward_ns;
     ends[cell(problem, stage, microbatch)] = state->now_ns;
     walk->room->next[stage][pass.backward]++;
@@ -295,7 +307,7 @@ static int64_t bound_by_work(const struct bubble_problem *problem, int rank, int
         const struct pass_times *times = &problem->times[stage];
         if (problem->rank_of[stage] != rank)
             continue;
-        work_ns += problem->microbatches * (times->f_ns + times->i_ns + times->w_ns);
+        work_ns += stage_work(problem, stage);
         longest_ns = times->f_ns > longest_ns ? times->f_ns : longest_ns;
         forwards += problem->microbatches;
         highest = stage;

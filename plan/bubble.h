@@ -21,6 +21,7 @@ struct bubble_problem {
     const int64_t *later_ns; /* per stage: F and I of it and of the stages of its rank behind it */
     const int64_t *up_ns, *down_ns; /* per stage: of a message to the next one, and back from it */
     const int *left_percent;        /* per stage, of an activation: what I leaves for W */
+    int again;                      /* I of the microbatches below it computes F once more */
     int limit;                      /* activations of a stage that a rank may hold */
 };
 
@@ -57,6 +58,9 @@ bool bubble_room_make(const struct bubble_problem *problem, struct arena *arena,
 bool bubble_evaluate(const struct bubble_problem *problem, const struct bubble_order *order,
                      struct bubble_room *room, int64_t most_ns, struct bubble_figures *out,
                      struct rank_program *lists);
+
+/* How long I of a microbatch takes. */
+int64_t bubble_backward_ns(const struct bubble_problem *problem, int stage, int microbatch);
 
 /* No order has a smaller span. */
 int64_t bubble_bound(const struct bubble_problem *problem);

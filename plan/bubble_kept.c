@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 16, HEAD_WORDS = 5, STAGE_WORDS = 8 };
+enum { KEPT = 16, HEAD_WORDS = 6, STAGE_WORDS = 8 };
 
 /* A problem as words, and the lists of its ranks one behind the other. */
 struct kept {
@@ -38,6 +38,7 @@ static int64_t *words_of(const struct bubble_problem *problem, bool known)
     *to++ = problem->microbatches;
     *to++ = problem->limit;
     *to++ = known;
+    *to++ = problem->again;
     for (int stage = 0; stage < problem->stages; stage++) {
         const struct pass_times *times = &problem->times[stage];
         *to++ = problem->rank_of[stage];

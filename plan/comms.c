@@ -10,7 +10,7 @@
  * early and may hold up the sends behind them. This is how PyTorch lowers its compute-only
  * schedules.
  *
- * comms_add_timed places passes in the order in which they end when each takes its time and messages none. That is a
+ * comms_add_timed places passes in the order in which they end when each pass and message takes its time. That is a
  * linear order too, so it is free of deadlock likewise; and as no message stands in front of one whose content is
  * there earlier, a single queue a rank holds up none.
  */
@@ -454,7 +454,7 @@ static enum status place_all(struct adding *adding, struct diag *diag)
 
 /* The ranks whose next action can be placed, by the time at which it ends: a heap. */
 struct clocks {
-    const int64_t *times;        /* per kind of action */
+    struct pass_clock times;
     int64_t *forward, *backward; /* the end of a pass: [stage * microbatches + microbatch] */
     int64_t *free_at, *end;      /* per rank: its last action; its next one */
     bool *waits;                 /* per rank: it is in the heap */
@@ -496,12 +496,17 @@ static int64_t *end_of(const struct adding *adding, const struct action *part, i
     return &ends[(size_t)stage * (size_t)adding->map.microbatches + (size_t)part->microbatch];
 }
 
-static int64_t duration_of(const struct clocks *clocks, const struct action *action)
+/* Of the message that brings the input of a part from this stage; of one rank to itself: none. */
+static int64_t message_time(const struct adding *adding, const struct action *part, int from)
 {
-    int64_t all = clocks->times[action->kind];
-    for (size_t i = 0; i < action->part_count && !clocks->times[action->kind]; i++)
-        all += clocks->times[action->parts[i].kind];
-    return all;
+    const struct plan *plan = adding->clocks->times.plan;
+    int sender = comms_rank_of(&adding->map, from),
+        receiver = comms_rank_of(&adding->map, part->stage);
+    if (!plan || sender == receiver)
+        return 0;
+    struct message_cost cost = costs_message(
+        plan, sender, receiver, parallel_apart(plan, 0, sender, receiver), part->kind == ACTION_F);
+    return cost.latency_ns + cost.transfer_ns;
 }
 
 /* A rank whose next action has its inputs joins the heap. */
@@ -515,10 +520,11 @@ static void consider(struct adding *adding, int rank)
     size_t count = comms_parts(head, &parts);
     for (size_t i = 0; i < count; i++) {
         int from = flow_of(&adding->map, &parts[i]).input_stage;
-        if (from >= 0 && *end_of(adding, &parts[i], from) > start)
-            start = *end_of(adding, &parts[i], from);
+        int64_t here =
+            from < 0 ? 0 : *end_of(adding, &parts[i], from) + message_time(adding, &parts[i], from);
+        start = here > start ? here : start;
     }
-    clocks->end[rank] = start + duration_of(clocks, head);
+    clocks->end[rank] = start + pass_time(&clocks->times, head);
     clocks->waits[rank] = true;
     heap_push(clocks, rank);
 }
@@ -611,9 +617,9 @@ enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_
 }
 
 enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
-                            int copies, const int64_t *times, struct diag *diag)
+                            int copies, const struct pass_clock *times, struct diag *diag)
 {
-    struct clocks clocks = {.times = times};
+    struct clocks clocks = {.times = *times};
     enum status status = add_messages(arena, ranks, rank_count, copies, &clocks, diag);
     stop_clocks(&clocks);
     return status;

@@ -9,6 +9,7 @@
 #ifndef SWSIM_COMMS_H
 #define SWSIM_COMMS_H
 
+#include "pass_time.h"
 #include "plan.h"
 
 enum { ACTION_NAME = 160 };
@@ -51,9 +52,9 @@ int comms_rank_of(const struct stage_map *map, int stage);
 enum status comms_add(struct arena *arena, struct rank_program *ranks, int rank_count, int copies,
                       struct diag *diag);
 
-/* The same in the order in which the passes end, if a pass of each kind takes `times` and a message no time. */
+/* The same in the order in which the passes end, if passes and messages take what `times` says. */
 enum status comms_add_timed(struct arena *arena, struct rank_program *ranks, int rank_count,
-                            int copies, const int64_t *times, struct diag *diag);
+                            int copies, const struct pass_clock *times, struct diag *diag);
 
 /* Join each I directly followed by the W of the same stage and microbatch to a B; idle cells are
    left out. Delays the message of the I until the W is done. */

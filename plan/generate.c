@@ -495,22 +495,39 @@ static enum status build_lists(const struct generate_spec *spec, const struct ge
     return STATUS_OK;
 }
 
+/* 1F1B with a backward in two halves, W at once. */
+static void build_1f1b_split(struct list_builder *b)
+{
+    int warm = min_int(b->p - b->rank - 1, b->m);
+    for (int i = 0; i < warm; i++)
+        generate_push(b, ACTION_F, b->rank, i);
+    for (int i = 0; i < b->m; i++) {
+        if (warm + i < b->m)
+            generate_push(b, ACTION_F, b->rank, warm + i);
+        generate_push(b, ACTION_I, b->rank, i);
+        generate_push(b, ACTION_W, b->rank, i);
+    }
+}
+
 /* In V shape the search begins with ZB-V. */
 static enum status find_lists(const struct generate_spec *spec, const struct generator *generator,
                               const struct plan *costs, struct arena *arena,
                               struct rank_program **ranks, struct generate_figures *figures,
                               struct diag *diag)
 {
-    static const struct generator zbv = {.build = generate_zbv};
-    struct rank_program *known = NULL;
+    static const struct generator line[] = {
+        {.build = build_zb_h1}, {.build = build_zb_h2}, {.build = build_1f1b_split}};
+    static const struct generator vee[] = {{.build = generate_zbv}};
+    bool is_vee = generator->chunks == TWO_CHUNKS;
+    struct known_lists known = {.begins = is_vee};
     enum status status = STATUS_OK;
-    bool vee = generator->chunks == TWO_CHUNKS;
-    if (vee)
-        status = build_lists(spec, &zbv, arena, &known, diag);
-    if (status != STATUS_OK)
-        return status;
-    return generate_found(spec, vee ? FOUND_VEE : FOUND_LINE, costs, known, arena, ranks, figures,
-                          diag);
+    size_t count = is_vee ? sizeof vee / sizeof *vee : sizeof line / sizeof *line;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        status = build_lists(spec, is_vee ? &vee[i] : &line[i], arena, &known.lists[known.count++],
+                             diag);
+    return status == STATUS_OK ? generate_found(spec, is_vee ? FOUND_VEE : FOUND_LINE, costs,
+                                                &known, arena, ranks, figures, diag)
+                               : status;
 }
 
 enum status generate_program(const struct generate_spec *spec, const struct plan *costs,

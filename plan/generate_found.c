@@ -1,6 +1,8 @@
 /* generate_found.c - see generate_internal.h: the problem that a search solves, and what it found. */
+#include "bubble_channel.h"
 #include "bubble_kept.h"
 #include "bubble_search.h"
+#include "comms.h"
 #include "generate_internal.h"
 
 enum { WHOLE = 100, HALF = 50 };
@@ -50,11 +52,20 @@ static int64_t message_time(const struct plan *costs, int from, int to, bool for
     return cost.latency_ns + cost.transfer_ns;
 }
 
+/* Microbatches whose I computes F once more. */
+static int again_of(const struct plan *costs, int microbatches)
+{
+    int count = 0;
+    while (costs && count < microbatches && costs_checkpointed(costs, count, microbatches))
+        count++;
+    return count;
+}
+
 static enum status fill_problem(const struct generate_spec *spec, enum found_kind kind,
                                 const struct plan *costs, struct arena *arena,
                                 struct bubble_problem *out, struct diag *diag)
 {
-    int stages = spec->ranks * spec->chunks;
+    int stages = spec->ranks * spec->chunks, again = again_of(costs, spec->microbatches);
     int *rank_of = ARENA_ARRAY(arena, (size_t)stages, int);
     struct pass_times *times = ARENA_ARRAY(arena, (size_t)stages, struct pass_times);
     int *left_percent = ARENA_ARRAY(arena, (size_t)stages, int);
@@ -71,6 +82,8 @@ static enum status fill_problem(const struct generate_spec *spec, enum found_kin
     for (int stage = stages - 1; stage >= 0; stage--) {
         int twin = stages - 1 - stage; /* on the same rank in V shape */
         later_ns[stage] = times[stage].f_ns + times[stage].i_ns;
+        if (again == spec->microbatches)
+            later_ns[stage] += times[stage].f_ns;
         if (kind == FOUND_VEE && twin > stage)
             later_ns[stage] += later_ns[twin];
     }
@@ -88,6 +101,7 @@ static enum status fill_problem(const struct generate_spec *spec, enum found_kin
         .up_ns = up_ns,
         .down_ns = down_ns,
         .left_percent = left_percent,
+        .again = again,
         .limit = spec->memory,
     };
     return STATUS_OK;
@@ -100,11 +114,13 @@ static int64_t most_work(const struct bubble_problem *problem)
         int64_t work_ns = 0;
         for (int stage = 0; stage < problem->stages; stage++)
             if (problem->rank_of[stage] == rank)
-                work_ns += problem->times[stage].f_ns + problem->times[stage].i_ns +
-                           problem->times[stage].w_ns;
+                work_ns += problem->microbatches *
+                               (problem->times[stage].f_ns + problem->times[stage].i_ns +
+                                problem->times[stage].w_ns) +
+                           problem->again * problem->times[stage].f_ns;
         most_ns = work_ns > most_ns ? work_ns : most_ns;
     }
-    return most_ns * problem->microbatches;
+    return most_ns;
 }
 
 static void set_marks(struct rank_program *ranks, int count, struct mark mark)
@@ -128,8 +144,103 @@ static enum status solve(const struct bubble_problem *problem, const struct rank
     return STATUS_OK;
 }
 
+/* ---- under the channel of the plan ----------------------------------------------------------- */
+
+/* A choice between lists. */
+struct choice {
+    const struct bubble_problem *problem;
+    enum fifo_rule fifo;
+    struct arena *arena;
+    struct rank_program *best;
+    struct bubble_figures figures; /* of the best */
+};
+
+/* The shorter span; spans that are nearly alike count no more than the time in all. */
+static bool is_better(const struct bubble_figures *a, const struct bubble_figures *b)
+{
+    enum { NEARLY = 256 };
+    int64_t less_ns = b->span_ns - a->span_ns, margin_ns = b->span_ns / NEARLY;
+    if (less_ns > margin_ns || less_ns < -margin_ns)
+        return less_ns > 0;
+    return a->span_ns + a->makespan_ns < b->span_ns + b->makespan_ns;
+}
+
+static enum status consider(struct choice *choice, struct rank_program *lists, struct diag *diag)
+{
+    int ranks = choice->problem->ranks;
+    struct bubble_figures figures;
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    struct rank_program *with = ARENA_ARRAY(&scratch, (size_t)ranks, struct rank_program);
+    enum status status = with ? STATUS_OK : diag_no_memory(diag);
+    for (int rank = 0; with && rank < ranks; rank++)
+        with[rank] = lists[rank];
+    if (status == STATUS_OK)
+        status = comms_add(&scratch, with, ranks, 1, diag);
+    if (status == STATUS_OK &&
+        bubble_channel_evaluate(choice->problem, choice->fifo, with, &figures) &&
+        (!choice->best || is_better(&figures, &choice->figures))) {
+        choice->best = lists;
+        choice->figures = figures;
+    }
+    arena_fini(&scratch);
+    return status;
+}
+
+/* An order found for slower messages leaves room between passes: where messages hold each other up, it may be better. */
+static enum status consider_slower(struct choice *choice, const struct rank_program *known,
+                                   int64_t add_ns, struct diag *diag)
+{
+    struct bubble_problem slower = *choice->problem;
+    struct rank_program *made = NULL;
+    struct bubble_figures figures;
+    size_t stages = (size_t)slower.stages;
+    int64_t *up_ns = ARENA_ARRAY(choice->arena, stages, int64_t);
+    int64_t *down_ns = ARENA_ARRAY(choice->arena, stages, int64_t);
+    if (!up_ns || !down_ns)
+        return diag_no_memory(diag);
+    for (int stage = 0; stage + 1 < slower.stages; stage++) {
+        bool moves = slower.rank_of[stage] != slower.rank_of[stage + 1];
+        up_ns[stage] = slower.up_ns[stage] + (moves ? add_ns : 0);
+        down_ns[stage] = slower.down_ns[stage] + (moves ? add_ns : 0);
+    }
+    slower.up_ns = up_ns;
+    slower.down_ns = down_ns;
+    enum status status = solve(&slower, known, choice->arena, &made, &figures, diag);
+    return status == STATUS_OK && made ? consider(choice, made, diag) : status;
+}
+
+/* The best under the plan's channel of what was found, of what rules make, and of what is found for slower messages. */
+static enum status choose(struct choice *choice, struct rank_program *made,
+                          const struct bubble_figures *free, const struct known_lists *known,
+                          struct diag *diag)
+{
+    const struct bubble_problem *problem = choice->problem;
+    const struct rank_program *begin = known->begins ? known->lists[0] : NULL;
+    enum status status = consider(choice, made, diag);
+    for (size_t i = 0; status == STATUS_OK && i < known->count; i++)
+        if (bubble_channel_fits(problem, known->lists[i]))
+            status = consider(choice, known->lists[i], diag);
+    int64_t message_ns = problem->stages > 1 ? problem->up_ns[0] : 0;
+    int64_t pass_ns = problem->times[0].f_ns;
+    const int64_t more_ns[] = {message_ns, pass_ns / 4};
+    for (size_t i = 0; i < sizeof more_ns / sizeof *more_ns; i++)
+        if (status == STATUS_OK && choice->best && choice->figures.span_ns > free->span_ns &&
+            more_ns[i] > 0)
+            status = consider_slower(choice, begin, more_ns[i], diag);
+    return status;
+}
+
+/* Is the order for a plan whose messages go one by one? `swsim generate` finds one for free channels. */
+static bool has_channel(const struct plan *costs)
+{
+    return costs && costs->programs.generate.given && !costs->programs.batch &&
+           costs->programs.metadata == METADATA_NONE && !costs->programs.eager_messages &&
+           !costs->programs.eager_bytes && !costs->comm_count;
+}
+
 enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
-                           const struct plan *costs, const struct rank_program *known,
+                           const struct plan *costs, const struct known_lists *known,
                            struct arena *arena, struct rank_program **ranks,
                            struct generate_figures *figures, struct diag *diag)
 {
@@ -138,7 +249,8 @@ enum status generate_found(const struct generate_spec *spec, enum found_kind kin
     struct rank_program *made = NULL;
     enum status status = fill_problem(spec, kind, costs, arena, &problem, diag);
     if (status == STATUS_OK)
-        status = solve(&problem, known, arena, &made, &found, diag);
+        status =
+            solve(&problem, known->begins ? known->lists[0] : NULL, arena, &made, &found, diag);
     if (status != STATUS_OK)
         return status;
     if (!made)
@@ -146,6 +258,17 @@ enum status generate_found(const struct generate_spec *spec, enum found_kind kin
                              "%s: found memory for %d activations, expected more: no order of %d "
                              "stages a rank that was tried needs as few",
                              spec->schedule, spec->memory, spec->chunks);
+    struct choice choice = {.problem = &problem, .arena = arena};
+    if (has_channel(costs)) {
+        choice.fifo = costs->programs.fifo;
+        status = choose(&choice, made, &found, known, diag);
+    }
+    if (status != STATUS_OK)
+        return status;
+    if (choice.best) {
+        made = choice.best;
+        found = choice.figures;
+    }
     set_marks(made, spec->ranks, spec->mark);
     *ranks = made;
     *figures = (struct generate_figures){.found = true,

@@ -57,9 +57,17 @@ void generate_dualpipe_v(struct list_builder *b);
 
 enum found_kind { FOUND_LINE, FOUND_VEE };
 
-/* The lists of all ranks; `spec` says the memory. `known`: lists to begin with, or NULL. */
+/* Lists of schedules that are made by rules, for the same ranks and chunks: what is found is as good as each that keeps
+   within the memory. The search begins with the first where `begins`. */
+struct known_lists {
+    struct rank_program *lists[3];
+    size_t count;
+    bool begins;
+};
+
+/* The lists of all ranks; `spec` says the memory. */
 enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
-                           const struct plan *costs, const struct rank_program *known,
+                           const struct plan *costs, const struct known_lists *known,
                            struct arena *arena, struct rank_program **ranks,
                            struct generate_figures *figures, struct diag *diag);
 

@@ -336,6 +336,22 @@ static bool add_behind_messages(struct maker *maker, struct rank_program *ranks,
             rewrite_all(maker, put_off_receives, ranks, count));
 }
 
+static enum status add_timed(struct maker *maker, struct rank_program *ranks, int rank_count,
+                             struct diag *diag)
+{
+    const struct plan *plan = maker->options->plan;
+    struct stage_cost *costs = NULL;
+    int stages = maker->map.stages;
+    enum status status = plan ? costs_resolve(plan, stages, maker->arena, &costs, diag) : STATUS_OK;
+    if (status != STATUS_OK)
+        return status;
+    bool known = pass_time_known(costs, stages);
+    struct pass_clock clock = {.plan = known ? plan : NULL,
+                               .costs = known ? costs : NULL,
+                               .microbatches = maker->map.microbatches};
+    return comms_add_timed(maker->arena, ranks, rank_count, maker->options->copies, &clock, diag);
+}
+
 enum status pytorch_complete(struct arena *arena, struct rank_program *ranks, int rank_count,
                              const struct pytorch_options *options, struct diag *diag)
 {
@@ -347,7 +363,7 @@ enum status pytorch_complete(struct arena *arena, struct rank_program *ranks, in
     if (!add_before_messages(&maker, ranks, rank_count))
         return diag_no_memory(diag);
     status = options->receives == RECEIVES_TIMED
-                 ? comms_add_timed(arena, ranks, rank_count, options->copies, options->times, diag)
+                 ? add_timed(&maker, ranks, rank_count, diag)
                  : comms_add(arena, ranks, rank_count, options->copies, diag);
     if (status == STATUS_OK && !add_behind_messages(&maker, ranks, rank_count))
         return diag_no_memory(diag);

@@ -33,8 +33,9 @@ enum receives {
 struct pytorch_options {
     enum pytorch_version version; /* NONE: messages alone */
     enum receives receives;
-    const int64_t *times; /* per kind of action, for RECEIVES_TIMED */
-    int copies;           /* of the model */
+    const struct plan
+        *plan;  /* for RECEIVES_TIMED: what passes and messages take; NULL: as pass_time.h says */
+    int copies; /* of the model */
 };
 
 /* Complete compute-only lists; idle cells are left out. */

@@ -15,6 +15,7 @@
 #define SWSIM_RANK_INTERNAL_H
 
 #include "comms.h"
+#include "pass_time.h"
 #include "plan.h"
 #include "rank_programs.h"
 
@@ -149,10 +150,10 @@ struct lowering {
     struct rank_program *ranks;
     int rank_count;
     struct stage_map map;
-    int64_t times[ACTION_IDLE]; /* of actions that are no passes */
-    struct stage_cost *costs;   /* per stage */
-    int compute;                /* stream */
-    struct route *routes;       /* comm -1: not made yet; see route_cell */
+    struct stage_cost *costs; /* per stage */
+    struct pass_clock clock;
+    int compute;          /* stream */
+    struct route *routes; /* comm -1: not made yet; see route_cell */
     size_t comm_cap, buffer_cap;
     bool all_buffers; /* whatever the number of actions */
     bool tracked;     /* there are buffers */

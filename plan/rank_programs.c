@@ -266,16 +266,16 @@ static enum status check_edges(const struct lowering *lowering)
 
 static enum status find_costs(struct lowering *lowering)
 {
-    const struct action_time *given = lowering->plan->programs.times;
-    for (int kind = 0; kind < ACTION_IDLE; kind++)
-        lowering->times[kind] = given[kind].given ? given[kind].time_ns : 0;
     enum status status = check_edges(lowering);
     if (status == STATUS_OK)
         status = costs_resolve(lowering->plan, lowering->map.stages, &lowering->scratch,
                                &lowering->costs, lowering->diag);
-    if (status == STATUS_OK)
-        warn_of_free_passes(lowering);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    lowering->clock =
+        (struct pass_clock){lowering->plan, lowering->costs, lowering->map.microbatches};
+    warn_of_free_passes(lowering);
+    return STATUS_OK;
 }
 
 /* ---- all ranks ------------------------------------------------------------------------------- */

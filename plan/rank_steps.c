@@ -1,5 +1,5 @@
 /* rank_steps.c - see rank_internal.h: actions become steps, and steps find the steps they wait for. */
-#include "overlap.h"
+#include "pass_time.h"
 #include "rank_internal.h"
 
 #include <string.h>
@@ -149,76 +149,6 @@ static struct rank_step *add_step(struct rank_steps *now, struct rank_step step)
     return &now->steps[now->step_count++];
 }
 
-/* The pass backward computes the pass forward once more where only its input was kept, with its all-to-alls. */
-static struct exchanging backward_of(const struct lowering *lowering, const struct action *action,
-                                     enum cost cost)
-{
-    const struct stage_cost *row = &lowering->costs[action->stage];
-    struct exchanging pass = {row->of[cost], row->of[COST_DISPATCH], row->of[COST_COMBINE]};
-    if (costs_checkpointed(lowering->plan, action->microbatch, lowering->map.microbatches))
-        pass.compute_ns += row->of[COST_F] + pass.dispatch_ns + pass.combine_ns;
-    return pass;
-}
-
-static struct exchanging forward_of(const struct lowering *lowering, const struct action *action)
-{
-    const struct stage_cost *row = &lowering->costs[action->stage];
-    return (struct exchanging){row->of[COST_F], row->of[COST_DISPATCH], row->of[COST_COMBINE]};
-}
-
-static struct exchanging exchanging_of(const struct lowering *lowering, const struct action *action)
-{
-    if (action->kind == ACTION_F)
-        return forward_of(lowering, action);
-    return backward_of(lowering, action, action->kind == ACTION_I ? COST_I : COST_B);
-}
-
-static int64_t pass_time(const struct lowering *lowering, const struct action *action)
-{
-    struct exchanging pass;
-    switch (action->kind) {
-    case ACTION_F:
-    case ACTION_I:
-    case ACTION_B: pass = exchanging_of(lowering, action); return overlap_alone(&pass);
-    case ACTION_W: return lowering->costs[action->stage].of[COST_W];
-    case ACTION_UNSHARD:
-    case ACTION_RESHARD:
-    case ACTION_REDUCE_GRAD:
-    case ACTION_SEND_F:
-    case ACTION_RECV_F:
-    case ACTION_SEND_B:
-    case ACTION_RECV_B:
-    case ACTION_WAIT_SEND_F:
-    case ACTION_WAIT_SEND_B:
-    case ACTION_WAIT_RECV_F:
-    case ACTION_WAIT_RECV_B:
-    case ACTION_WAIT_REDUCE_GRAD:
-    case ACTION_REDUCE_EMBEDDING:
-    case ACTION_OVERLAP_F_B:
-    case ACTION_IDLE: break;
-    }
-    return lowering->times[action->kind];
-}
-
-static bool exchanges(const struct lowering *lowering, const struct action *action)
-{
-    const struct stage_cost *row = &lowering->costs[action->stage];
-    return row->of[COST_DISPATCH] > 0 || row->of[COST_COMBINE] > 0;
-}
-
-/* A composite takes the time given for it, else that of its parts together. */
-static int64_t action_time(const struct lowering *lowering, const struct action *action)
-{
-    const struct action *parts = action->parts;
-    if (action->part_count == 0 || lowering->plan->programs.times[action->kind].given)
-        return pass_time(lowering, action);
-    if (!exchanges(lowering, &parts[0]) && !exchanges(lowering, &parts[1]))
-        return pass_time(lowering, &parts[0]) + pass_time(lowering, &parts[1]);
-    struct exchanging forward = exchanging_of(lowering, &parts[0]);
-    struct exchanging backward = exchanging_of(lowering, &parts[1]);
-    return overlap_together(&forward, &backward);
-}
-
 static bool is_collective(enum action_kind kind)
 {
     return kind == ACTION_UNSHARD || kind == ACTION_REDUCE_GRAD || kind == ACTION_REDUCE_EMBEDDING;
@@ -244,7 +174,7 @@ static bool step_pass(struct lowering *lowering, const struct action *action, ui
                              .listed = listed,
                              .stream = lowering->compute,
                              .comm = -1,
-                             .time_ns = action_time(lowering, action)};
+                             .time_ns = pass_time(&lowering->clock, action)};
     if (action->kind == ACTION_RESHARD) {
         step.kind = STEP_HOST;
         step.stream = -1;

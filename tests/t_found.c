@@ -229,7 +229,8 @@ static void test_kept(void)
     static const int64_t later[RANKS] = {40, 40, 40};
     int64_t up[RANKS] = {0}, down[RANKS] = {0};
     struct pass_times times[RANKS] = {{20, 20, 10}, {20, 20, 10}, {20, 20, 10}};
-    struct bubble_problem problem = {RANKS, RANKS, 6, rank_of, times, later, up, down, left, RANKS};
+    struct bubble_problem problem = {RANKS, RANKS, 6,    rank_of, times, later,
+                                     up,    down,  left, 0,       RANKS};
     struct rank_program *found = NULL, *again = NULL;
     struct bubble_figures figures, kept;
     struct arena arena;

@@ -279,4 +279,29 @@ check "the table as JSON" prints 1 '"fifo":"group","batch":false,"verdict":"viol
 check "channels are those of rank programs" complains 2 'only rank programs have channels' \
     "$SWSIM" verify --p2p=all "$srcdir/plans/examples/hello.yaml"
 
+# as_good CHANNEL FOUND RULE...: is the found schedule no longer than those of rules, in all and on a rank?
+as_good()
+{
+    channel=$1
+    for schedule; do
+        [ "$schedule" = "$channel" ] && continue
+        printf 'swplan: 1\nname: %s\np2p: {fifo: %s, latency: 500us}\ntimes: {F: 10ms, I: 10ms, W: 10ms}\ngenerate: {schedule: %s, ranks: 4, microbatches: 8}\n' \
+            "$schedule" "$channel" "$schedule" > "$dir/good.yaml"
+        "$SWSIM" predict --json "$dir/good.yaml" > "$dir/good"
+        [ "$schedule" = "$2" ] && most=$(field makespan_ns < "$dir/good") && span=$(field span_ns < "$dir/good")
+        [ "$(field makespan_ns < "$dir/good")" -ge "$most" ] && [ "$(field span_ns < "$dir/good")" -ge "$span" ] || return 1
+    done
+}
+for channel in group pair edge direction; do
+    check "found for $channel: as good as rules" as_good "$channel" zb_1p 1f1b zb_h1
+done
+printf 'swplan: 1\nname: again\ncheckpoint: always\np2p: {fifo: edge}\ntimes: {F: 10ms, I: 10ms, W: 10ms}\ngenerate: {schedule: zb_2p, ranks: 4, microbatches: 12}\n' > "$dir/again.yaml"
+sed 's/checkpoint: always/checkpoint: never/; s/I: 10ms/I: 20ms/' "$dir/again.yaml" > "$dir/longer.yaml"
+check "a found schedule knows that F is computed again" \
+    test "$("$SWSIM" predict --json "$dir/again.yaml" | field makespan_ns)" = "$("$SWSIM" predict --json "$dir/longer.yaml" | field makespan_ns)"
+
+# Messages by time: the second stage is slow, so the first one's forwards end before its backwards come.
+printf 'swplan: 1\nname: slow\nstages: {F: [1ms, 9ms], B: [2ms, 9ms]}\nprograms: ["0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"]\n' > "$dir/slow.yaml"
+check "messages stand in the order of the stages' own times" prints 0 "0F0 0SEND_F0 0F1 0SEND_F1 0F2 0SEND_F2 0RECV_B0" \
+    "$SWSIM" export --comms=timed "$dir/slow.yaml"
 done_testing

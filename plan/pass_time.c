@@ -1,0 +1,102 @@
+/* pass_time.c - see pass_time.h. */
+#include "pass_time.h"
+
+#include "overlap.h"
+
+/* The pass backward computes the pass forward once more where only its input was kept, with its all-to-alls. */
+static struct exchanging backward_of(const struct pass_clock *clock, const struct action *action,
+                                     enum cost cost)
+{
+    const struct stage_cost *row = &clock->costs[action->stage];
+    struct exchanging pass = {row->of[cost], row->of[COST_DISPATCH], row->of[COST_COMBINE]};
+    if (costs_checkpointed(clock->plan, action->microbatch, clock->microbatches))
+        pass.compute_ns += row->of[COST_F] + pass.dispatch_ns + pass.combine_ns;
+    return pass;
+}
+
+static struct exchanging forward_of(const struct pass_clock *clock, const struct action *action)
+{
+    const struct stage_cost *row = &clock->costs[action->stage];
+    return (struct exchanging){row->of[COST_F], row->of[COST_DISPATCH], row->of[COST_COMBINE]};
+}
+
+static struct exchanging exchanging_of(const struct pass_clock *clock, const struct action *action)
+{
+    if (action->kind == ACTION_F)
+        return forward_of(clock, action);
+    return backward_of(clock, action, action->kind == ACTION_I ? COST_I : COST_B);
+}
+
+static int64_t given_time(const struct pass_clock *clock, enum action_kind kind)
+{
+    const struct action_time *time = &clock->plan->programs.times[kind];
+    return time->given ? time->time_ns : 0;
+}
+
+static int64_t single_time(const struct pass_clock *clock, const struct action *action)
+{
+    struct exchanging pass;
+    switch (action->kind) {
+    case ACTION_F:
+    case ACTION_I:
+    case ACTION_B: pass = exchanging_of(clock, action); return overlap_alone(&pass);
+    case ACTION_W: return clock->costs[action->stage].of[COST_W];
+    case ACTION_UNSHARD:
+    case ACTION_RESHARD:
+    case ACTION_REDUCE_GRAD:
+    case ACTION_SEND_F:
+    case ACTION_RECV_F:
+    case ACTION_SEND_B:
+    case ACTION_RECV_B:
+    case ACTION_WAIT_SEND_F:
+    case ACTION_WAIT_SEND_B:
+    case ACTION_WAIT_RECV_F:
+    case ACTION_WAIT_RECV_B:
+    case ACTION_WAIT_REDUCE_GRAD:
+    case ACTION_REDUCE_EMBEDDING:
+    case ACTION_OVERLAP_F_B:
+    case ACTION_IDLE: break;
+    }
+    return given_time(clock, action->kind);
+}
+
+static bool exchanges(const struct pass_clock *clock, const struct action *action)
+{
+    const struct stage_cost *row = &clock->costs[action->stage];
+    return row->of[COST_DISPATCH] > 0 || row->of[COST_COMBINE] > 0;
+}
+
+static int64_t usual_time(const struct action *action)
+{
+    int64_t all = action->kind == ACTION_B ? 2
+                  : action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W
+                      ? 1
+                      : 0;
+    for (size_t i = 0; i < action->part_count; i++)
+        all += usual_time(&action->parts[i]);
+    return all;
+}
+
+/* A composite takes the time given for it, else that of its parts together. */
+int64_t pass_time(const struct pass_clock *clock, const struct action *action)
+{
+    const struct action *parts = action->parts;
+    if (!clock->costs)
+        return usual_time(action);
+    if (action->part_count == 0 || clock->plan->programs.times[action->kind].given)
+        return single_time(clock, action);
+    if (!exchanges(clock, &parts[0]) && !exchanges(clock, &parts[1]))
+        return single_time(clock, &parts[0]) + single_time(clock, &parts[1]);
+    struct exchanging forward = exchanging_of(clock, &parts[0]);
+    struct exchanging backward = exchanging_of(clock, &parts[1]);
+    return overlap_together(&forward, &backward);
+}
+
+bool pass_time_known(const struct stage_cost *costs, int stages)
+{
+    for (int stage = 0; costs && stage < stages; stage++)
+        for (int cost = COST_F; cost <= COST_B; cost++)
+            if (costs[stage].given[cost])
+                return true;
+    return false;
+}
