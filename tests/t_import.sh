@@ -449,6 +449,8 @@ check "pickle that is damaged" complains 3 "damaged" "$SWSIM" import "$dir/odd"
 
 # ---- the trace of the README ----------------------------------------------------------------------
 
+sh "$srcdir/plans/traces/generate_hang.sh" "$dir/dumps_of_plans"
+check "plans/traces/hang is what generate_hang.sh writes" diff -r "$srcdir/plans/traces/hang" "$dir/dumps_of_plans"
 sh "$srcdir/plans/traces/generate.sh" "$dir/recommender"
 for rank in 0 1; do
     check "plans/traces/recommender/rank$rank.json is what generate.sh writes" \

@@ -68,27 +68,41 @@ function collective(name, time, other,    r, start, last)
     for (r = 0; r < ranks; r++)
         work(r, "kernel", name, 24, start[r], last + time * drift, ", \"Process Group Name\": \"world\"")
 }
+# What rank r has called since its last section is one more, with a name: record_function of PyTorch.
+function section(r, name)
+{
+    event(r, row("user_annotation", name, 100 + r, 100 + r, since[r], host[r], ""))
+    since[r] = host[r]
+}
 function step(number,    r, begin)
 {
     for (r = 0; r < ranks; r++) {
         begin[r] = host[r]
-        host[r] += 40
+        since[r] = host[r] += 40
         copy(r, 180, 1048576)
+        section(r, "copy_batch")
         kernel(r, "void dense_forward<float>(float const*, float*)", 7, 700, 20)
+        section(r, "dense_forward")
         copy(r, 380, 4194304)
+        section(r, "copy_ids")
     }
     collective("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", 900, 20)
     for (r = 0; r < ranks; r++) {
+        section(r, "exchange")
         kernel(r, "void embedding_bags<float>(float const*, float*)", 7, 500 + 250 * r, 24)
         kernel(r, "void interaction_forward<float>(float const*, float*)", 7, 300, 0)
+        section(r, "lookup")
         kernel(r, "void backward<float>(float const*, float*)", 7, 1500, 0)
+        section(r, "backward")
     }
     collective("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 600, 7)
     for (r = 0; r < ranks; r++) {
+        section(r, "all_reduce")
         kernel(r, "void embedding_update<float>(float*, float const*)", 7, 350, 0)
         kernel(r, "void adam<float>(float*, float const*)", 7, 250, 24)
         # loss.item()
         call(r, "cudaStreamSynchronize", latest(free[r, 7] - host[r], 0) + 4)
+        section(r, "update")
         event(r, row("user_annotation", "ProfilerStep#" number, 100 + r, 100 + r, begin[r], host[r], ""))
     }
 }
