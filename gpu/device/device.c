@@ -224,6 +224,25 @@ void device_close(struct device *device)
         device->ops->close(device);
 }
 
+void device_enter(struct device *device)
+{
+    if (device->ops->enter)
+        device->ops->enter(device);
+}
+
+int device_current_gpu(enum device_kind kind)
+{
+    const struct device_ops *ops = find_ops(kind);
+    return ops && ops->current_gpu ? ops->current_gpu() : -1;
+}
+
+void device_select_gpu(enum device_kind kind, int gpu)
+{
+    const struct device_ops *ops = find_ops(kind);
+    if (gpu >= 0 && ops && ops->select_gpu)
+        ops->select_gpu(gpu);
+}
+
 const char *device_name(const struct device *device)
 {
     return device_kind_key(device->world->config.kind);

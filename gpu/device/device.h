@@ -64,6 +64,7 @@ enum device_kind {
 
 const char *device_kind_key(enum device_kind kind);
 
+enum { DEVICE_GPU_CURRENT = -1 };
 struct device_config {
     enum device_kind kind;
     int ranks;       /* of the world */
@@ -80,6 +81,8 @@ struct device_config {
         *rendezvous; /* where the processes of the world meet, borrowed; NULL: there is
                                       only this one. It is a member with the number first_rank /
                                       local_ranks. Time then counts from the board's base_ns */
+    int gpu; /* cuda: its number + 1; DEVICE_GPU_CURRENT: the calling thread's; 0: by the place of the rank
+                among those on this machine */
     int64_t meet_ns; /* how long the processes wait for each other; 0: for ever */
 };
 
@@ -107,6 +110,12 @@ int64_t device_now(const struct device_world *world);
 enum status device_open(struct device_world *world, int rank, struct device **out,
                         struct diag *diag);
 void device_close(struct device *device);
+
+/* Make the rank's GPU the calling thread's; nothing on the host device. */
+void device_enter(struct device *device);
+/* The calling thread's GPU, -1: there is none; make it that (-1: nothing happens). */
+int device_current_gpu(enum device_kind kind);
+void device_select_gpu(enum device_kind kind, int gpu);
 
 const char *device_name(const struct device *device);        /* "host", "cuda" */
 const char *device_description(const struct device *device); /* one line, for people */

@@ -24,6 +24,10 @@ struct device_ops {
     enum status (*open)(struct device_world *world, int rank, struct device **out,
                         struct diag *diag);
     void (*close)(struct device *device);
+    /* NULL where there are no GPUs */
+    void (*enter)(struct device *device);
+    int (*current_gpu)(void);
+    void (*select_gpu)(int gpu);
 
     enum status (*alloc)(struct device *device, enum device_memory memory, size_t bytes,
                          struct device_buffer **out, struct diag *diag);

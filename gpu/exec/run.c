@@ -468,6 +468,17 @@ enum status run_open(struct run *run, const struct program *program,
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
+static void run_worker(struct run_thread *self)
+{
+    const struct run_functions *functions = self->run->config.functions;
+    bool hooked = functions && functions->begin_thread;
+    if (hooked && !functions->begin_thread(functions->arg, self))
+        return;
+    worker_run(self);
+    if (hooked)
+        functions->end_thread(functions->arg, self);
+}
+
 static void *thread_main(void *arg)
 {
     struct run_thread *self = arg;
@@ -480,7 +491,7 @@ static void *thread_main(void *arg)
         nvtx_name_thread(name);
     switch (desc->kind) {
     case THREAD_DRIVER: drive_run(self); break;
-    case THREAD_WORKER: worker_run(self); break;
+    case THREAD_WORKER: run_worker(self); break;
     case THREAD_HOST: host_thread_run(self); break;
     case THREAD_CALLBACK: break; /* the device's threads run these */
     }

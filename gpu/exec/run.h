@@ -130,6 +130,9 @@ struct run_functions {
     /* Does it only give work to the device, the same for all iterations but for the plan's buffers? Then it
        is not called where a graph has that work. NULL: none does. */
     bool (*is_device_only)(void *arg, int task);
+    /* On each worker, first and last; false: the run has failed. NULL: nothing. */
+    bool (*begin_thread)(void *arg, struct run_thread *self);
+    void (*end_thread)(void *arg, struct run_thread *self);
     void *arg;
 };
 

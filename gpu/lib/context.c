@@ -180,6 +180,10 @@ void iteration_clear(struct iteration *iteration)
         free(value);
     }
     iteration->values = NULL;
+    if (iteration->owner)
+        iteration->owner->release(iteration->owner->arg, iteration->rank, iteration->batch);
+    iteration->owner = NULL;
+    iteration->batch = iteration->result = NULL;
 }
 
 struct block *iteration_alloc(struct iteration *iteration, const char *name, size_t bytes,

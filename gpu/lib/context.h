@@ -45,6 +45,8 @@ struct iteration {
     int rank;
     int64_t number;
     void *batch;
+    const struct swpipe_hooks *owner; /* its `release` is owed the batch; NULL: nothing is */
+    void *result;
     struct value *values;
 };
 

@@ -39,6 +39,28 @@ static bool is_device_only(void *arg, int task)
            !shortcut_of(engine, engine->pipe->first_rank, task)->on;
 }
 
+/* A thread of tasks begins, or ends. */
+static bool begin_thread(void *arg, struct run_thread *self)
+{
+    struct engine *engine = arg;
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    const char *group = engine->program->threads[self->index].name;
+    device_enter(engine->run.ranks[self->rank].device);
+    if (!hooks->started || hooks->started(hooks->arg, self->rank, group) == 0)
+        return true;
+    run_fail(self->run, STATUS_VIOLATED, "the hook at the start of thread %s of rank %d failed",
+             group, self->rank);
+    return false;
+}
+
+static void end_thread(void *arg, struct run_thread *self)
+{
+    struct engine *engine = arg;
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    if (hooks->stopped)
+        hooks->stopped(hooks->arg, self->rank, engine->program->threads[self->index].name);
+}
+
 static int run_task(struct swpipe_context *context)
 {
     const struct swpipe_task *task = &context->engine->pipe->tasks[context->task];
@@ -110,8 +132,13 @@ static enum status open_contexts(struct engine *engine, struct diag *diag)
 static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
 {
     struct swpipe *pipe = engine->pipe;
-    engine->functions =
-        (struct run_functions){has_function, call_task, skips, is_device_only, engine};
+    engine->functions = (struct run_functions){.has = has_function,
+                                               .call = call_task,
+                                               .skips = skips,
+                                               .is_device_only = is_device_only,
+                                               .begin_thread = begin_thread,
+                                               .end_thread = end_thread,
+                                               .arg = engine};
     const struct run_config config = {.device = pipe->device,
                                       .serial = serial,
                                       .timed = true,
@@ -181,6 +208,8 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
         variant_for_graphs(&engine->variant);
     if (!status)
         status = program_build(&engine->variant.plan, &build, &engine->program, diag);
+    if (!status && !serial)
+        pipe->depth = engine->program->depth;
     if (!status)
         status = open_contexts(engine, diag);
     if (!status)
@@ -259,6 +288,14 @@ static enum status failure(struct engine *engine, struct diag *diag)
     return status;
 }
 
+/* A batch that no iteration begins with. */
+static void give_back(const struct engine *engine, int rank, void *batch)
+{
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    if (hooks->release)
+        hooks->release(hooks->arg, rank, batch);
+}
+
 static void prepare(struct engine *engine, int rank, int64_t admitted, int64_t number, void *batch)
 {
     struct iteration *iteration = iteration_of(engine, rank, admitted);
@@ -284,12 +321,17 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
     }
     if (engine->pipe->group) {
         bool all;
-        if (!group_agree(engine->pipe->group, &engine->run, admitted, !more, &all))
+        bool agreed = group_agree(engine->pipe->group, &engine->run, admitted, !more, &all);
+        if (more && !(agreed && all))
+            give_back(engine, rank, batch);
+        if (!agreed)
             return false;
         more = all;
     }
     if (more) {
         prepare(engine, rank, admitted, admitted, batch);
+        if (engine->pipe->hooks.release)
+            iteration_of(engine, rank, admitted)->owner = &engine->pipe->hooks;
     } else {
         feed->ended = true;
         drive_end_data(driver_of(engine, rank));
@@ -336,6 +378,23 @@ static int64_t deadline(const struct engine *engine, int64_t limit_ns)
     return limit_ns == DEVICE_FOREVER ? DEVICE_FOREVER : run_now(&engine->run) + limit_ns;
 }
 
+static void tell_retired(struct engine *engine, const struct iteration *iteration)
+{
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    const struct swpipe_retired retired = {iteration->number, iteration->rank, iteration->batch,
+                                           iteration->result};
+    engine->pipe->results[iteration->rank] = iteration->result;
+    if (hooks->retired)
+        hooks->retired(hooks->arg, &retired);
+}
+
+int engine_in_flight(const struct engine *engine)
+{
+    int rank = engine->pipe->first_rank;
+    struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
+    return (int)(drive_admitted(driver) - engine->retired);
+}
+
 enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iteration,
                           struct diag *diag)
 {
@@ -351,6 +410,8 @@ enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iter
             return failure(engine, diag);
         struct iteration *context = iteration_of(engine, rank, oldest);
         *iteration = context->number;
+        engine->retired += rank == first_rank(engine);
+        tell_retired(engine, context);
         if (finished)
             iteration_clear(context);
         if (engine->recording.journal)

@@ -39,6 +39,7 @@ struct engine {
     struct group_watch watch;     /* with a group */
     struct iteration *iterations; /* [rank here][window] */
     int iteration_count;          /* initialised */
+    int64_t retired;              /* on the first rank here */
     struct feed *feeds;           /* [rank here] */
 };
 
@@ -77,6 +78,9 @@ enum status engine_sync(struct engine *engine, struct diag *diag);
 
 /* group_agree for a run of this engine. False: why the run stopped is in `diag`. */
 bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag);
+
+/* Iterations in flight on the first rank here. */
+int engine_in_flight(const struct engine *engine);
 
 /* The stream a task of a rank works on. */
 struct device_stream *engine_stream(const struct engine *engine, int rank, int task);

@@ -61,8 +61,15 @@ static void describe(struct swpipe *pipe)
     }
 }
 
+void pipe_enter(struct swpipe *pipe)
+{
+    pipe->caller_gpu = device_current_gpu(pipe->device);
+}
+
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
 {
+    device_select_gpu(pipe->device, pipe->caller_gpu);
+    pipe->caller_gpu = -1;
     if (status)
         describe(pipe);
     diag_fini(&pipe->diag);
@@ -102,6 +109,7 @@ static enum status open_device(struct swpipe *pipe)
         .meet_ns = pipe->group && pipe->group->patience_ns != RENDEZVOUS_FOREVER
                        ? pipe->group->patience_ns
                        : 0,
+        .gpu = pipe->gpu,
         .sm_slots = pipe->device == DEVICE_KIND_HOST ? pipe->plan.machine.sm_slots : 0,
         .share_device = pipe->plan.machine.share_device};
     if (pipe->world)
@@ -257,9 +265,9 @@ static enum status take_group(struct swpipe *pipe, const struct swpipe_config *c
 static enum status take_options(struct swpipe *pipe, const struct swpipe_config *config)
 {
     if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
-        config->spin_ns < -1 || config->progress_timeout_ns < -1)
+        config->spin_ns < -1 || config->gpu < 0 || config->progress_timeout_ns < -1)
         return diag_error(&pipe->diag, STATUS_USAGE,
-                          "ranks, max_depth and timeouts are not negative");
+                          "ranks, max_depth, gpu and timeouts are not negative");
     pipe->ranks = config->ranks ? config->ranks : pipe->plan.ranks;
     if (pipe->ranks > pipe->plan.ranks && pipe->plan.machine.share_device)
         return diag_error(&pipe->diag, STATUS_INPUT,
@@ -276,6 +284,9 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
                                                         : RUNTIME_GRAPH_OFF;
     pipe->driver = config->driver == SWPIPE_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
     pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
+    pipe_enter(pipe);
+    pipe->hooks = config->hooks;
+    pipe->gpu = config->gpu > 0 ? config->gpu : DEVICE_GPU_CURRENT;
     pipe->wait_ns = config->wait_timeout_ns == -1 ? 0
                     : config->wait_timeout_ns     ? config->wait_timeout_ns
                                                   : WAIT_TIMEOUT_NS;
@@ -294,8 +305,9 @@ static enum status make_tables(struct swpipe *pipe)
     pipe->devices = calloc((size_t)pipe->ranks, sizeof(struct device *));
     pipe->pools = calloc((size_t)pipe->ranks, sizeof *pipe->pools);
     pipe->exposed = calloc(tasks, sizeof *pipe->exposed);
+    pipe->results = calloc((size_t)pipe->ranks, sizeof(void *));
     if (!pipe->tasks || !pipe->device_only || !pipe->shortcuts || !pipe->devices || !pipe->pools ||
-        !pipe->exposed)
+        !pipe->exposed || !pipe->results)
         return diag_no_memory(&pipe->diag);
     return STATUS_OK;
 }
@@ -343,6 +355,7 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
     if (!pipe)
         return SWPIPE_SYSTEM;
     diag_init(&pipe->diag);
+    pipe->caller_gpu = -1;
     return swpipe_finish(pipe, set_up(pipe, config));
 }
 
@@ -350,9 +363,11 @@ void swpipe_close(struct swpipe *pipe)
 {
     if (!pipe)
         return;
+    pipe_enter(pipe);
     (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
+    device_select_gpu(pipe->device, pipe->caller_gpu);
     if (pipe->group)
         pipe->group->in_use = false;
     recorded_fini(&pipe->recorded);
@@ -363,10 +378,43 @@ void swpipe_close(struct swpipe *pipe)
     free(pipe->devices);
     free(pipe->pools);
     free(pipe->exposed);
+    free(pipe->results);
     if (pipe->has_plan)
         plan_fini(&pipe->plan);
     diag_fini(&pipe->diag);
     free(pipe);
+}
+
+int swpipe_depth(const struct swpipe *pipe)
+{
+    return pipe->exposed ? pipe->depth : -1;
+}
+
+int swpipe_task_count(const struct swpipe *pipe)
+{
+    return pipe->exposed ? (int)pipe->plan.pipeline.task_count : -1;
+}
+
+int swpipe_rank_count(const struct swpipe *pipe)
+{
+    return pipe->exposed ? pipe->ranks : -1;
+}
+
+const char *swpipe_task_name(const struct swpipe *pipe, int task)
+{
+    return task >= 0 && task < swpipe_task_count(pipe) ? pipe->plan.pipeline.tasks[task].name
+                                                       : NULL;
+}
+
+int swpipe_in_flight(const struct swpipe *pipe)
+{
+    const struct engine *engine = &pipe->pipelined;
+    return engine->has_threads ? engine_in_flight(engine) : 0;
+}
+
+void *swpipe_result(const struct swpipe *pipe, int rank)
+{
+    return pipe->results && rank >= 0 && rank < pipe->ranks ? pipe->results[rank] : NULL;
 }
 
 int64_t swpipe_graph_launches(const struct swpipe *pipe)
@@ -418,6 +466,7 @@ static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
 
 enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source)
 {
+    pipe_enter(pipe);
     return swpipe_finish(pipe, fill(pipe, source));
 }
 
@@ -456,6 +505,7 @@ enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_sour
                                    int64_t *iteration)
 {
     int64_t retired;
+    pipe_enter(pipe);
     enum swpipe_status status = swpipe_finish(pipe, progress(pipe, source, &retired));
     if (status != SWPIPE_OK)
         return status;
@@ -483,6 +533,7 @@ static enum status drain(struct swpipe *pipe)
 
 enum swpipe_status swpipe_drain(struct swpipe *pipe)
 {
+    pipe_enter(pipe);
     return swpipe_finish(pipe, drain(pipe));
 }
 
@@ -533,6 +584,7 @@ static enum status record(struct swpipe *pipe, const char *file)
 
 enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file)
 {
+    pipe_enter(pipe);
     return swpipe_finish(pipe, record(pipe, file));
 }
 
@@ -578,16 +630,24 @@ static enum status one_serial(struct swpipe *pipe, void *const *batches, int64_t
 enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
                                          int64_t iteration)
 {
+    pipe_enter(pipe);
     return swpipe_finish(pipe, one_serial(pipe, batches, iteration));
 }
 
-/* Batches for all ranks; *more is false when one of them has none. */
+static void release_batches(struct swpipe *pipe, void *const *batches, int count)
+{
+    for (int i = 0; i < count && pipe->hooks.release; i++)
+        pipe->hooks.release(pipe->hooks.arg, pipe->first_rank + i, batches[i]);
+}
+
+/* Batches for all ranks, *taken of them; *more is false when one of them has none. */
 static enum status next_batches(struct swpipe *pipe, const struct swpipe_source *source,
-                                void **batches, int64_t iteration, bool *more)
+                                void **batches, int64_t iteration, int *taken, bool *more)
 {
     *more = true;
-    for (int i = 0; i < pipe->local_ranks && *more; i++) {
-        int rank = pipe->first_rank + i, answer = source->next(source->arg, rank, &batches[i]);
+    for (*taken = 0; *taken < pipe->local_ranks && *more; *taken += *more) {
+        int rank = pipe->first_rank + *taken,
+            answer = source->next(source->arg, rank, &batches[*taken]);
         if (answer < 0)
             return diag_error(&pipe->diag, STATUS_VIOLATED, "the source failed on rank %d", rank);
         *more = answer > 0;
@@ -604,14 +664,17 @@ static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *s
     void **batches = calloc((size_t)pipe->ranks + 1, sizeof(void *));
     enum status status = batches ? STATUS_OK : diag_no_memory(&pipe->diag);
     bool more = true;
+    int taken = 0;
     if (!status && pipe->group)
         status = group_begin_run(pipe->group, &pipe->diag);
     for (int64_t iteration = 0; !status && more; iteration++) {
-        status = next_batches(pipe, source, batches, iteration, &more);
+        status = next_batches(pipe, source, batches, iteration, &taken, &more);
         if (!status && more)
             status = one_serial(pipe, batches, iteration);
         else if (!status && pipe->group)
             group_end_run(pipe->group, iteration);
+        release_batches(pipe, batches, taken);
+        taken = 0;
     }
     free(batches);
     return status;
@@ -621,6 +684,7 @@ enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_so
                                      double *seconds)
 {
     struct timespec start;
+    pipe_enter(pipe);
     enum status status = must_not_be_filled(pipe, "a serial run");
     if (!status)
         status = need_engine(pipe, true);
@@ -636,6 +700,7 @@ enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_so
 
 static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
 {
+    pipe_enter(pipe);
     enum status status = must_not_be_filled(pipe, "a short-cut changes");
     if (status)
         return status;
@@ -682,6 +747,13 @@ int64_t swpipe_iteration(const struct swpipe_context *context)
 int swpipe_rank(const struct swpipe_context *context)
 {
     return context->self->rank;
+}
+
+void swpipe_set_result(struct swpipe_context *context, void *result)
+{
+    pthread_mutex_lock(&context->iteration->lock);
+    context->iteration->result = result;
+    pthread_mutex_unlock(&context->iteration->lock);
 }
 
 void *swpipe_batch(const struct swpipe_context *context)

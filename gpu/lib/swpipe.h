@@ -105,6 +105,32 @@ enum swpipe_graph {
     SWPIPE_GRAPH_REQUIRE /* SWPIPE_USAGE, with the reason, where not */
 };
 
+/* An iteration that has been retired on a rank of this process. */
+struct swpipe_retired {
+    int64_t iteration;
+    int rank;
+    void *batch;
+    void *result; /* of swpipe_set_result; NULL */
+};
+
+/* Functions of the user beside those of tasks; each may be NULL. */
+struct swpipe_hooks {
+    /* On a thread that runs functions of tasks, before the first and after the last; `group` is its thread group
+       in the plan, the rank's GPU its current one. started: 0, or the pipeline fails. */
+    int (*started)(void *arg, int rank, const char *group);
+    void (*stopped)(void *arg, int rank, const char *group);
+    /* On the calling thread, when an iteration is retired: its values are still there, its device work is
+       done unless the plan retires at submission. */
+    void (*retired)(void *arg, const struct swpipe_retired *retired);
+    /* On the calling thread, exactly once for each batch of a source, whatever becomes of its iteration: when its
+       device work is done or aborted, or when no iteration begins with it. */
+    void (*release)(void *arg, int rank, void *batch);
+    void *arg;
+};
+
+/* The number of a GPU, for swpipe_config. */
+#define SWPIPE_GPU(number) ((number) + 1)
+
 /* ---- open and close -------------------------------------------------------------------------- */
 
 /* Zero is the default of every member. Strings and arrays are needed during swpipe_open only. */
@@ -125,6 +151,9 @@ struct swpipe_config {
     const char *const *device_only; /* names of tasks with device-only functions */
     size_t device_only_count;
     struct swpipe_group *group; /* the other ranks are other processes; NULL: all ranks are here */
+    struct swpipe_hooks hooks;
+    int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Whichever it is, every call leaves the caller's
+                current one as it was */
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
@@ -134,6 +163,18 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
 void swpipe_close(struct swpipe *pipe);
 /* Periods that were given to the device by one launch since the pipeline was opened, on all ranks. */
 int64_t swpipe_graph_launches(const struct swpipe *pipe);
+/* Iterations that can be in flight under this driver, tasks of an iteration, ranks of the plan; -1: the pipeline
+   did not open. */
+int swpipe_depth(const struct swpipe *pipe);
+int swpipe_task_count(const struct swpipe *pipe);
+int swpipe_rank_count(const struct swpipe *pipe);
+/* NULL: there is none of this number. */
+const char *swpipe_task_name(const struct swpipe *pipe, int task);
+/* Iterations admitted and not yet retired on this process's first rank. */
+int swpipe_in_flight(const struct swpipe *pipe);
+/* What swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
+   NULL: nothing. */
+void *swpipe_result(const struct swpipe *pipe, int rank);
 /* The description of the last failure, never NULL; valid until the next call. */
 const char *swpipe_error(const struct swpipe *pipe);
 
@@ -259,6 +300,8 @@ enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out);
 int64_t swpipe_iteration(const struct swpipe_context *context);
 int swpipe_rank(const struct swpipe_context *context);
 void *swpipe_batch(const struct swpipe_context *context);
+/* What this iteration comes to: for swpipe_result and the hook `retired`. The memory stays the user's. */
+void swpipe_set_result(struct swpipe_context *context, void *result);
 /* Say why the task fails; returns -1, for `return swpipe_fail(...)`. */
 int swpipe_fail(struct swpipe_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -22,9 +22,14 @@ struct swpipe {
     enum driver driver;
     enum device_kind device;
     int ranks, max_depth;
+    int depth;                   /* of the pipelined program */
     int first_rank, local_ranks; /* those in this process */
     struct swpipe_group *group;  /* NULL: all are */
-    int64_t spin_ns;             /* as run_config */
+    struct swpipe_hooks hooks;
+    int gpu;         /* as struct device_config */
+    int caller_gpu;  /* the caller's current one, during a call; -1: none */
+    void **results;  /* [ranks], of the iteration retired last */
+    int64_t spin_ns; /* as run_config */
     enum runtime_graph graph;
     bool *device_only;            /* [plan's tasks] */
     int64_t graph_launches;       /* of engines that are closed */
@@ -55,6 +60,8 @@ enum status swpipe_must_be_open(struct swpipe *pipe);
 /* Close the serial engine; the next serial iteration opens a new one. */
 enum status swpipe_close_serial(struct swpipe *pipe);
 enum swpipe_status status_for_caller(enum status status);
+/* Begin a call that may work with the device; swpipe_finish ends it. */
+void pipe_enter(struct swpipe *pipe);
 /* End a call: the status for the caller, its words for swpipe_error. */
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status);
 

@@ -132,6 +132,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)
     snprintf(out->name, sizeof out->name, "%s", EMULATION_NAME);
     out->multiProcessorCount = 1;
     out->pciBusID = gpu + 1;
+    out->uuid.bytes[0] = (char)(gpu + 1);
     return call_end(cudaSuccess);
 }
 

@@ -132,6 +132,22 @@ cudaError_t cuda_enter(const struct cuda_world *world)
     return cudaSetDevice(world->gpu);
 }
 
+static void enter_device(struct device *device)
+{
+    (void)cuda_enter(((struct cuda_device *)device)->world); /* the next call says what is wrong */
+}
+
+static int current_gpu(void)
+{
+    int gpu = -1;
+    return cudaGetDevice(&gpu) == cudaSuccess ? gpu : (cudaGetLastError(), -1);
+}
+
+static void select_gpu(int gpu)
+{
+    (void)cudaSetDevice(gpu);
+}
+
 /* CUDA keeps "not ready" as the last error of the thread, whose user may ask for that behind a launch. */
 static cudaError_t forget_not_ready(cudaError_t error)
 {
@@ -191,6 +207,45 @@ static void hear_abort(void *arg, int from, const void *data, size_t bytes)
         end_world(world, news.why);
 }
 
+static enum status choose_gpu(struct cuda_world *world, int index, int gpus, struct diag *diag)
+{
+    int wanted = world->base.config.gpu, current = current_gpu();
+    world->gpus = gpus;
+    world->gpu = wanted > 0                                     ? wanted - 1
+                 : wanted == DEVICE_GPU_CURRENT && current >= 0 ? current
+                                                                : index % gpus;
+    return world->gpu < gpus ? STATUS_OK
+                             : diag_error(diag, STATUS_INPUT, "there is no GPU %d, only 0 to %d",
+                                          world->gpu, gpus - 1);
+}
+
+/* Have two ranks the same GPU? All processes find the same. */
+static enum status find_shared(struct cuda_world *world, bool *shared, struct diag *diag)
+{
+    struct rendezvous *rendezvous = world->base.config.rendezvous;
+    int ranks = world->base.config.ranks, number = rendezvous_count(rendezvous);
+    char key[64];
+    struct cudaDeviceProp found = {0};
+    cudaError_t error = cudaGetDeviceProperties(&found, world->gpu);
+    if (error != cudaSuccess)
+        return cuda_refused(diag, "the GPU", error);
+    cudaUUID_t mine = found.uuid, *all = calloc((size_t)ranks, sizeof *all);
+    if (!all)
+        return diag_no_memory(diag);
+    snprintf(key, sizeof key, "gpu of %d, choice %d", world->base.config.first_rank, number);
+    enum status status = rendezvous_put(rendezvous, key, &mine, sizeof mine, diag);
+    *shared = false;
+    for (int rank = 0; rank < ranks && !status; rank++) {
+        size_t bytes = sizeof *all;
+        snprintf(key, sizeof key, "gpu of %d, choice %d", rank, number);
+        status = rendezvous_get(rendezvous, key, &all[rank], &bytes, RENDEZVOUS_FOREVER, diag);
+        for (int other = 0; other < rank; other++)
+            *shared = *shared || memcmp(&all[rank], &all[other], sizeof *all) == 0;
+    }
+    free(all);
+    return status;
+}
+
 static enum status world_open(const struct device_config *config, struct device_world **out,
                               struct diag *diag)
 {
@@ -217,10 +272,17 @@ static enum status world_open(const struct device_config *config, struct device_
     }
     world->base = (struct device_world){
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
-    world->gpu = index % gpus;
-    world->gpus = gpus;
+    status = choose_gpu(world, index, gpus, diag);
+    bool shared = here > gpus;
+    if (!status && config->gpu && config->rendezvous)
+        status = find_shared(world, &shared, diag);
+    if (status) {
+        pthread_mutex_destroy(&world->lock);
+        free(world);
+        return status;
+    }
     setenv("NCCL_RUNTIME_CONNECT", "0", 0); /* connect when a communicator is made: cuda_comm.c */
-    if (here > gpus)
+    if (shared)
         share_gpu(world, here, diag);
     if (config->rendezvous) {
         world->number = rendezvous_count(config->rendezvous);
@@ -503,6 +565,9 @@ const struct device_ops device_cuda_ops = {
     .close = close_device,
     .alloc = alloc_buffer,
     .free = free_buffer,
+    .enter = enter_device,
+    .current_gpu = current_gpu,
+    .select_gpu = select_gpu,
     .buffer_size = sizeof(struct cuda_buffer),
     .stream_open = cuda_stream_open,
     .stream_close = cuda_stream_close,

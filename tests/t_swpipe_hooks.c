@@ -1,0 +1,222 @@
+/*
+ * t_swpipe_hooks.c - what a program has to do beside its tasks: threads that start and stop, batches that are released
+ * exactly once, results of iterations, numbers of a pipeline; on cuda the GPU of a pipeline and of its caller.
+ */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef HAVE_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+#include "gpu/lib/swpipe.h"
+#include "tests/tap.h"
+
+static const char plan_text[] =
+    "swplan: 1\nname: hooks\nschedule:\n"
+    "  Load: {stage: 0, stream: memcpy, thread_group: io}\n"
+    "  Step: {stage: 1, thread_group: step}\n"
+    "intra_iter_deps: [[Step, Load]]\ninter_iter_deps: [[Step, Step]]\n";
+
+enum { BATCHES = 20 };
+
+struct job {
+    atomic_int started, stopped, fail_start;
+    int left, fail_at;
+    int taken[2][BATCHES], released[2][BATCHES]; /* by rank */
+    int next[2], retired;
+    int64_t results[BATCHES];
+    bool in_order;
+};
+
+static int started(void *arg, int rank, const char *group)
+{
+    struct job *job = arg;
+    (void)rank;
+    atomic_fetch_add(&job->started, 1);
+    return atomic_load(&job->fail_start) && strcmp(group, "step") == 0 ? -1 : 0;
+}
+
+static void stopped(void *arg, int rank, const char *group)
+{
+    struct job *job = arg;
+    (void)rank, (void)group;
+    atomic_fetch_add(&job->stopped, 1);
+}
+
+static void retired(void *arg, const struct swpipe_retired *what)
+{
+    struct job *job = arg;
+    job->in_order = job->in_order && what->iteration == job->retired / 2 + 0 &&
+                    what->batch == &job->taken[what->rank][what->iteration];
+    if (what->result)
+        job->results[what->iteration] += *(int64_t *)what->result;
+    job->retired++;
+}
+
+static void release(void *arg, int rank, void *batch)
+{
+    struct job *job = arg;
+    job->released[rank][(int *)batch - job->taken[rank]]++;
+}
+
+static int next(void *arg, int rank, void **batch)
+{
+    struct job *job = arg;
+    if (job->next[rank] == BATCHES)
+        return 0;
+    *batch = &job->taken[rank][job->next[rank]++];
+    (*(int *)*batch)++;
+    return 1;
+}
+
+static int64_t values[2][BATCHES];
+
+static int step(struct swpipe_context *context, void *arg)
+{
+    struct job *job = arg;
+    int64_t i = swpipe_iteration(context);
+    int64_t *value = &values[swpipe_rank(context)][i];
+    if (i == job->fail_at)
+        return swpipe_fail(context, "no luck");
+    *value = 100 * i;
+    swpipe_set_result(context, value);
+    return 0;
+}
+
+static struct swpipe *open_pipe(struct job *job, enum swpipe_driver driver)
+{
+    struct swpipe_task task = {"Step", step, job, NULL, 0};
+    struct swpipe_config config = {.plan_text = plan_text,
+                                   .plan_file = "hooks.yaml",
+                                   .tasks = &task,
+                                   .task_count = 1,
+                                   .driver = driver,
+                                   .ranks = 2,
+                                   .hooks = {started, stopped, retired, release, job}};
+    struct swpipe *pipe;
+    swpipe_open(&config, &pipe);
+    return pipe;
+}
+
+static bool released_once(const struct job *job)
+{
+    for (int rank = 0; rank < 2; rank++)
+        for (int i = 0; i < BATCHES; i++)
+            if (job->released[rank][i] != job->taken[rank][i])
+                return false;
+    return true;
+}
+
+static void test_good(enum swpipe_driver driver, bool serial)
+{
+    struct job job = {.fail_at = -1, .in_order = true};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe *pipe = open_pipe(&job, driver);
+    enum swpipe_status status =
+        serial ? swpipe_run_serial(pipe, &source, NULL) : swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK, "a run with hooks: %s", swpipe_error(pipe));
+    tap_ok(job.retired == 2 * BATCHES && job.results[7] == 1400, "each retired iteration is told");
+    tap_ok(serial || job.in_order, "in order, with its batch");
+    swpipe_close(pipe);
+    tap_ok(released_once(&job) && job.taken[1][BATCHES - 1] == 1,
+           "each batch is released exactly once");
+    tap_ok(job.started > 0 && job.started == job.stopped, "%d threads started, as many stopped",
+           job.started);
+}
+
+static void test_numbers(void)
+{
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe *pipe = open_pipe(&job, SWPIPE_CLOCK);
+    int64_t iteration;
+    tap_ok(swpipe_depth(pipe) == 2 && swpipe_task_count(pipe) == 2 && swpipe_rank_count(pipe) == 2,
+           "depth, tasks, ranks");
+    tap_is_str(swpipe_task_name(pipe, 1), "Step", "the name of a task");
+    tap_is_str(swpipe_task_name(pipe, 2), NULL, "and of none");
+    tap_is_int(swpipe_in_flight(pipe), 0, "nothing in flight");
+    tap_ok(swpipe_fill(pipe, &source) == SWPIPE_OK && swpipe_in_flight(pipe) >= 1,
+           "%d in flight when filled", swpipe_in_flight(pipe));
+    tap_ok(swpipe_progress(pipe, &source, &iteration) == SWPIPE_OK && iteration == 0 &&
+               swpipe_result(pipe, 1) == &values[1][0],
+           "progress has the result of the iteration");
+    swpipe_close(pipe);
+    tap_ok(released_once(&job), "a pipeline that is closed in flight releases its batches");
+}
+
+static void test_failures(void)
+{
+    struct job job = {.fail_at = 5, .in_order = true};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe *pipe = open_pipe(&job, SWPIPE_CLOCK);
+    tap_ok(swpipe_run(pipe, &source, NULL) == SWPIPE_FAILED, "a task fails: %s",
+           swpipe_error(pipe));
+    swpipe_drain(pipe);
+    tap_ok(released_once(&job), "and each batch is released exactly once");
+    swpipe_close(pipe);
+    job = (struct job){.fail_at = -1, .fail_start = 1};
+    pipe = open_pipe(&job, SWPIPE_CLOCK);
+    tap_ok(swpipe_run(pipe, &source, NULL) != SWPIPE_OK &&
+               strstr(swpipe_error(pipe), "hook at the start of thread"),
+           "a hook that fails: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_ok(released_once(&job), "releases, too");
+}
+
+#ifdef HAVE_CUDA
+static int on_gpu(void *arg, int rank, const char *group)
+{
+    int gpu = -1;
+    (void)rank, (void)group;
+    cudaGetDevice(&gpu);
+    return gpu == *(int *)arg ? 0 : -1;
+}
+
+static void test_gpu(int wanted, int expected, int caller)
+{
+    struct swpipe_config config = {.plan_text = plan_text,
+                                   .plan_file = "hooks.yaml",
+                                   .device = SWPIPE_CUDA,
+                                   .gpu = wanted,
+                                   .hooks = {.started = on_gpu, .arg = &expected}};
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe *pipe;
+    int after = -1;
+    cudaSetDevice(caller);
+    bool done =
+        swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
+    cudaGetDevice(&after);
+    tap_ok(done && after == caller, "GPU %d for a caller on %d: %s", expected, caller,
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+    cudaGetDevice(&after);
+    tap_is_int(after, caller, "which stays the caller's");
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    test_good(SWPIPE_CLOCK, false);
+    test_good(SWPIPE_DATAFLOW, false);
+    test_good(SWPIPE_CLOCK, true);
+    test_numbers();
+    test_failures();
+#ifdef HAVE_CUDA
+    if (argc > 1 && strcmp(argv[1], "cuda") == 0) {
+        test_gpu(SWPIPE_GPU(2), 2, 1);
+        test_gpu(0, 3, 3);
+        test_gpu(SWPIPE_GPU(0), 0, 2);
+        struct swpipe_config config = {
+            .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(9)};
+        struct swpipe *pipe;
+        tap_ok(swpipe_open(&config, &pipe) == SWPIPE_INPUT, "no such GPU: %s", swpipe_error(pipe));
+        swpipe_close(pipe);
+    }
+#endif
+    (void)argc, (void)argv;
+    return tap_done();
+}
