@@ -172,6 +172,13 @@ static void keep_loss(void *arg, const struct swpipe_retired *retired)
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
+static void tell_recorded(struct swpipe *pipe)
+{
+    struct swpipe_recorded recorded;
+    if (swpipe_recorded(pipe, &recorded) == SWPIPE_OK)
+        printf("recorded: %s\n", recorded.legal == 1 ? "as the plan allows" : recorded.why);
+}
+
 static int run(struct app *app, struct swpipe_group *group)
 {
     const struct swpipe_task tasks[] = {
@@ -208,6 +215,8 @@ static int run(struct app *app, struct swpipe_group *group)
         fprintf(stderr, "dlrm: %s: %s\n", swpipe_status_name(status), swpipe_error(pipe));
     else if (!app->quiet)
         printf("%.3f ms an iteration\n", 1e3 * seconds / (double)app->iterations);
+    if (status == SWPIPE_OK && app->record)
+        tell_recorded(pipe);
     swpipe_close(pipe);
     return status == SWPIPE_OK ? 0 : 1;
 }

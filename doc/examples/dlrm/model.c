@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RATE 0.05F
+#define RATE 0.2F
 
 static uint64_t mix(uint64_t x)
 {
@@ -32,11 +32,11 @@ int model_open(struct model *model, int rank, int ranks)
         return -1;
     }
     for (int i = 0; i < WEIGHTS; i++)
-        model->weights[i] = 0.3F * noise((uint64_t)i + 1);
+        model->weights[i] = 0.5F * noise((uint64_t)i + 1);
     for (int t = 0; t < TABLES; t++)
         for (int r = 0; r < ROWS; r++)
             for (int d = 0; d < DIM; d++)
-                model->rows[t][r][d] = 0.2F * noise((uint64_t)((t * ROWS + r) * DIM + d) + 1000000);
+                model->rows[t][r][d] = 0.5F * noise((uint64_t)((t * ROWS + r) * DIM + d) + 1000000);
     return 0;
 }
 
