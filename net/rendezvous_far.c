@@ -94,6 +94,12 @@ static void ask_again(struct rendezvous *r)
     (void)rendezvous_send_mail(r, &question, NULL, 0); /* its end is seen when reading */
 }
 
+/* A time of a run: sums and differences of such times fit. */
+static bool is_moment(struct mail_moment moment)
+{
+    return moment.since_base_ns >= 0 && moment.since_base_ns < INT64_MAX / 8;
+}
+
 void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
 {
     struct mail_moment moment;
@@ -101,6 +107,8 @@ void far_take_moment(struct rendezvous *r, const struct mail *mail, const char *
     if (mail->number != r->questions || bytes != sizeof moment)
         return; /* overtaken by another question */
     memcpy(&moment, data, sizeof moment);
+    if (!is_moment(moment))
+        return;
     far_clock_hear(&r->clock, r->asked_ns, heard_ns, moment.since_base_ns);
 }
 
@@ -141,7 +149,8 @@ bool far_ask_time(struct rendezvous *r, int64_t *base_ns)
     for (int i = 0; i < CLOCKS; i++) {
         int64_t asked_ns = mail_clock_ns();
         if (!rendezvous_send_mail(r, &question, NULL, 0) ||
-            !mail_read(r->socket, &answer, sizeof answer) || answer.mail.kind != MAIL_CLOCK)
+            !mail_read(r->socket, &answer, sizeof answer) || answer.mail.kind != MAIL_CLOCK ||
+            !is_moment(answer.moment))
             return false;
         int64_t took_ns = mail_clock_ns() - asked_ns;
         if (took_ns >= fastest_ns)
