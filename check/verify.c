@@ -760,6 +760,26 @@ static void report_one_run(const struct program *program, unsigned asked, const 
     leave_out_serial(report, asked);
 }
 
+/* No time is left for a search: another program is not built for one. */
+static void report_no_time(const struct program *program, unsigned asked,
+                           const struct search_watch *watch, struct verify_report *report)
+{
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        report->outcome[p] = OUTCOME_UNDECIDED;
+    if (asked & bit(PROPERTY_MESSAGE)) /* by the plan, before the run */
+        report->outcome[PROPERTY_MESSAGE] = OUTCOME_PROVED;
+    if (asked & bit(PROPERTY_BOUND) && !program_asks_bound(program))
+        report->outcome[PROPERTY_BOUND] = OUTCOME_PROVED;
+    report->verdict = VERDICT_UNDECIDED;
+    report->limit = watch_interrupted(watch) ? "interrupted" : "time";
+    report->searched = report->finite = true;
+    report->peak_bytes = program->at.bytes;
+    report->ranks = program->ranks;
+    report->asked = asked;
+    report_in_flight(program, report);
+    leave_out_serial(report, asked);
+}
+
 /* Is the run all there is, and is nothing wrong with it? */
 static bool decides(const struct one_run *run)
 {
@@ -768,25 +788,28 @@ static bool decides(const struct one_run *run)
 
 static enum status prove_by_one_run(const struct plan *plan, const struct program *program,
                                     const struct verify_options *options,
-                                    struct verify_report *report, bool *proved, struct diag *diag)
+                                    struct verify_report *report, bool *decided, struct diag *diag)
 {
     struct search_watch watch = {.until_ns = options->limits.until_ns,
                                  .interrupted = options->interrupted};
     struct one_run run;
     int lone = -1;
-    unsigned asked = find_asked(program, options, false);
-    *proved = false;
+    unsigned asked = find_asked(program, options, false) & ~bit(PROPERTY_FAULTS);
+    *decided = false;
     enum status status = messages_find_lone(program, &lone, diag);
     if (status != STATUS_OK || lone >= 0 || asks_for_faults(program, options) || !asked)
         return status;
     status = one_run_take(program, &watch, &run, diag);
     if (status != STATUS_OK)
         return status;
-    *proved = decides(&run);
-    if (*proved)
+    bool proves = decides(&run), late = !proves && watch_over(&watch);
+    if (proves)
         report_one_run(program, asked, &run, report);
+    else if (late)
+        report_no_time(program, asked, &watch, report);
     one_run_fini(&run);
-    if (*proved && asked & bit(PROPERTY_BOUND))
+    *decided = proves || late;
+    if (proves && asked & bit(PROPERTY_BOUND))
         status = judge_memory(plan, program, report, diag);
     return status;
 }

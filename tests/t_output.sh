@@ -141,6 +141,12 @@ keeps_old()
         cat '$dir/err'; ls -lA; [ \$code -eq 2 ] && [ \"\$(cat out.svg)\" = old ] && [ \"\$(ls -A | xargs)\" = 'out.svg taken' ]" &&
         grep -q 'No space left' "$dir/err"
 }
+# no_store COMMAND: exit code 2, and no file.
+no_store()
+{
+    on_disk 8k "head -c 4k /dev/zero >taken; $1 --db=run.db \"\$plan\" >/dev/null 2>'$dir/err'; code=\$?
+        cat '$dir/err'; ls -lA; [ \$code -eq 2 ] && [ \"\$(ls -A)\" = taken ]"
+}
 if unshare -rm true 2>"$dir/err"; then
     big='"$swsim" generate 1f1b -p16 -m128'
     check "a full disk: export" keeps_old "$big | \"\$swsim\" export -o out.svg -"
@@ -148,6 +154,9 @@ if unshare -rm true 2>"$dir/err"; then
     check "a run to draw" exits 0 "$SWSIM" predict -n 200 --db "$dir/pictured.db" "$plan"
     check "a full disk: a picture" keeps_old "\"\$swsim\" render --output=out.svg '$dir/pictured.db'"
     check "a full disk: a run" on_disk 1m '"$swrun" --quiet -n 100000 --db run.db "$plan" 2>&1 | grep full'
+    for command in '"$swsim" predict -n 5' '"$swrun" --quiet -n 3'; do
+        check "a full disk: no empty store is left" no_store "$command"
+    done
     check "a full disk: its exit code, and what is there" on_disk 1m '"$swrun" --quiet -n 100000 --db run.db "$plan"
         [ $? -eq 2 ] && "$swsim" runs run.db | grep open'
 else

@@ -157,4 +157,18 @@ if env --default-signal=INT true 2>/dev/null; then
 fi
 check "SIGINT: what is known so far, undecided, and no further plan" interrupted
 check "SIGINT with two threads" interrupted --threads=2
+"$SWSIM" generate 1f1b -p64 -m64 >"$dir/schedule.yaml"
+# answer TEXT OPTION...: of the schedule, which one run decides.
+answer()
+{
+    text=$1
+    shift
+    "$SWSIM" verify --json --no-fix "$@" "$dir/schedule.yaml" >"$dir/json"
+    grep -o "$text" "$dir/json"
+}
+check "one run that is every interleaving proves" answer '"verdict":"proved"'
+check "and claims no safety that was not asked for" answer '"faults":"undecided"'
+check "which is said" answer '"not_asked":\["serial","faults"\]'
+check "without time the run is all there is" answer '"verdict":"undecided".*"message":"proved","deadlock":"undecided".*"limit":"time"' \
+    --limit=time=1ns
 done_testing

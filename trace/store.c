@@ -12,7 +12,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "schema.h"
 #include "store_sql.h"
@@ -191,6 +193,14 @@ static enum status check_name(const char *path, struct diag *diag)
     return STATUS_OK;
 }
 
+/* What a failure left of a new store, on a full disk for example. */
+static void remove_empty(const char *path)
+{
+    struct stat left;
+    if (stat(path, &left) == 0 && S_ISREG(left.st_mode) && left.st_size == 0)
+        (void)unlink(path); /* an empty file may stay: a later store_open makes it a store */
+}
+
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag)
 {
     enum status status = check_name(path, diag);
@@ -199,6 +209,7 @@ enum status store_open(const char *path, bool create, struct store **out, struct
     struct store *store = calloc(1, sizeof *store);
     if (!store)
         return diag_no_memory(diag);
+    bool is_new = create && access(path, F_OK) != 0;
     store->path = strdup(path);
     store->writable = create;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0);
@@ -210,6 +221,8 @@ enum status store_open(const char *path, bool create, struct store **out, struct
         status = prepare_store(store, diag);
     if (status != STATUS_OK) {
         free_store(store);
+        if (is_new)
+            remove_empty(path);
         return status;
     }
     *out = store;
