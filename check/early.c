@@ -10,7 +10,8 @@ void early_begin(struct early *early, const struct program *program, unsigned as
         (struct early){.program = program, .asked = asked, .found = found, .found_arg = found_arg};
 }
 
-static void tell(const struct early *early, enum property property, const struct search_path *path)
+/* False: memory was exhausted; where that lasts it is reported at the end. */
+static bool tell(const struct early *early, enum property property, const struct search_path *path)
 {
     const struct program *p = early->program;
     struct verify_report report = {.plan = p->plan->name,
@@ -18,14 +19,16 @@ static void tell(const struct early *early, enum property property, const struct
                                    .driver = p->driver,
                                    .verdict = VERDICT_VIOLATED,
                                    .first = property};
-    struct diag unused; /* what fails here fails again at the end, and is reported there */
+    struct diag unused;
     arena_init(&report.arena, 0);
     diag_init(&unused);
-    if (explain_path(p, property, path, &report.arena, &report.stories[property], &unused) ==
-        STATUS_OK)
+    bool told = explain_path(p, property, path, &report.arena, &report.stories[property],
+                             &unused) == STATUS_OK;
+    if (told)
         early->found(early->found_arg, &report);
     diag_fini(&unused);
     arena_fini(&report.arena);
+    return told;
 }
 
 void early_look(void *arg, const struct search_result *so_far)
@@ -40,9 +43,8 @@ void early_look(void *arg, const struct search_result *so_far)
     early->seen = true;
     if (so_far->transitions < early->from + PATIENCE_STEPS)
         return;
-    early->told = true;
     int first = 0;
     while (!(found & 1u << first))
         first++;
-    tell(early, (enum property)first, &result->witness[first]);
+    early->told = tell(early, (enum property)first, &result->witness[first]);
 }
