@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "files.h"
 #include "flight.h"
@@ -126,11 +127,47 @@ static enum status read_files(const struct import_files *files,
     return status;
 }
 
+/* Do ids of the calls of a thread fall where its times rise? */
+static bool is_reversed(const struct job_rank *rank)
+{
+    enum { FEWEST = 16 };
+    size_t falls = 0, rises = 0;
+    for (size_t i = 1; i < rank->call_count; i++) {
+        const struct job_call *a = &rank->calls[i - 1], *b = &rank->calls[i];
+        if (a->thread != b->thread || a->start_ns == b->start_ns)
+            continue;
+        falls += b->correlation < a->correlation;
+        rises += b->correlation > a->correlation;
+    }
+    return falls >= FEWEST && falls / 9 >= rises;
+}
+
+/* Launches of kernels, of which none was recorded. */
+static enum status check_kernels(const struct job *job, const struct job_rank *rank,
+                                 struct diag *diag)
+{
+    size_t launches = 0;
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (rank->works[i].class == CLASS_KERNEL)
+            return STATUS_OK;
+    for (size_t i = 0; i < rank->call_count; i++)
+        launches += strstr(job->names.items[rank->calls[i].name], "LaunchKernel") != NULL;
+    if (launches == 0)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_INPUT,
+                      "%s: its threads launch kernels (%zu times), and no kernel is recorded in it",
+                      rank->file, launches);
+}
+
 /* Most work is over before the call that pushed it. */
 static enum status check_order(const struct job_rank *rank, const struct evidence *evidence,
                                struct diag *diag)
 {
     const size_t launched = rank->work_count - evidence->unlaunched;
+    if (is_reversed(rank))
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: its times run backwards: later calls of a thread have earlier ids",
+                          rank->file);
     if (2 * evidence->backwards <= launched)
         return STATUS_OK;
     return diag_error(diag, STATUS_INPUT,
@@ -149,6 +186,8 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
         status = evidence_find(&imported->job.ranks[r], &imported->evidence[r], diag);
         if (status == STATUS_OK)
             status = check_order(&imported->job.ranks[r], &imported->evidence[r], diag);
+        if (status == STATUS_OK)
+            status = check_kernels(&imported->job, &imported->job.ranks[r], diag);
     }
     return status;
 }

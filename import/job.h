@@ -51,10 +51,11 @@ struct job_work {
     int64_t start_ns, end_ns;
     int call;              /* that pushed it; -1: none is recorded */
     bool is_collective;    /* a kernel of NCCL or RCCL, or an operation of gloo */
-    bool is_message, send; /* ... of gloo: between two ranks */
+    bool is_message, send; /* ... between two ranks */
     enum collective_kind collective;
-    int group; /* job->names: its process group, where the file tells it; else -1 */
-    int row;   /* rank->rows */
+    int group; /* job->names: its process group, where the file tells it; of a message its way; else -1 */
+    int row;  /* rank->rows */
+    int peer; /* of a message of NCCL: the other rank */
 };
 
 struct job_range {

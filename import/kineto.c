@@ -7,6 +7,8 @@
  */
 #include "kineto.h"
 
+#include <limits.h>
+
 #include "call_names.h"
 #include "host_work.h"
 #include "json_reader.h"
@@ -51,6 +53,7 @@ struct event {
     enum category category;
     bool complete, has_start, has_duration;
     struct text name, pid, tid, group;
+    struct text collective; /* "Collective name" */
     int64_t start_ns, duration_ns;
     int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
     int64_t peer;
@@ -160,6 +163,8 @@ static bool read_args(struct kineto *kineto, struct event *event)
         {"bytes", &event->bytes},
         {"wait_on_stream", &event->source_stream},
         {"wait_on_cuda_event_record_corr_id", &event->record},
+        {"Dst Rank", &event->peer},
+        {"Src Rank", &event->peer},
     };
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
@@ -176,6 +181,8 @@ static bool read_args(struct kineto *kineto, struct event *event)
             read_inputs(kineto, event);
         else if (json_text_is(reader, "Process Group Name"))
             read_text(kineto, &event->group);
+        else if (json_text_is(reader, "Collective name"))
+            read_text(kineto, &event->collective);
         else
             json_skip(reader);
     }
@@ -231,6 +238,15 @@ static int row_of(struct kineto *kineto, const struct event *event)
     return names_intern(&kineto->rank->rows, &kineto->job->arena, name);
 }
 
+/* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
+static void find_message(const struct event *event, struct job_work *work)
+{
+    work->send = strcmp(event->collective.bytes, "send") == 0;
+    work->is_message = event->peer >= 0 && event->peer <= INT_MAX &&
+                       (work->send || strcmp(event->collective.bytes, "recv") == 0);
+    work->peer = work->is_message ? (int)event->peer : -1;
+}
+
 static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
 {
     char name[SHORT];
@@ -250,6 +266,8 @@ static bool keep_work(struct kineto *kineto, const struct event *event, enum wor
     }
     if (class == CLASS_KERNEL)
         work.is_collective = kernel_is_collective(event->name.bytes, &work.collective);
+    if (work.is_collective)
+        find_message(event, &work);
     if (event->group.bytes[0])
         work.group = intern(kineto, event->group.bytes);
     work.name = intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
@@ -388,6 +406,7 @@ static void begin_event(struct event *event)
     event->category = CATEGORY_UNKNOWN;
     event->complete = event->has_start = event->has_duration = false;
     event->name.bytes[0] = event->pid.bytes[0] = event->tid.bytes[0] = event->group.bytes[0] = 0;
+    event->collective.bytes[0] = 0;
     event->start_ns = event->duration_ns = 0;
     event->correlation = event->stream = event->device = event->bytes = -1;
     event->source_stream = event->record = event->peer = -1;
@@ -546,6 +565,27 @@ static enum status read_file(struct kineto *kineto)
     return status;
 }
 
+/* Names the way of each message, "0.1to2"; what a rank without a number sends stays a collective of its group. */
+static bool name_messages(struct job *job, struct job_rank *rank)
+{
+    for (size_t i = 0; i < rank->work_count; i++) {
+        struct job_work *work = &rank->works[i];
+        if (!work->is_message)
+            continue;
+        work->is_message = rank->number >= 0 && rank->number != work->peer;
+        if (!work->is_message)
+            continue;
+        const long long own = (long long)rank->number, other = work->peer;
+        const char *way = arena_printf(&job->arena, "%s.%lldto%lld",
+                                       work->group >= 0 ? job->names.items[work->group] : "nccl",
+                                       work->send ? own : other, work->send ? other : own);
+        work->group = way ? job_intern(job, way) : -1;
+        if (work->group < 0)
+            return false;
+    }
+    return true;
+}
+
 enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
 {
     struct kineto kineto = {.job = job, .diag = diag};
@@ -561,6 +601,8 @@ enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag)
     /* It may stand behind the events. */
     if (status == STATUS_OK && kineto.base_ns > 0 && job_times_are_sane(0, kineto.base_ns))
         job_shift(kineto.rank, -kineto.base_ns);
+    if (status == STATUS_OK && !name_messages(job, kineto.rank))
+        status = diag_no_memory(diag);
     if (status == STATUS_OK)
         status = processes_split(job, job->rank_count - 1, diag);
     for (size_t r = first; status == STATUS_OK && r < job->rank_count; r++)

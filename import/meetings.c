@@ -224,7 +224,7 @@ static enum status meet(const struct job *job, const struct members *members, si
                           "their collectives differ in kind or order", diag);
         least = duration(work) < least ? duration(work) : least;
     }
-    if (own->is_message && members->least_ns < least)
+    if (own->is_message && job->ranks[first].is_host && members->least_ns < least)
         least = members->least_ns;
     for (size_t m = 0; m < members->count; m++)
         out->of[members->ranks[m]][member_entry(members, m, i)->work] =
@@ -232,7 +232,7 @@ static enum status meet(const struct job *job, const struct members *members, si
     return STATUS_OK;
 }
 
-/* The end of a message is that of the wait for it, which may come late: its time is the least that one of its channel
+/* The end of a message of gloo is that of the wait for it, which may come late: its time is the least that one of its channel
    took. */
 static int64_t least_of_all(const struct job *job, const struct members *members)
 {

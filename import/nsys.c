@@ -300,6 +300,14 @@ static const char *name_column(const struct nsys *nsys, const char *table, const
     return out;
 }
 
+/* The process of a row; without a column for it that of the first thread that calls. */
+static const char *process_column(const struct nsys *nsys, const char *table)
+{
+    if (has(nsys, table, "globalPid") || !has(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"))
+        return column(nsys, table, "globalPid");
+    return "(SELECT min(globalTid) FROM CUPTI_ACTIVITY_KIND_RUNTIME)";
+}
+
 static enum status read_works(struct nsys *nsys, const char *table, enum work_class class,
                               const char *named, const char *otherwise)
 {
@@ -310,11 +318,11 @@ static enum status read_works(struct nsys *nsys, const char *table, enum work_cl
     if (has(nsys, table, "srcKind") && has(nsys, table, "dstKind"))
         snprintf(pageable, sizeof pageable, "(srcKind = 0 OR dstKind = 0)");
     char *query = sqlite3_mprintf(
-        "SELECT start, \"end\", %s, %s, %s, %s, %d, %s, %s, %s, %s FROM %s t ORDER BY %s, start",
-        column(nsys, table, "globalPid"), column(nsys, table, "deviceId"),
+        "SELECT start, \"end\", %s, %s, %s, %s, %d, %s, %s, %s, %s FROM %s t ORDER BY 3, start",
+        process_column(nsys, table), column(nsys, table, "deviceId"),
         column(nsys, table, "streamId"), column(nsys, table, "correlationId"), (int)class,
         name_column(nsys, table, named, otherwise, name, sizeof name), column(nsys, table, "bytes"),
-        column(nsys, table, "copyKind"), pageable, table, column(nsys, table, "globalPid"));
+        column(nsys, table, "copyKind"), pageable, table);
     enum status status = each(nsys, query, take_work);
     sqlite3_free(query);
     return status;
@@ -360,9 +368,9 @@ static enum status read_syncs(struct nsys *nsys)
     static const char table[] = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
     if (!has(nsys, table, "syncType"))
         return STATUS_OK;
-    char *query = sqlite3_mprintf(
-        "SELECT %s, %s, %s, syncType FROM %s", column(nsys, table, "globalPid"),
-        column(nsys, table, "correlationId"), column(nsys, table, "streamId"), table);
+    char *query = sqlite3_mprintf("SELECT %s, %s, %s, syncType FROM %s",
+                                  process_column(nsys, table), column(nsys, table, "correlationId"),
+                                  column(nsys, table, "streamId"), table);
     enum status status = each(nsys, query, take_sync);
     sqlite3_free(query);
     return status;

@@ -81,21 +81,21 @@ static enum status find_pieces(struct pipeline_writer *writer,
     return write_plan(writer, options, arena, diag);
 }
 
-/* Work of the host, with ranks that meet over gloo. */
-static enum status check_host(const struct job_rank *rank, struct diag *diag)
+/* Messages between ranks, and work of the host. */
+static enum status check_rank(const struct job_rank *rank, bool several, struct diag *diag)
 {
-    if (!rank->is_host)
-        return STATUS_OK;
-    for (size_t i = 0; i < rank->work_count; i++)
+    for (size_t i = 0; i < rank->work_count && (rank->is_host || several); i++)
         if (rank->works[i].is_message)
             return diag_error(diag, STATUS_INPUT,
                               "%s: it has messages between ranks, and the ranks of a pipeline are "
                               "alike: --form=host takes them",
                               rank->file);
-    diag_note(diag,
-              "%s: its layers are CPU time, host_time of a pipeline, and predict --what-if changes "
-              "times of a device: --form=host has layers to change",
-              rank->file);
+    if (rank->is_host)
+        diag_note(
+            diag,
+            "%s: its layers are CPU time, host_time of a pipeline, and predict --what-if changes "
+            "times of a device: --form=host has layers to change",
+            rank->file);
     return STATUS_OK;
 }
 
@@ -121,7 +121,7 @@ enum status pipeline_form(const struct job *job, const struct evidence *evidence
     struct arena arena;
     enum status status = STATUS_OK;
     for (size_t r = 0; status == STATUS_OK && r < job->rank_count; r++)
-        status = check_host(&job->ranks[r], diag);
+        status = check_rank(&job->ranks[r], job->rank_count > 1, diag);
     if (status != STATUS_OK)
         return status;
     plan_init(&plan);

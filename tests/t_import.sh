@@ -174,6 +174,29 @@ check "... and chosen" takes 220000 1000 --ranks=1 "$dir/joined.json"
 check "ranks without a collective in common" complains 3 \
     "array.json and .*hip1.json do not belong together: they have no collective" "$SWSIM" import "$dir/array.json" "$dir/hip1.json"
 
+# Rank 0 sends to rank 1 twice and receives once, by kernels of one name; rank 1's clock is 5 ms ahead.
+message()
+{
+    call cudaLaunchKernel 1 $(($2 - 8)) 5 "$4"
+    work kernel "ncclDevKernel_SendRecv(ncclDevComm*)" 21 "$2" "$3" "$4" ",\"Collective name\":\"$1\",\"$5 Rank\":$6,\"Process Group Name\":\"7\",\"Process Group Ranks\":\"[0, 1]\""
+}
+{
+    message send 1100 200 1 Dst 1
+    message recv 1400 100 2 Src 1
+    message send 1600 300 3 Dst 1
+} | trace 0 >"$dir/p0.json"
+{
+    message recv 6200 100 1 Src 0
+    message send 6350 150 2 Dst 0
+    message recv 6600 300 3 Src 0
+} | trace 1 >"$dir/p1.json"
+check "messages of NCCL have their two ranks" has "send: message, peer: 1" "$dir/p0.json" "$dir/p1.json"
+check "... and their ways" has "7.0to1: \[0, 1\]" "$dir/p0.json" "$dir/p1.json"
+check "... they take the least time of both" takes 808000 2000 "$dir/p0.json" "$dir/p1.json"
+check "... the job is proved" exits 0 "$SWSIM" verify "$dir/plan.yaml"
+sed 's/"recv"/"send"/; s/"Src Rank"/"Dst Rank"/' "$dir/p1.json" >"$dir/p2.json"
+check "... ranks that both send do not belong together" complains 3 "do not belong together" "$SWSIM" import "$dir/p0.json" "$dir/p2.json"
+
 # Three ranks in a row: the last has a communicator with the second alone, and a clock of its own.
 group()
 {
@@ -255,6 +278,32 @@ if command -v python3 >/dev/null; then
     check "an export of Nsight Systems" takes 110000 1000 "$dir/nsys"
     check "... compressed" takes 110000 1000 "$dir/nsys.gz"
     check "... has short names" has 'launch: f, stream: s7, time: 0.1ms' "$dir/nsys"
+    # Other versions have other columns and tables.
+    python3 - "$dir/nsys" "$dir/nsys.old" "$dir/nsys.new" "$dir/nsys.copies" <<'PYTHON'
+import shutil, sqlite3, sys
+def change(path, *statements):
+    shutil.copy(sys.argv[1], path)
+    db = sqlite3.connect(path)
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+old, new, copies = sys.argv[2:]
+change(old, "CREATE TABLE k AS SELECT start, \"end\", streamId, correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL",
+       "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", "ALTER TABLE k RENAME TO CUPTI_ACTIVITY_KIND_KERNEL")
+change(new, "CREATE TABLE META_DATA_EXPORT (name, value)",
+       "INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '9.99.0')",
+       "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN shortName INTEGER",
+       "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN contextId INTEGER",
+       "CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION (start, \"end\", other)",
+       "CREATE TABLE NVTX_EVENTS (start, \"end\", eventType, text, globalTid)")
+change(copies, "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL",
+       "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, \"end\", streamId, correlationId, copyKind, bytes, globalPid)",
+       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10000, 110000, 7, 1, 1, 64, 117440512)")
+PYTHON
+    check "... of a version with fewer columns" takes 110000 1000 "$dir/nsys.old"
+    check "... of one with more columns and tables" takes 110000 1000 "$dir/nsys.new"
+    check "... whose launches have no kernels" complains 3 "launch kernels (1 times), and no kernel is recorded" \
+        "$SWSIM" import "$dir/nsys.copies"
     export_nsys "$dir/nsys.none"
     check "... without kernels" complains 3 "no work of a GPU" "$SWSIM" import "$dir/nsys.none"
     export_nsys "$dir/nsys.back" 10000 9000
@@ -320,6 +369,13 @@ check "no work of a GPU" refuses "$dir/cpu.json" "no work of a GPU"
     work kernel early 7 500.000 20.000 1
 } | trace 0 >"$dir/early.json"
 check "work that is over before its launch" refuses "$dir/early.json" "its times run backwards: 1 of 1 operations"
+n=1
+while [ $n -le 20 ]; do
+    call cudaLaunchKernel 1 $((9000 - 100 * n)) 5 "$n"
+    work kernel f 7 $((9010 - 100 * n)) 50 "$n"
+    n=$((n + 1))
+done | trace >"$dir/reversed.json"
+check "times that fall where ids rise" refuses "$dir/reversed.json" "later calls of a thread have earlier ids"
 check "times that run backwards" refuses "$dir/backwards.json" "ends before it begins"
 sed 's/"ts":1998.000/"ts":1998000000000.000/' "$dir/two.json" >"$dir/apart.json"
 sed 's/"ts":1998.000/"ts":1e300/' "$dir/two.json" >"$dir/huge.json"
