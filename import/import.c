@@ -224,8 +224,8 @@ static enum status import_traces(const struct import_files *files,
         return status;
     status =
         options->kind == IMPORT_PIPELINE
-            ? pipeline_form(&imported->job, imported->evidence, &options->pipeline, &imported->plan,
-                            diag)
+            ? pipeline_form(&imported->job, imported->evidence, &options->pipeline,
+                            &imported->job.arena, &imported->plan, &imported->tasks, diag)
             : host_form(&imported->job, imported->evidence, &options->form, &imported->plan, diag);
     return status == STATUS_OK && !mark_unrecorded(&imported->job, &imported->plan)
                ? diag_no_memory(diag)

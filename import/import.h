@@ -43,6 +43,7 @@ struct imported {
     struct flight_job dumps;   /* of traces: without ranks */
     struct evidence *evidence; /* one a rank */
     struct plan plan;
+    int **tasks; /* of a pipeline: per rank and work its task, -1: none; else NULL. In job.arena */
 };
 
 /* Ended by import_fini on success. STATUS_INPUT for a file that is no trace, is damaged, or does not belong to

@@ -172,6 +172,17 @@ static void pass_on(struct piece_search *search, struct piece *next, const struc
         next->host_ns[step] += wait->host_ns[step];
 }
 
+/* `number`: per piece as it was, what it has become. */
+static bool map_works(struct piece_search *search, const int *number)
+{
+    const size_t count = search->rank->work_count;
+    int *of_work = search->out->of_work = pieces_filled(search->arena, count, -1);
+    for (size_t w = 0; of_work && w < count; w++)
+        if (search->slot_of[w] >= 0)
+            of_work[w] = number[search->piece_of[search->slot_of[w]]];
+    return of_work != NULL;
+}
+
 /* Rests and waits become part of the work in front of them, so there are fewer tasks. */
 static bool join_pieces(struct piece_search *search)
 {
@@ -201,7 +212,7 @@ static bool join_pieces(struct piece_search *search)
             out->deps[deps++] = dep;
     }
     out->dep_count = deps;
-    return true;
+    return map_works(search, number);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------------- */

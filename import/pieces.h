@@ -50,6 +50,7 @@ struct pieces {
     size_t count;
     struct piece_dep *deps;
     size_t dep_count;
+    int *of_work; /* per work of all ranks: its piece; -1: it is in none */
 };
 
 /* `detail`: the share of a step that is long, in millionths; `opaque`: idle time without a cause is time of the work behind

@@ -2,6 +2,7 @@
 #include "pipeline_form.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "pipeline_internal.h"
 
@@ -58,6 +59,23 @@ static enum status write_plan(struct pipeline_writer *writer,
                                                                     : diag_no_memory(diag);
 }
 
+/* The task of each work, rank by rank. */
+static bool list_tasks(const struct pipeline_writer *writer, struct arena *kept, int ***out)
+{
+    const struct turns *turns = writer->turns;
+    int **tasks = ARENA_ARRAY(kept, turns->count, int *);
+    for (size_t r = 0; tasks && r < turns->count; r++) {
+        const size_t count = turns->ranks[r].work_count;
+        const size_t first = (size_t)(turns->ranks[r].works - turns->rank.works);
+        tasks[r] = ARENA_ARRAY(kept, count + 1, int);
+        if (!tasks[r])
+            return false;
+        memcpy(tasks[r], writer->pieces->of_work + first, count * sizeof **tasks);
+    }
+    *out = tasks;
+    return tasks != NULL;
+}
+
 static enum status find_pieces(struct pipeline_writer *writer,
                                const struct pipeline_form_options *options, struct arena *arena,
                                struct diag *diag)
@@ -78,7 +96,10 @@ static enum status find_pieces(struct pipeline_writer *writer,
                           turns->rank.file, pieces.count, PLAN_MAX_TASKS);
     writer->sections = &sections;
     writer->pieces = &pieces;
-    return write_plan(writer, options, arena, diag);
+    status = write_plan(writer, options, arena, diag);
+    return status == STATUS_OK && !list_tasks(writer, writer->kept, writer->tasks)
+               ? diag_no_memory(diag)
+               : status;
 }
 
 /* Messages between ranks, and work of the host. */
@@ -114,8 +135,8 @@ static enum status take_turns(struct pipeline_writer *writer, const struct evide
 }
 
 enum status pipeline_form(const struct job *job, const struct evidence *evidence,
-                          const struct pipeline_form_options *options, struct plan *out,
-                          struct diag *diag)
+                          const struct pipeline_form_options *options, struct arena *kept,
+                          struct plan *out, int ***out_tasks, struct diag *diag)
 {
     struct plan plan;
     struct arena arena;
@@ -126,7 +147,7 @@ enum status pipeline_form(const struct job *job, const struct evidence *evidence
         return status;
     plan_init(&plan);
     arena_init(&arena, 0);
-    struct pipeline_writer writer = {.job = job, .plan = &plan};
+    struct pipeline_writer writer = {.job = job, .plan = &plan, .kept = kept, .tasks = out_tasks};
     status = take_turns(&writer, evidence, options, &arena, diag);
     arena_fini(&arena);
     if (status == STATUS_OK)

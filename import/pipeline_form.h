@@ -26,10 +26,11 @@ struct pipeline_form_options {
     bool opaque; /* idle time without a cause is part of the work behind it */
 };
 
-/* The caller ends *out with plan_fini; set on success only. STATUS_INPUT for ranks that are not alike, and where nothing
+/* (*out_tasks)[rank][work]: the task of the plan that a work is part of, -1: none; its memory is in `kept`.
+   The caller ends *out with plan_fini; both are set on success only. STATUS_INPUT for ranks that are not alike, and where nothing
    is annotated. */
 enum status pipeline_form(const struct job *job, const struct evidence *evidence,
-                          const struct pipeline_form_options *options, struct plan *out,
-                          struct diag *diag);
+                          const struct pipeline_form_options *options, struct arena *kept,
+                          struct plan *out, int ***out_tasks, struct diag *diag);
 
 #endif

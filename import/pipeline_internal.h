@@ -17,8 +17,10 @@ struct pipeline_writer {
     const struct pieces *pieces;
     struct plan *plan;
     size_t dep_cap;
-    int busiest; /* turns->rank.streams: CPU work is beside this one */
-    int *stage;  /* per section */
+    int busiest;        /* turns->rank.streams: CPU work is beside this one */
+    int *stage;         /* per section */
+    struct arena *kept; /* of `*tasks`, what becomes of the works: see pipeline_form.h */
+    int ***tasks;
 };
 
 /* Each is a part of the plan. pipeline_tasks: STATUS_INPUT for ranks that are not alike; the others: false without

@@ -234,6 +234,15 @@ static bool add_peer_wait(struct recorder *recorder, int agent, int at, int64_t 
            (trace_add_idle(recorder->trace, &line) && trace_add_span(recorder->trace, &span) >= 0);
 }
 
+/* In a pipeline what a work is part of, so that predictions can be held against it. */
+static const char *task_name(const struct recorder *recorder, int at)
+{
+    const struct imported *imported = recorder->imported;
+    const int task = imported->tasks ? imported->tasks[recorder->number][at] : -1;
+    return task >= 0 ? imported->plan.pipeline.tasks[task].name
+                     : imported->job.names.items[recorder->rank->works[at].name];
+}
+
 static bool add_work(struct recorder *recorder, int agent, int at)
 {
     const int64_t wait_ns = peer_wait(recorder, at);
@@ -242,7 +251,7 @@ static bool add_work(struct recorder *recorder, int agent, int at)
         work->call >= 0 ? recorder->rank->calls[work->call].start_ns : work->start_ns;
     const struct trace_span span = {.agent = agent,
                                     .kind = SPAN_DEVICE,
-                                    .task = recorder->imported->job.names.items[work->name],
+                                    .task = task_name(recorder, at),
                                     .iteration = step_of(recorder, launched_ns),
                                     .start_ns = work->start_ns + wait_ns,
                                     .end_ns = work->end_ns};

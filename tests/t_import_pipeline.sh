@@ -91,6 +91,8 @@ check "the plan is canonical" \
     sh -c "'$SWSIM' import --form=pipeline '$dir/torchrec.json' >'$dir/a' && '$SWSIM' export '$dir/a' | cmp - '$dir/a'"
 check "host programs are the default" sh -c "'$SWSIM' import --form=host '$dir/torchrec.json' >'$dir/a' &&
     '$SWSIM' import '$dir/torchrec.json' | cmp - '$dir/a'"
+check "... work of the measured run is named by its task" sh -c "
+    '$SWSIM' import --form=pipeline --db='$dir/runs.db' '$dir/torchrec.json' 2>'$dir/err'; '$SWSIM' compare '$dir/runs.db' | grep -E '^ +600 us +600 us  backward\$'"
 check "a what-if" prints 0 "forward=0.5x" "$SWSIM" predict --what-if=forward=0.5x "$dir/plan.yaml"
 check "another form" complains 2 "expected host.pipeline" "$SWSIM" import --form=x "$dir/torchrec.json"
 

@@ -70,7 +70,7 @@ static bool add_stream(struct compared_stream *stream, const struct run_account 
     return true;
 }
 
-/* Of an import in pipeline form the tasks are annotations and the measured work is kernels: there is nothing to compare. */
+/* Where both have no name in common there is nothing to compare. */
 static void drop_unlike(struct comparison *out)
 {
     bool alike = false;
