@@ -180,6 +180,34 @@ for step in range(3):
     db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 7, ?, ?, 2)", (t + 320000, t + 920000, step + 1, process))
 db.commit()
 END
+    # Four ranks: two groups of two with an all-reduce of their own, and an all-gather of all.
+    python3 - "$dir" <<'END'
+import json, sys
+def rank(number, forward, group):
+    events = []
+    def event(category, name, tid, start, length, **args):
+        events.append({"ph": "X", "cat": category, "name": name, "pid": 7, "tid": tid, "ts": start, "dur": length, "args": args})
+    for n in 1, 2, 3:
+        t = 1000 * n
+        def launch(offset, c, name="cudaLaunchKernel", length=5):
+            event("cuda_runtime", name, 1, t + offset, length, correlation=10 * n + c)
+        def kernel(name, stream, start, length, c, **args):
+            event("kernel", name, stream, start, length, stream=stream, device=0, correlation=10 * n + c, **args)
+        event("user_annotation", f"ProfilerStep#{n}", 1, t, 1000)
+        event("user_annotation", "forward", 1, t + 5, 45)
+        event("user_annotation", "backward", 1, t + 55, 940)
+        launch(10, 1), kernel("f", 7, t + 15, forward, 1)
+        launch(60, 2), kernel("ncclDevKernel_AllReduce", 21, t + 15 + forward, 500 - forward, 2, **{"Process Group Name": group})
+        launch(65, 3), kernel("ncclDevKernel_AllGather", 22, t + 515, 50, 3, **{"Process Group Name": "world"})
+        launch(70, 4), kernel("b", 7, t + 565, 300, 4)
+        launch(80, 5, "cudaStreamSynchronize", 785)
+    with open(f"{sys.argv[1]}/group{number}.json", "w") as file:
+        json.dump({"distributedInfo": {"rank": number, "world_size": 4}, "traceEvents": events}, file)
+rank(0, 300, "tp0"), rank(1, 400, "tp0"), rank(2, 350, "tp1"), rank(3, 400, "tp1")
+END
+    check "ranks of several groups are one pipeline" takes 1000000 20000 "$dir"/group?.json
+    check "... each meets those of its own" sh -c "sed -n '/^rank_overrides:/,\$p' '$dir/plan.yaml' | grep -c 'collective: all_reduce, comm: tp1' | grep -x 2"
+
     check "ranges of NVTX are tasks" task train time 0.6ms "$dir/nvtx.sqlite"
     check "... in the order of the thread" has 'enqueue_order: \[load, train\]' "$dir/nvtx.sqlite"
     check "... and their period is measured" takes 1000000 20000 "$dir/nvtx.sqlite"
