@@ -124,18 +124,18 @@ void swsim_interrupt(struct swsim_plan *plan)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-void answer_verdict(struct answer *answer, enum swsim_verdict verdict)
+void asking_verdict(struct asking *asking, enum swsim_verdict verdict)
 {
     static const int gravity[] = {[SWSIM_PROVED] = 0, [SWSIM_UNDECIDED] = 1, [SWSIM_VIOLATED] = 2};
-    if (gravity[verdict] > gravity[answer->result->verdict])
-        answer->result->verdict = verdict;
+    if (gravity[verdict] > gravity[asking->result->verdict])
+        asking->result->verdict = verdict;
 }
 
-int answer_drivers(const struct answer *answer, const struct plan *plan, bool both,
+int asking_drivers(const struct asking *asking, const struct plan *plan, bool both,
                    enum driver drivers[2])
 {
     const struct pipeline *pipeline = &plan->pipeline;
-    enum swsim_driver wanted = answer->options.driver;
+    enum swsim_driver wanted = asking->options.driver;
     drivers[0] = DRIVER_NONE;
     if (plan->form != FORM_PIPELINE)
         return 1;
@@ -147,69 +147,69 @@ int answer_drivers(const struct answer *answer, const struct plan *plan, bool bo
 }
 
 /* Negative numbers have no meaning anywhere. */
-static enum status check_options(struct answer *answer)
+static enum status check_options(struct asking *asking)
 {
-    const struct swsim_options *o = &answer->options;
+    const struct swsim_options *o = &asking->options;
     if (o->ranks < 0 || o->ranks > PLAN_MAX_RANKS || o->max_depth < 0 ||
         o->max_depth > PLAN_MAX_DEPTH || o->threads < 0 || o->iterations < 0 ||
         o->limit_states < 0 || o->limit_bytes < 0 || o->limit_ns < 0 || o->seed < 0 ||
         o->replications < 0 || o->memory_bytes < 0 || o->candidates < 0)
-        return diag_error(&answer->diag, STATUS_USAGE, "an option is negative, or too large");
+        return diag_error(&asking->diag, STATUS_USAGE, "an option is negative, or too large");
     if (o->driver < SWSIM_DRIVER_OF_PLAN || o->driver > SWSIM_DRIVER_BOTH)
-        return diag_error(&answer->diag, STATUS_USAGE, "there is no such driver");
-    if (o->driver != SWSIM_DRIVER_OF_PLAN && answer->asked->has_plan &&
-        answer->asked->plan.form != FORM_PIPELINE)
-        return diag_error(&answer->diag, STATUS_USAGE,
+        return diag_error(&asking->diag, STATUS_USAGE, "there is no such driver");
+    if (o->driver != SWSIM_DRIVER_OF_PLAN && asking->asked->has_plan &&
+        asking->asked->plan.form != FORM_PIPELINE)
+        return diag_error(&asking->diag, STATUS_USAGE,
                           "%s: only plans of the pipeline form have a driver",
-                          answer->asked->plan.file);
+                          asking->asked->plan.file);
     return STATUS_OK;
 }
 
-static enum status ask_plan(struct answer *answer, answer_ask *ask, const void *context)
+static enum status ask_plan(struct asking *asking, asking_verb *ask, const void *context)
 {
-    if (!answer->asked || !answer->asked->has_plan)
-        return diag_error(&answer->diag, STATUS_USAGE, "the plan was not read");
-    enum status status = check_options(answer);
-    return status == STATUS_OK ? ask(answer, &answer->asked->plan, context) : status;
+    if (!asking->asked || !asking->asked->has_plan)
+        return diag_error(&asking->diag, STATUS_USAGE, "the plan was not read");
+    enum status status = check_options(asking);
+    return status == STATUS_OK ? ask(asking, &asking->asked->plan, context) : status;
 }
 
 /* Texts go to the result if nothing failed. */
-static enum status finish(struct answer *answer, enum status status)
+static enum status finish(struct asking *asking, enum status status)
 {
-    struct swsim_result *result = answer->result;
+    struct swsim_result *result = asking->result;
     bool keep = status == STATUS_OK;
-    result->text = text_close(&answer->text, keep, NULL);
-    result->json = text_close(&answer->lines, keep, NULL);
-    if (keep && (!result->text || !result->json || answer->diag.out_of_memory))
-        status = diag_no_memory(&answer->diag);
+    result->text = text_close(&asking->text, keep, NULL);
+    result->json = text_close(&asking->lines, keep, NULL);
+    if (keep && (!result->text || !result->json || asking->diag.out_of_memory))
+        status = diag_no_memory(&asking->diag);
     if (status != STATUS_OK)
-        swsim_first_error(&answer->diag, result->error, sizeof result->error);
-    if (answer->diag.count)
-        result->messages = swsim_all_messages(&answer->diag);
+        swsim_first_error(&asking->diag, result->error, sizeof result->error);
+    if (asking->diag.count)
+        result->messages = swsim_all_messages(&asking->diag);
     return status;
 }
 
 enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
-                               answer_ask *ask, const void *context, struct swsim_result **out)
+                               asking_verb *ask, const void *context, struct swsim_result **out)
 {
-    struct answer answer = {.asked = plan, .result = calloc(1, sizeof *answer.result)};
-    *out = answer.result;
-    if (!answer.result)
+    struct asking asking = {.asked = plan, .result = calloc(1, sizeof *asking.result)};
+    *out = asking.result;
+    if (!asking.result)
         return SWSIM_SYSTEM;
     if (options)
-        answer.options = *options;
-    arena_init(&answer.arena, 0);
-    diag_init(&answer.diag);
+        asking.options = *options;
+    arena_init(&asking.arena, 0);
+    diag_init(&asking.diag);
     enum status status = STATUS_SYSTEM;
-    bool text = text_open(&answer.text), lines = text && text_open(&answer.lines);
+    bool text = text_open(&asking.text), lines = text && text_open(&asking.lines);
     if (lines) {
-        json_open(&answer.json, answer.lines.out);
-        status = finish(&answer, ask_plan(&answer, ask, context));
+        json_open(&asking.json, asking.lines.out);
+        status = finish(&asking, ask_plan(&asking, ask, context));
     } else if (text) {
-        text_close(&answer.text, false, NULL);
+        text_close(&asking.text, false, NULL);
     }
-    diag_fini(&answer.diag);
-    arena_fini(&answer.arena);
+    diag_fini(&asking.diag);
+    arena_fini(&asking.arena);
     return swsim_translate(status);
 }
 

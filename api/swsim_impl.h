@@ -26,7 +26,7 @@ struct swsim_result {
 };
 
 /* A result in the making. */
-struct answer {
+struct asking {
     const struct swsim_plan *asked;
     struct swsim_options options;
     struct arena arena;
@@ -37,15 +37,16 @@ struct answer {
 };
 
 /* Asks the plan, writes to text and json and sets the verdict. */
-typedef enum status answer_ask(struct answer *answer, const struct plan *plan, const void *context);
+typedef enum status asking_verb(struct asking *asking, const struct plan *plan,
+                                const void *context);
 enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
-                               answer_ask *ask, const void *context, struct swsim_result **out);
+                               asking_verb *ask, const void *context, struct swsim_result **out);
 
 /* The worse of what it was and this. */
-void answer_verdict(struct answer *answer, enum swsim_verdict verdict);
+void asking_verdict(struct asking *asking, enum swsim_verdict verdict);
 
 /* The drivers that are asked for: their number, at most two. DRIVER_NONE for the other forms. */
-int answer_drivers(const struct answer *answer, const struct plan *plan, bool both,
+int asking_drivers(const struct asking *asking, const struct plan *plan, bool both,
                    enum driver drivers[2]);
 
 /* "input" and so on; `text` and `bytes` hold the first error of the diag in a line. */

@@ -8,20 +8,20 @@
 
 enum { ITERATIONS = 1000 };
 
-static enum status check_options(struct answer *answer)
+static enum status check_options(struct asking *asking)
 {
-    const struct swsim_options *o = &answer->options;
+    const struct swsim_options *o = &asking->options;
     if (o->iterations <= SIMULATE_MAX_ITERATIONS && o->replications <= PREDICT_MAX_REPLICATIONS &&
         o->threads <= PREDICT_MAX_THREADS)
         return STATUS_OK;
-    return diag_error(&answer->diag, STATUS_USAGE,
+    return diag_error(&asking->diag, STATUS_USAGE,
                       "at most %d iterations, %d replications and %d threads",
                       SIMULATE_MAX_ITERATIONS, PREDICT_MAX_REPLICATIONS, PREDICT_MAX_THREADS);
 }
 
-static struct predict_options options_of(const struct answer *answer)
+static struct predict_options options_of(const struct asking *asking)
 {
-    const struct swsim_options *o = &answer->options;
+    const struct swsim_options *o = &asking->options;
     return (struct predict_options){
         .program = {.iterations = o->iterations ? o->iterations : ITERATIONS,
                     .ranks = o->ranks,
@@ -32,60 +32,60 @@ static struct predict_options options_of(const struct answer *answer)
         .engine = ENGINE_AUTO,
         .exposed = EXPOSED_IF_CHEAP,
         .in_flight = true,
-        .interrupted = &answer->asked->interrupted};
+        .interrupted = &asking->asked->interrupted};
 }
 
 /* `base`: the prediction under the other driver; NULL: none. */
-static enum status show(struct answer *answer, const struct prediction *prediction,
+static enum status show(struct asking *asking, const struct prediction *prediction,
                         const struct prediction *base, const struct warnings *warnings)
 {
     const struct report_row row = {.base = base, .warnings = warnings};
     if (base)
-        fputc('\n', answer->text.out);
-    enum status status = report_print(prediction, false, answer->text.out, &answer->diag);
+        fputc('\n', asking->text.out);
+    enum status status = report_print(prediction, false, asking->text.out, &asking->diag);
     if (base)
-        report_difference(prediction, base, answer->text.out);
+        report_difference(prediction, base, asking->text.out);
     if (status == STATUS_OK)
-        status = report_write(prediction, &row, &answer->json, &answer->diag);
+        status = report_write(prediction, &row, &asking->json, &asking->diag);
     if (prediction->violated)
-        answer_verdict(answer, SWSIM_VIOLATED);
+        asking_verdict(asking, SWSIM_VIOLATED);
     return status;
 }
 
-static enum status predict_drivers(struct answer *answer, const struct plan *plan,
+static enum status predict_drivers(struct asking *asking, const struct plan *plan,
                                    const struct warnings *warnings)
 {
-    struct predict_options options = options_of(answer);
+    struct predict_options options = options_of(asking);
     struct prediction predictions[2];
     enum driver drivers[2];
-    int made = 0, count = answer_drivers(answer, plan, true, drivers);
+    int made = 0, count = asking_drivers(asking, plan, true, drivers);
     enum status status = STATUS_OK;
     while (made < count && status == STATUS_OK) {
         options.program.driver = drivers[made];
-        status = predict(plan, &options, &predictions[made], &answer->diag);
+        status = predict(plan, &options, &predictions[made], &asking->diag);
         if (status != STATUS_OK)
             break;
         made++;
-        status = show(answer, &predictions[made - 1], made == 2 ? &predictions[0] : NULL, warnings);
+        status = show(asking, &predictions[made - 1], made == 2 ? &predictions[0] : NULL, warnings);
     }
     while (made > 0)
         prediction_fini(&predictions[--made]);
     return status;
 }
 
-static enum status predict_plan(struct answer *answer, const struct plan *plan, const void *context)
+static enum status predict_plan(struct asking *asking, const struct plan *plan, const void *context)
 {
     struct warnings warnings;
     (void)context;
-    enum status status = check_options(answer);
+    enum status status = check_options(asking);
     if (status == STATUS_OK)
-        status = warnings_find(plan, &answer->arena, &warnings, &answer->diag);
+        status = warnings_find(plan, &asking->arena, &warnings, &asking->diag);
     if (status == STATUS_OK)
-        status = refuse_unexplained(plan, answer->options.opaque, &answer->diag);
+        status = refuse_unexplained(plan, asking->options.opaque, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    coverage_warn(plan, &answer->diag);
-    return predict_drivers(answer, plan, &warnings);
+    coverage_warn(plan, &asking->diag);
+    return predict_drivers(asking, plan, &warnings);
 }
 
 enum swsim_status swsim_predict(const struct swsim_plan *plan, const struct swsim_options *options,

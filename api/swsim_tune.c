@@ -9,47 +9,47 @@
 
 /* ---- tuning ---------------------------------------------------------------------------------- */
 
-static enum status show(struct answer *answer, const struct tuning *tuning)
+static enum status show(struct asking *asking, const struct tuning *tuning)
 {
-    tuning_print(tuning, false, answer->text.out);
-    tuning_write(tuning, &answer->json);
+    tuning_print(tuning, false, asking->text.out);
+    tuning_write(tuning, &asking->json);
     if (tuning_is_unfit(tuning))
-        answer_verdict(answer, SWSIM_VIOLATED);
-    answer->result->better = strdup(tuning->after.text);
-    return answer->result->better ? STATUS_OK : diag_no_memory(&answer->diag);
+        asking_verdict(asking, SWSIM_VIOLATED);
+    asking->result->better = strdup(tuning->after.text);
+    return asking->result->better ? STATUS_OK : diag_no_memory(&asking->diag);
 }
 
-static enum status search(struct answer *answer, struct tune *tune)
+static enum status search(struct asking *asking, struct tune *tune)
 {
     struct tuning tuning;
-    enum status status = tuning_check(tune, &answer->diag);
+    enum status status = tuning_check(tune, &asking->diag);
     if (status == STATUS_OK)
-        status = tuning_make(tune, &answer->arena, &tuning, &answer->diag);
+        status = tuning_make(tune, &asking->arena, &tuning, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    status = show(answer, &tuning);
+    status = show(asking, &tuning);
     tuning_fini(&tuning);
     return status;
 }
 
-static enum status tune_plan(struct answer *answer, const struct plan *plan, const void *context)
+static enum status tune_plan(struct asking *asking, const struct plan *plan, const void *context)
 {
-    const struct swsim_options *o = &answer->options;
+    const struct swsim_options *o = &asking->options;
     struct tune tune;
     enum driver drivers[2];
     (void)context;
-    (void)answer_drivers(answer, plan, false, drivers);
+    (void)asking_drivers(asking, plan, false, drivers);
     const struct tune_options options = {.driver = drivers[0],
                                          .candidates = (uint64_t)o->candidates,
                                          .seed = o->seed ? (uint64_t)o->seed : 1,
                                          .depth = o->max_depth,
                                          .memory_bytes = o->memory_bytes ? o->memory_bytes : -1,
                                          .allow_stale = o->allow_stale,
-                                         .interrupted = &answer->asked->interrupted};
-    enum status status = tune_open(plan, &options, &tune, &answer->diag);
+                                         .interrupted = &asking->asked->interrupted};
+    enum status status = tune_open(plan, &options, &tune, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    status = search(answer, &tune);
+    status = search(asking, &tune);
     tune_close(&tune);
     return status;
 }
@@ -62,26 +62,26 @@ enum swsim_status swsim_tune(const struct swsim_plan *plan, const struct swsim_o
 
 /* ---- pictures -------------------------------------------------------------------------------- */
 
-static enum status draw_schedule(struct answer *answer, const struct plan *plan,
+static enum status draw_schedule(struct asking *asking, const struct plan *plan,
                                  const struct draw_target *target)
 {
     const struct schedule_picture_options usual = {0};
     struct chart chart;
-    enum status status = render_schedule_plan(plan, &answer->arena, &chart, &answer->diag);
+    enum status status = render_schedule_plan(plan, &asking->arena, &chart, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    if (answer->options.title)
-        chart.title = answer->options.title;
-    return schedule_picture_render(&chart, 1, &usual, target, &answer->diag);
+    if (asking->options.title)
+        chart.title = asking->options.title;
+    return schedule_picture_render(&chart, 1, &usual, target, &asking->diag);
 }
 
-static enum status render(struct answer *answer, const struct plan *plan, const void *path)
+static enum status render(struct asking *asking, const struct plan *plan, const void *path)
 {
     const struct draw_target target = {.path = path};
     if (!path)
-        return diag_error(&answer->diag, STATUS_USAGE, "no file is named");
-    return plan->form == FORM_PROGRAMS ? draw_schedule(answer, plan, &target)
-                                       : plangraph_render(plan, &target, &answer->diag);
+        return diag_error(&asking->diag, STATUS_USAGE, "no file is named");
+    return plan->form == FORM_PROGRAMS ? draw_schedule(asking, plan, &target)
+                                       : plangraph_render(plan, &target, &asking->diag);
 }
 
 enum swsim_status swsim_render(const struct swsim_plan *plan, const struct swsim_options *options,

@@ -35,4 +35,15 @@ fi
 doc/examples/train_step /does/not/exist.yaml >"$dir/out" 2>&1
 check "train_step without a plan fails" test $? -eq 1
 check "and says why" says "$dir/out" "/does/not/exist.yaml"
+doc/examples/split_forward >"$dir/out" 2>&1
+check "split_forward runs" test $? -eq 0
+check "all its plans are proved" sh -c "test \$(grep -c ' proved ' '$dir/out') -eq 3"
+check "with one loss" says "$dir/out" "three forwards, the same losses"
+doc/examples/phases >"$dir/out" 2>&1
+check "phases runs" test $? -eq 0
+check "both its plans are proved" sh -c "test \$(grep -c ' proved ' '$dir/out') -eq 2"
+check "to the last batch" says "$dir/out" "16 batches, 6 of them in step; compiled: yes; the sum is 120"
+doc/examples/staged >"$dir/out" 2>&1
+check "staged runs" test $? -eq 0
+check "and hands every batch out" says "$dir/out" "trained on 7 batches, the sum is 42"
 done_testing

@@ -7,6 +7,7 @@
  */
 #include "gpu/exec/graph.h"
 #include "group.h"
+#include "proof_at_open.h"
 #include "swpipe_impl.h"
 
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hang.h"
+#include "api/swsim.h"
 #include "plan/parse.h"
 
 #define WAIT_TIMEOUT_NS     INT64_C(30000000000)
@@ -312,30 +313,13 @@ static enum status make_tables(struct swpipe *pipe)
     return STATUS_OK;
 }
 
-/* One thread that waits for itself shows now, and not as a timeout. */
-static enum status refuse_hang(struct swpipe *pipe)
-{
-    const struct dep *dep = NULL;
-    const struct task *tasks = pipe->plan.pipeline.tasks;
-    enum status status = pipe->driver == DRIVER_CLOCK
-                             ? hang_find(&pipe->plan, pipe->ranks, &dep, &pipe->diag)
-                             : STATUS_OK;
-    if (status || !dep)
-        return status;
-    return diag_error_at(
-        &pipe->diag, pipe->plan.file, NULL, dep->mark,
-        "%s waits for %s, which its own thread comes to later: a deadlock under the "
-        "clock driver; see 'swsim verify'",
-        tasks[dep->task].name, tasks[dep->on].name);
-}
-
 static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
 {
     enum status status = read_plan(pipe, config);
     if (!status)
         status = take_options(pipe, config);
     if (!status)
-        status = refuse_hang(pipe);
+        status = proof_at_open(pipe, config);
     if (!status)
         status = make_tables(pipe);
     if (!status)
@@ -379,6 +363,7 @@ void swpipe_close(struct swpipe *pipe)
     free(pipe->pools);
     free(pipe->exposed);
     free(pipe->results);
+    swsim_free(pipe->answer);
     if (pipe->has_plan)
         plan_fini(&pipe->plan);
     diag_fini(&pipe->diag);

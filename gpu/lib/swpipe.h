@@ -154,10 +154,18 @@ struct swpipe_config {
     struct swpipe_hooks hooks;
     int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Whichever it is, every call leaves the caller's
                 current one as it was */
+    int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
+                                   Corollary is refused */
+    /* Called by swpipe_open with what is not proved, and with the story of what is violated; lines of
+       text. NULL: nobody wants to know. */
+    void (*message)(void *arg, const char *text);
+    void *message_arg;
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
-   any case. */
+   any case. A plan that must hang is refused, SWPIPE_INPUT: one thread that waits for itself (the reference's
+   Corollaries, which the error names), and any deadlock in every interleaving. What is proved by structure takes
+   microseconds; for the rest there is a limit. A refused pipeline can be asked swpipe_verify. */
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out);
 /* Stops what is in flight. NULL is allowed. */
 void swpipe_close(struct swpipe *pipe);
@@ -177,6 +185,21 @@ int swpipe_in_flight(const struct swpipe *pipe);
 void *swpipe_result(const struct swpipe *pipe, int rank);
 /* The description of the last failure, never NULL; valid until the next call. */
 const char *swpipe_error(const struct swpipe *pipe);
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+/* What libswsim says of the plan under this driver: swsim.h. Texts are valid until the next question or close. */
+struct swpipe_answer {
+    int holds;        /* verify: 1 proved, 0 violated, -1 undecided; predict: 0 it hangs, else 1 */
+    const char *text; /* for people: verdict, story and repair; figures and stalls */
+    const char *json; /* that of `swsim verify --json` and `predict --json` */
+    const char *repair; /* the repaired plan; "" */
+};
+/* Prove the plan or refute it, for at most `limit_ns` (0: as long as it takes). The work of functions is what the plan
+   declares of their tasks. Also after a failed open. */
+enum swpipe_status swpipe_verify(struct swpipe *pipe, int64_t limit_ns, struct swpipe_answer *out);
+/* Simulate 1000 iterations with the plan's times. */
+enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out);
 
 /* ---- data ------------------------------------------------------------------------------------ */
 

@@ -8,6 +8,8 @@
 #include "engine.h"
 #include "shortcut.h"
 
+struct swsim_result;
+
 enum pipe_state {
     PIPE_IDLE,   /* nothing in flight */
     PIPE_FILLED, /* between fill and the end of the data */
@@ -49,7 +51,8 @@ struct swpipe {
     struct swpipe_exposed *exposed; /* of the last profile; NULL: the pipeline did not open */
     bool
         loose; /* a serial iteration is over when it is submitted: several in a row are timed as one */
-    struct diag diag; /* of the last call */
+    struct swsim_result *answer; /* of the last question; NULL: none was asked */
+    struct diag diag;            /* of the last call */
     char error[1024];
 };
 

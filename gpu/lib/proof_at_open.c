@@ -1,0 +1,144 @@
+/*
+ * proof_at_open.c - see proof_at_open.h, and swpipe_verify and swpipe_predict of swpipe.h.
+ *
+ * The Corollaries are those of the SWPipeline reference: 1, a dependence within an iteration on a later stage; 2, one
+ * on a task that the same thread is given later in the same period; 3, one on an iteration before whose task comes in
+ * a later period.
+ */
+#include "proof_at_open.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/quick_proof.h"
+#include "api/swsim_impl.h"
+#include "plan/hang.h"
+
+#define LIMIT_NS INT64_C(20000000)
+
+static void tell(const struct swpipe_config *config, const char *text)
+{
+    if (config->message && *text)
+        config->message(config->message_arg, text);
+}
+
+/* ---- what must hang -------------------------------------------------------------------------- */
+
+static int corollary(const struct plan *plan, const struct dep *dep)
+{
+    const struct task *tasks = plan->pipeline.tasks;
+    int periods = tasks[dep->on].stage - tasks[dep->task].stage - dep->distance;
+    return periods <= 0 ? 2 : dep->distance > 0 ? 3 : 1;
+}
+
+/* One thread that waits for itself. */
+static enum status refuse_own_wait(struct swpipe *pipe)
+{
+    const struct dep *dep = NULL;
+    const struct task *tasks = pipe->plan.pipeline.tasks;
+    enum status status = pipe->driver == DRIVER_CLOCK
+                             ? hang_find(&pipe->plan, pipe->ranks, &dep, &pipe->diag)
+                             : STATUS_OK;
+    if (status || !dep)
+        return status;
+    return diag_error_at(
+        &pipe->diag, pipe->plan.file, NULL, dep->mark,
+        "%s waits for %s, which its own thread comes to later: a deadlock under the "
+        "clock driver (Corollary %d); see 'swsim verify'",
+        tasks[dep->task].name, tasks[dep->on].name, corollary(&pipe->plan, dep));
+}
+
+static struct program_options options_of(const struct swpipe *pipe)
+{
+    return (struct program_options){
+        .driver = pipe->driver, .ranks = pipe->ranks, .max_depth = pipe->max_depth};
+}
+
+/* The story goes to the message function, the sentence becomes the error or a message, too. */
+static enum status conclude(struct swpipe *pipe, const struct swpipe_config *config,
+                            const struct quick_proof *proof, const char *story)
+{
+    char text[QUICK_SENTENCE + 256];
+    tell(config, story);
+    if (proof->outcome == QUICK_MUST_HANG)
+        return diag_error(&pipe->diag, STATUS_INPUT, "%s: must hang under the %s driver: %s",
+                          pipe->plan.file, driver_key(pipe->driver), proof->sentence);
+    if (proof->outcome != QUICK_PROVED) {
+        snprintf(text, sizeof text, "%s: %s; see swpipe_verify\n", pipe->plan.file,
+                 proof->sentence);
+        tell(config, text);
+    }
+    return STATUS_OK;
+}
+
+static enum status prove(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    const struct program_options options = options_of(pipe);
+    struct quick_proof proof;
+    struct text_stream stream;
+    if (!text_open(&stream))
+        return diag_no_memory(&pipe->diag);
+    enum status status = quick_proof_make(
+        &pipe->plan, &options, config->proof_limit_ns ? config->proof_limit_ns : LIMIT_NS, &proof,
+        stream.out, &pipe->diag);
+    char *story = text_close(&stream, true, NULL);
+    if (status == STATUS_OK)
+        status = story ? conclude(pipe, config, &proof, story) : diag_no_memory(&pipe->diag);
+    free(story);
+    return status;
+}
+
+enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    enum status status = refuse_own_wait(pipe);
+    return status || config->proof_limit_ns < 0 ? status : prove(pipe, config);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+typedef enum swsim_status ask(const struct swsim_plan *plan, const struct swsim_options *options,
+                              struct swsim_result **out);
+
+static enum status translate(enum swsim_status status)
+{
+    static const enum status statuses[] = {[SWSIM_OK] = STATUS_OK,
+                                           [SWSIM_LIMIT] = STATUS_LIMIT,
+                                           [SWSIM_USAGE] = STATUS_USAGE,
+                                           [SWSIM_INPUT] = STATUS_INPUT,
+                                           [SWSIM_SYSTEM] = STATUS_SYSTEM};
+    return statuses[status];
+}
+
+/* The answer is kept until the next one. */
+static enum status question(struct swpipe *pipe, ask *verb, int64_t limit_ns,
+                            struct swpipe_answer *out)
+{
+    static const int holds[] = {[SWSIM_PROVED] = 1, [SWSIM_VIOLATED] = 0, [SWSIM_UNDECIDED] = -1};
+    if (!pipe->has_plan)
+        return diag_error(&pipe->diag, STATUS_USAGE, "the plan was not read");
+    const struct swsim_plan plan = {.plan = pipe->plan, .has_plan = true};
+    const struct swsim_options options = {
+        .driver = pipe->driver == DRIVER_DATAFLOW ? SWSIM_DRIVER_DATAFLOW : SWSIM_DRIVER_CLOCK,
+        .ranks = pipe->ranks,
+        .max_depth = pipe->max_depth,
+        .limit_ns = limit_ns};
+    swsim_free(pipe->answer);
+    enum status status = translate(verb(&plan, &options, &pipe->answer));
+    if (status)
+        return diag_error(&pipe->diag, status, "%s", swsim_error(pipe->answer));
+    *out = (struct swpipe_answer){.holds = holds[swsim_verdict(pipe->answer)],
+                                  .text = swsim_text(pipe->answer),
+                                  .json = swsim_json(pipe->answer),
+                                  .repair = swsim_better_plan(pipe->answer)};
+    return STATUS_OK;
+}
+
+enum swpipe_status swpipe_verify(struct swpipe *pipe, int64_t limit_ns, struct swpipe_answer *out)
+{
+    return swpipe_finish(pipe, question(pipe, swsim_verify, limit_ns < 0 ? 0 : limit_ns, out));
+}
+
+enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out)
+{
+    return swpipe_finish(pipe, question(pipe, swsim_predict, 0, out));
+}

@@ -1,0 +1,154 @@
+/* t_swpipe_proof.c - the proof that a pipeline is opened with, swpipe_verify and swpipe_predict. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/lib/swpipe.h"
+#include "tests/tap.h"
+
+static const char proved[] = "swplan: 1\n"
+                             "name: proved\n"
+                             "schedule:\n"
+                             "  A: {stage: 0, stream: a, time: 1ms, writes: [x]}\n"
+                             "  B: {stage: 1, time: 2ms, reads: [x]}\n"
+                             "intra_iter_deps: [[B, A]]\n";
+static const char racy[] = "swplan: 1\n"
+                           "name: racy\n"
+                           "schedule:\n"
+                           "  A: {stage: 0, stream: a, writes: [x]}\n"
+                           "  B: {stage: 0, reads: [x]}\n";
+static const char crossed[] =
+    "swplan: 1\n"
+    "name: crossed\n"
+    "enqueue_order: stage-ascending\n"
+    "schedule:\n"
+    "  FillCache: {stage: 0, thread_group: sparse, stream: sparse}\n"
+    "  StoreParams: {stage: 1, thread_group: sparse, stream: sparse}\n"
+    "  LoadParams: {stage: 0, thread_group: dense, stream: dense}\n"
+    "  UpdateRows: {stage: 1, thread_group: dense, stream: dense}\n"
+    "inter_iter_deps: [[FillCache, UpdateRows], [LoadParams, StoreParams]]\n";
+
+/* What the pipeline has told. */
+struct told {
+    char text[16384];
+    int messages;
+};
+
+static void listen(void *arg, const char *text)
+{
+    struct told *told = arg;
+    size_t used = strlen(told->text);
+    told->messages++;
+    strncpy(told->text + used, text, sizeof told->text - used - 1);
+}
+
+static void contains(const char *text, const char *part, const char *what)
+{
+    tap_ok(strstr(text, part) != NULL, "%s", what);
+    if (!strstr(text, part))
+        tap_note("'%s' is not in: %s", part, text);
+}
+
+static enum swpipe_status open_plan(const char *plan, enum swpipe_driver driver, int64_t limit_ns,
+                                    struct told *told, struct swpipe **pipe)
+{
+    const struct swpipe_config config = {.plan_file = "test.yaml",
+                                         .plan_text = plan,
+                                         .driver = driver,
+                                         .proof_limit_ns = limit_ns,
+                                         .message = listen,
+                                         .message_arg = told};
+    *told = (struct told){0};
+    return swpipe_open(&config, pipe);
+}
+
+static void what_is_proved_is_not_told(void)
+{
+    static struct told told;
+    struct swpipe *pipe;
+    struct swpipe_answer answer;
+    tap_is_int(open_plan(proved, SWPIPE_CLOCK, 0, &told, &pipe), SWPIPE_OK, "a proved plan opens");
+    tap_is_int(told.messages, 0, "in silence");
+    tap_is_int(swpipe_verify(pipe, 0, &answer), SWPIPE_OK, "it is verified");
+    tap_is_int(answer.holds, 1, "and proved");
+    contains(answer.json, "\"driver\":\"clock\"", "under its driver");
+    tap_is_str(answer.repair, "", "without a repair");
+    tap_is_int(swpipe_predict(pipe, &answer), SWPIPE_OK, "it is predicted");
+    tap_is_int(answer.holds, 1, "to run");
+    contains(answer.text, "2.00 ms", "two milliseconds an iteration");
+    swpipe_close(pipe);
+}
+
+static void what_must_hang_is_refused(void)
+{
+    static const struct {
+        const char *plan, *corollary;
+    } own[] = {
+        {"swplan: 1\nschedule: {A: {stage: 1}, B: {stage: 0}}\nintra_iter_deps: [[B, A]]\n",
+         "Corollary 1"},
+        {"swplan: 1\nenqueue_order: [B, A]\nschedule: {A: {stage: 1}, B: {stage: 0}}\n"
+         "inter_iter_deps: [[B, A]]\n",
+         "Corollary 2"},
+        {"swplan: 1\nschedule: {A: {stage: 2}, B: {stage: 0}}\ninter_iter_deps: [[B, A]]\n",
+         "Corollary 3"},
+    };
+    static struct told told;
+    struct swpipe *pipe;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        tap_is_int(open_plan(own[i].plan, SWPIPE_CLOCK, -1, &told, &pipe), SWPIPE_INPUT,
+                   "a thread that waits for itself is refused, also without a proof");
+        contains(swpipe_error(pipe), own[i].corollary, own[i].corollary);
+        swpipe_close(pipe);
+    }
+}
+
+static void threads_that_wait_for_each_other(void)
+{
+    static struct told told;
+    struct swpipe *pipe;
+    struct swpipe_answer answer;
+    enum { PATIENT_NS = 1000000000 };
+    tap_is_int(open_plan(crossed, SWPIPE_CLOCK, PATIENT_NS, &told, &pipe), SWPIPE_INPUT,
+               "two threads that wait for each other are refused");
+    contains(swpipe_error(pipe), "must hang under the clock driver: deadlock, always", "with why");
+    contains(told.text, "cycle: ", "and who waits for whom");
+    tap_is_int(swpipe_verify(pipe, 0, &answer), SWPIPE_OK, "the refused plan is verified");
+    tap_is_int(answer.holds, 0, "violated");
+    contains(answer.repair, "swplan: 1", "with a repair");
+    struct swpipe *repaired;
+    char *text = strdup(answer.repair);
+    tap_is_int(open_plan(text, SWPIPE_CLOCK, PATIENT_NS, &told, &repaired), SWPIPE_OK,
+               "which opens");
+    swpipe_close(repaired);
+    free(text);
+    tap_is_int(swpipe_fill(pipe, NULL), SWPIPE_USAGE, "the refused pipeline cannot be filled");
+    swpipe_close(pipe);
+    tap_is_int(open_plan(crossed, SWPIPE_CLOCK, -1, &told, &pipe), SWPIPE_OK,
+               "without a proof it opens");
+    swpipe_close(pipe);
+    tap_is_int(open_plan(crossed, SWPIPE_DATAFLOW, PATIENT_NS, &told, &pipe), SWPIPE_OK,
+               "and under data-flow, where it does not hang");
+    swpipe_close(pipe);
+}
+
+static void the_rest_is_told(void)
+{
+    static struct told told;
+    struct swpipe *pipe;
+    tap_is_int(open_plan(racy, SWPIPE_CLOCK, 1000000000, &told, &pipe), SWPIPE_OK,
+               "a race is no reason to refuse");
+    contains(told.text, "race", "but is told");
+    contains(told.text, "see swpipe_verify", "with where to ask");
+    swpipe_close(pipe);
+    struct swpipe_config silent = {.plan_text = racy};
+    tap_is_int(swpipe_open(&silent, &pipe), SWPIPE_OK, "nobody has to listen");
+    swpipe_close(pipe);
+}
+
+int main(void)
+{
+    what_is_proved_is_not_told();
+    what_must_hang_is_refused();
+    threads_that_wait_for_each_other();
+    the_rest_is_told();
+    return tap_done();
+}
