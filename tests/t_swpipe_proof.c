@@ -130,6 +130,30 @@ static void threads_that_wait_for_each_other(void)
     swpipe_close(pipe);
 }
 
+static int next_of_two(void *arg, int rank, void **batch)
+{
+    int *next = arg;
+    (void)rank;
+    *batch = NULL;
+    return (*next)++ < 8;
+}
+
+/* A plan that was opened without a proof: its wait ends, and the error says who waits for whom. */
+static void a_wait_that_ends(void)
+{
+    struct swpipe *pipe;
+    int next = 0;
+    const struct swpipe_source source = {next_of_two, &next};
+    const struct swpipe_config config = {
+        .plan_text = crossed, .proof_limit_ns = -1, .wait_timeout_ns = 300000000};
+    tap_is_int(swpipe_open(&config, &pipe), SWPIPE_OK, "opened without a proof");
+    tap_is_int(swpipe_run(pipe, &source, NULL), SWPIPE_TIMEOUT, "it hangs until its limit");
+    contains(swpipe_error(pipe), "waited longer than 300 ms for the CPU part of", "what waited");
+    contains(swpipe_error(pipe), " waits for the CPU part of", "and what that waits for");
+    tap_note("%s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 static void the_rest_is_told(void)
 {
     static struct told told;
@@ -150,5 +174,6 @@ int main(void)
     what_must_hang_is_refused();
     threads_that_wait_for_each_other();
     the_rest_is_told();
+    a_wait_that_ends();
     return tap_done();
 }

@@ -36,18 +36,13 @@ static int64_t wait_deadline(const struct run *run, int64_t begin_ns)
 static bool waited_too_long(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    const struct program *p = run->program;
-    char subject[160], what[160], limit[UNITS_TEXT];
-    program_op_subject(p, op, iteration, subject, sizeof subject);
+    char subject[160], what[160], others[320], limit[UNITS_TEXT];
+    program_op_subject(run->program, op, iteration, subject, sizeof subject);
     units_show_time((double)run->config.wait_ns, limit);
-    if (op->kind == OP_AWAIT && p->tasks && op->distance >= 0)
-        snprintf(what, sizeof what, "the CPU part of %s(%lld)",
-                 p->plan->pipeline.tasks[op->object % p->tasks].name,
-                 (long long)(iteration - op->distance));
-    else
-        snprintf(what, sizeof what, "%s", op->kind == OP_TICKET ? "its turn" : op_key(op->kind));
-    run_fail(run, STATUS_LIMIT, "rank %d: %s waited longer than %s for %s", self->rank, subject,
-             limit, what);
+    waits_for(run, op, iteration, what, sizeof what);
+    waits_of_others(self, others, sizeof others);
+    run_fail(run, STATUS_LIMIT, "rank %d: %s waited longer than %s for %s%s", self->rank, subject,
+             limit, what, others);
     return false;
 }
 
