@@ -100,7 +100,7 @@ same()
 }
 
 for doc in README.md doc/hangs.md doc/stalls.md doc/architecture.md doc/tutorial.md doc/predict.md doc/tuning.md doc/repairs.md \
-    doc/pipeline-parallel.md; do
+    doc/coming-from.md doc/pipeline-parallel.md; do
     : >"$dir/before" >"$dir/command" >"$dir/want" >"$dir/new"
     while IFS= read -r line; do
         raw=${line:1}
