@@ -9,6 +9,7 @@
 #include "plan/actions.h"
 #include "plan/generate.h"
 #include "plan/print.h"
+#include "plan/rank_programs.h"
 
 /* JSON is converted from the canonical YAML, so that one printer knows the keys. */
 static enum status write_json(struct app *app, const struct plan *plan, FILE *out)
@@ -58,9 +59,35 @@ static enum status warn_left_out(struct app *app, const struct plan *plan)
             return diag_no_memory(&app->diag);
     }
     if (left)
-        diag_warn(&app->diag, "%s: a schedule holds the actions alone: left out: %s", plan->name,
-                  left);
+        diag_warn(&app->diag,
+                  "%s: a schedule holds the actions alone: left out: %s; --format=yaml leaves out "
+                  "nothing",
+                  plan->name, left);
     return status;
+}
+
+/* Actions that no version of PyTorch reads, or only later ones, and copies of the model, which rows do not show. */
+static void warn_unread(struct app *app, const struct plan *plan, const struct rank_program *ranks,
+                        int rank_count)
+{
+    unsigned kinds = 0;
+    for (int rank = 0; rank < rank_count; rank++)
+        for (size_t i = 0; i < ranks[rank].count; i++)
+            kinds |= 1u << ranks[rank].actions[i].kind;
+    for (int kind = ACTION_WAIT_SEND_F; kind <= ACTION_REDUCE_EMBEDDING; kind++) {
+        bool later = kind == ACTION_WAIT_SEND_F || kind == ACTION_WAIT_SEND_B ||
+                     kind == ACTION_WAIT_REDUCE_GRAD;
+        if (kinds & 1u << kind)
+            diag_warn(&app->diag, "%s: %s of PyTorch reads %s", plan->name,
+                      later ? "only a version from 2.15 on" : "no version",
+                      action_text((enum action_kind)kind));
+    }
+    if (rank_programs_copies(plan) > 1)
+        diag_warn(
+            &app->diag,
+            "%s: the rows are those of %d copies of the model, which a schedule does not say: "
+            "PyTorch takes them for one; --format=yaml says it",
+            plan->name, rank_programs_copies(plan));
 }
 
 static enum status write_csv(struct app *app, const struct plan *plan, FILE *out)
@@ -78,6 +105,7 @@ static enum status write_csv(struct app *app, const struct plan *plan, FILE *out
             return status;
     }
     write_rows(ranks, rank_count, out);
+    warn_unread(app, plan, ranks, rank_count);
     return warn_left_out(app, plan);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "balance.h"
 #include "model.h"
 #include "plan.h"
 #include "rank_programs.h"
@@ -126,55 +127,6 @@ static int64_t item(const struct cost_list *list, size_t index)
     return list->count == 0 ? 0 : list->items[list->count == 1 ? 0 : index];
 }
 
-/* How long a microbatch takes in a layer, in embedding or head. */
-static int64_t item_ns(const struct cost_table *table, size_t index)
-{
-    int64_t backward = table->of[COST_B].count
-                           ? item(&table->of[COST_B], index)
-                           : item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
-    int64_t exchange =
-        item(&table->of[COST_DISPATCH], index) + item(&table->of[COST_COMBINE], index);
-    return item(&table->of[COST_F], index) + backward + 2 * exchange;
-}
-
-/* Layers behind one another on each stage while it takes no longer than `most`; each stage gets one while there
-   are enough. False: layers are left over. */
-static bool fill_stages(const struct layers *layers, int stages, int64_t most, int *out)
-{
-    int next = 0;
-    for (int s = 0; s < stages; s++) {
-        int64_t ns = (s == 0 ? item_ns(&layers->embedding, 0) : 0) +
-                     (s == stages - 1 ? item_ns(&layers->head, 0) : 0);
-        int last = layers->count - (stages - 1 - s); /* one for each stage behind it */
-        out[s] = 0;
-        while (next < layers->count &&
-               ((out[s] == 0 && layers->count >= stages) ||
-                (next < last && ns + item_ns(&layers->each, (size_t)next) <= most))) {
-            ns += item_ns(&layers->each, (size_t)next++);
-            out[s]++;
-        }
-        if (ns > most)
-            return false;
-    }
-    return next == layers->count;
-}
-
-/* The division whose slowest stage is the fastest, by bisection. */
-static void find_balance(const struct layers *layers, int stages, int *out)
-{
-    int64_t low = -1, high = item_ns(&layers->embedding, 0) + item_ns(&layers->head, 0);
-    for (int i = 0; i < layers->count; i++)
-        high += item_ns(&layers->each, (size_t)i);
-    while (high - low > 1) {
-        int64_t middle = low + (high - low) / 2;
-        if (fill_stages(layers, stages, middle, out))
-            high = middle;
-        else
-            low = middle;
-    }
-    fill_stages(layers, stages, high, out);
-}
-
 static void balance_evenly(int layers, int stages, int *out)
 {
     for (int s = 0; s < stages; s++)
@@ -206,7 +158,7 @@ static enum status divide_layers(const struct plan *plan, const struct layers *l
     enum status status = STATUS_OK;
     switch (spec->balance) {
     case BALANCE_EVEN: balance_evenly(layers->count, stages, out); break;
-    case BALANCE_FOUND: find_balance(layers, stages, out); break;
+    case BALANCE_FOUND: status = balance_find(plan, layers, stages, out, diag); break;
     case BALANCE_LISTED:
         status = check_balance(plan, layers, stages, diag);
         if (status == STATUS_OK)

@@ -333,6 +333,14 @@ bool generate_is_found(const char *schedule)
     return false;
 }
 
+int generate_memory(const struct generate_spec *spec)
+{
+    for (size_t i = 0; !spec->memory && i < GENERATORS; i++)
+        if (strcmp(generators[i].name, spec->schedule) == 0 && generators[i].memory)
+            return generators[i].memory(spec->ranks);
+    return spec->memory;
+}
+
 static enum status refuse_unknown(const struct generate_spec *spec, struct diag *diag)
 {
     char known[512] = "";
@@ -545,8 +553,7 @@ enum status generate_program(const struct generate_spec *spec, const struct plan
     status = check_spec(&filled, generator, diag);
     if (status != STATUS_OK)
         return status;
-    if (generator->memory && !filled.memory)
-        filled.memory = generator->memory(filled.ranks);
+    filled.memory = generate_memory(&filled);
     status = generator->build ? build_lists(&filled, generator, arena, ranks, diag)
                               : find_lists(&filled, generator, costs, arena, ranks, &found, diag);
     if (status != STATUS_OK)

@@ -18,6 +18,8 @@ const char *generate_about(size_t index);
 
 /* Is it found from costs and a memory limit? Else rules make it. */
 bool generate_is_found(const char *schedule);
+/* The activations of a stage that a rank may hold in one that is found; else what `spec` says. */
+int generate_memory(const struct generate_spec *spec);
 
 /* The figures of a schedule that was found; spans and bounds are those of bubble.h. */
 struct generate_figures {

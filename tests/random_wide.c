@@ -748,6 +748,8 @@ static void write_p2p(struct random *random)
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
     if (rarely(random, 4))
         fprintf(random->out, ", eager_bytes: %dKiB", 1 + below(random, 2));
+    if (rarely(random, 4))
+        fprintf(random->out, ", metadata: %s", below(random, 2) ? "first" : "each");
     random_link_costs(random);
     fputs("}\n", random->out);
 }
@@ -799,6 +801,10 @@ static void write_programs(struct random *random)
         fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
     else if (!generates && (grouped = rarely(random, 5)))
         write_parallel(random);
+    else if (rarely(random, 4))
+        fputs("arithmetic: {width: 4, batch: 2, layers_per_stage: 2}\n", random->out);
+    if (rarely(random, 6))
+        fputs("unrecorded: {messages: gloo}\n", random->out);
     write_on_failure(random);
     write_machine(random, 10, 2, NULL);
     if (generates) {

@@ -4,6 +4,7 @@
  * A walk of its own over the lists gives spans and activations held, with no code of the search. Published figures of
  * zero-bubble's own search are in a file that may be absent.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "plan/bubble_kept.h"
 #include "plan/comms.h"
 #include "plan/generate.h"
+#include "plan/hash.h"
 #include "tests/harness.h"
 #include "tests/tap.h"
 
@@ -221,6 +223,49 @@ static void check_same(const struct rank_program *a, const struct rank_program *
     tap_ok(same, "the lists that are kept are those that were found");
 }
 
+/* Stages of unlike costs: how far what is found is from the bound, over a grid. The bound need not be reached. */
+static void test_unlike(void)
+{
+    enum { CASES = 24, STAGES = 16, MOST_MEAN = 3, MOST_WORST = 12 };
+    static const char *const schedules[] = {"zb_1p", "zb_2p", "zbv_auto", "v_half"};
+    double sum = 0, worst = 0;
+    for (int i = 0; i < CASES; i++) {
+        struct plan plan;
+        struct arena arena;
+        struct diag diag;
+        struct rank_program *ranks;
+        struct generate_figures figures = {0};
+        int count = 0, p = i % 3 == 0 ? 4 : 8;
+        struct generate_spec spec = spec_of(schedules[i % 4], p, (2 + i % 3) * p);
+        int64_t times[3][STAGES];
+        plan_init(&plan);
+        arena_init(&arena, 0);
+        diag_init(&diag);
+        for (int pass = 0; pass < 3; pass++) {
+            for (int stage = 0; stage < STAGES; stage++)
+                times[pass][stage] =
+                    1000 + (int64_t)(hash_mix((uint64_t)((i * 3 + pass) * STAGES + stage)) % 1000);
+            plan.programs.stages.stages.of[COST_F + pass] = (struct cost_list){
+                .items = times[pass], .count = (size_t)(p * chunks_of(spec.schedule))};
+        }
+        plan.programs.links.all.latency = (struct amount){true, 100 * (i % 3)};
+        bool ok =
+            generate_program(&spec, &plan, &arena, &ranks, &count, &figures, &diag) == STATUS_OK;
+        double over =
+            ok ? 100.0 * (double)(figures.span_ns - figures.bound_ns) / (double)figures.bound_ns
+               : INFINITY;
+        tap_ok(over >= 0 && over <= MOST_WORST, "%s p%d m%d: %.2f%% above the bound", spec.schedule,
+               p, spec.microbatches, over);
+        sum += over;
+        worst = over > worst ? over : worst;
+        diag_fini(&diag);
+        arena_fini(&arena);
+        plan_fini(&plan);
+    }
+    tap_ok(sum / CASES <= MOST_MEAN, "in the mean %.2f%% above the bound, at most %.2f%%",
+           sum / CASES, worst);
+}
+
 /* An order is kept for its problem and for no other one, until enough others came after it. */
 static void test_kept(void)
 {
@@ -255,6 +300,8 @@ static void test_kept(void)
 int main(void)
 {
     test_kept();
+    if (getenv("SWSIM_LONG"))
+        test_unlike();
     test_units();
     test_memory();
     test_published();

@@ -110,6 +110,13 @@ check "layers are divided evenly" has layers busy_ns '3000000 7000000'
 check "or as the plan says" has listed busy_ns '5000000 5000000'
 { cat "$dir/layers.yaml"; echo 'balance: found'; } > "$dir/found.yaml"
 check "or so that the slowest stage is as fast as can be" has found busy_ns '5000000 5000000'
+echo "machine: {memory: 40KiB}
+layers: {count: 8, F: 1ms, B: 0ms, activation: 2KiB, weights: 1KiB, head: {F: 1ms}}
+balance: found
+generate: {schedule: 1f1b, ranks: 4, microbatches: 8}" | plan room
+check "within the memory of a rank: the first stages hold more microbatches" has room busy_ns '24000000 24000000 8000000 16000000'
+sed 's/40KiB/17KiB/' "$dir/room.yaml" > "$dir/tight.yaml"
+check "a stage with less room gets fewer layers" has tight busy_ns '8000000 16000000 24000000 24000000'
 { cat "$dir/listed.yaml"; echo 'stages: {F: [1ms, 2ms]}'; } > "$dir/over.yaml"
 check "stages: goes before its layers" has over busy_ns '1000000 2000000'
 echo "stages: {F: 1ms, B: 2ms, optimizer: [3ms, 4ms]}

@@ -263,4 +263,9 @@ grid()
 }
 check "all schedules of random sizes are refused with a reason or right with a channel for each edge" grid
 
+"$SWSIM" generate 1f1b -p 2 -m 2 --megatron=batch > "$dir/megatron.yaml"
+check "a CSV with waits that PyTorch does not know is told" says "no version of PyTorch reads WAIT_RECV_F" \
+    "$SWSIM" export --format=csv "$dir/megatron.yaml"
+"$SWSIM" generate dualpipe -p 2 -m 4 > "$dir/dualpipe.yaml"
+check "and one of two copies of the model" says "2 copies of the model" "$SWSIM" export --format=csv "$dir/dualpipe.yaml"
 done_testing
