@@ -195,17 +195,42 @@ static const struct field parallel_fields[] = {
     FIELD("expert_tp", struct parallel_spec, expert_tp, field_int, .min = 1, .max = PLAN_MAX_RANKS),
     FIELD("world", struct parallel_spec, world, field_int, .min = 1, .max = PLAN_MAX_RANKS),
     {.key = "order", .parse = field_later},
+    {.key = "mesh", .parse = field_later},
     FIELD("grad_reduce", struct parallel_spec, reduce, field_word, .words = keywords_grad_reduce),
     FIELD("embedding", struct parallel_spec, embedding, field_word, .words = keywords_embedding),
     FIELD("costs", struct parallel_spec, costs, field_costs),
     {.key = "ranks", .parse = field_ranks, .offset = 0},
 };
 
+/* A DeviceMesh of PyTorch names its dimensions the other way round: the last one has the neighbours. */
+static const char *order_of_mesh(struct parser *parser, const struct node *mesh)
+{
+    const char *order = NULL;
+    READ_LIST (parser, mesh, dim) {
+        if (dim->kind != NODE_SCALAR)
+            return NULL;
+        order = order ? arena_printf(&parser->scratch, "%s-%s", dim->text, order) : dim->text;
+    }
+    return order;
+}
+
+static bool settle_mesh(struct parser *parser, const struct node *mesh, struct parallel_spec *spec)
+{
+    const char *order = mesh->kind == NODE_LIST ? order_of_mesh(parser, mesh) : NULL;
+    const char *wrong = order ? parallel_parse_order(order, spec->size, spec->order)
+                              : "the dimensions of a mesh such as [pp, dp, tp]";
+    return !wrong || parse_mismatch(parser, mesh, wrong);
+}
+
 static bool settle_order(struct parser *parser, const struct node *value,
                          struct parallel_spec *spec)
 {
-    const struct node *node = node_find(value, "order");
+    const struct node *node = node_find(value, "order"), *mesh = node_find(value, "mesh");
     const char *wrong;
+    if (node && mesh)
+        return parse_error(parser, mesh->mark, "found mesh beside order, expected one of them");
+    if (mesh)
+        return settle_mesh(parser, mesh, spec);
     if (node && node->kind != NODE_SCALAR)
         return parse_mismatch(parser, node, "an order such as tp-cp-ep-dp-pp");
     wrong = parallel_parse_order(node ? node->text : "tp-cp-ep-dp-pp", spec->size, spec->order);

@@ -78,6 +78,18 @@ legal() { prints 0 '"legal":true' env SWSIM_EMULATED_GPUS=4 "$SWRUN" --device cu
 for plan in group_coalesced group_communicators send_to_self work_wait graph_input launch_lock fsdp_residency; do
     check "reality/$plan" legal $plan
 done
+
+# Collectives of passes, on their stream and beside them, and a ring of messages.
+passes()
+{
+    printf 'swplan: 1\nname: passes\ntimes: {F: 1ms, B: 2ms}\nparallel: {%s}\nprograms: ["0F0 0F1 0B0 0B1"]\n' "$1" >"$dir/passes.yaml"
+    prints 0 '"legal":true' env SWSIM_EMULATED_GPUS=4 "$SWRUN" --device cuda --json "$dir/passes.yaml"
+}
+check "sequence parallelism" passes "tp: 2, costs: {tp: {call: gather_scatter}}"
+check "beside the passes" passes "tp: 2, costs: {tp: {call: gather_scatter, overlap: true}}"
+check "a ring of three" passes "cp: 3, costs: {cp: {call: ring}}"
+check "replicas that reduce their gradients" passes "dp: 2, tp: 2, grad_reduce: overlap"
+
 cat >"$dir/waits.yaml" <<'END'
 swplan: 1
 threads:

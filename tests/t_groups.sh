@@ -30,6 +30,9 @@ check "the first dimension of the order has neighbours" \
     group tp "tp: 2, dp: 2, order: tp-dp-pp" "[[0,1],[2,3],[4,5],[6,7]]"
 check "the second is farther apart" group dp "tp: 2, dp: 2, order: tp-dp-pp" "[[0,2],[1,3],[4,6],[5,7]]"
 check "pipelines first: they have neighbours" group pp "tp: 2, order: pp-tp" "[[0,1],[2,3]]"
+check "a mesh names the fastest last" \
+    group tp "tp: 2, dp: 2, mesh: [pp, dp, tp]" "[[0,1],[2,3],[4,5],[6,7]]"
+check "and may have the data-parallel ranks next to each other" group dp "tp: 2, dp: 2, mesh: [pp, tp, dp]" "[[0,1],[2,3],[4,5],[6,7]]"
 check "two dimensions together" group tp-pp "tp: 2, dp: 2" "[[0,1,4,5],[2,3,6,7]]"
 check "experts divide data-parallel ranks" group ep "dp: 4, ep: 2" "[[0,1],[2,3],[4,5],[6,7]]"
 check "and have replicas of their own" group expert-dp "dp: 4, ep: 2" "[[0,2],[1,3],[4,6],[5,7]]"
@@ -47,6 +50,8 @@ refused()
 check "a world that is no product is refused" refused "tp: 2, world: 8" "found world 8, expected 4"
 check "and another pp than the lists have" refused "tp: 2, pp: 4" "found pp 4, expected 2"
 check "an order without a dimension that has ranks" refused "tp: 2, order: pp-dp" "every dimension"
+check "a mesh beside an order is refused" refused "tp: 2, order: tp-pp, mesh: [pp, tp]" "mesh beside order"
+check "a mesh that is no list" refused "tp: 2, mesh: tp" "the dimensions of a mesh"
 check "a dimension twice" refused "tp: 2, order: pp-tp-pp" "each dimension once"
 check "experts that do not divide the ranks" refused "dp: 3, ep: 2" "ep x expert_tp"
 check "pipelines that would not be the same for experts" \

@@ -385,6 +385,7 @@ done
 row parallel.ep lower "$around" 'dp: 2, grad_reduce: end' 'dp: 2, ep: 2, grad_reduce: end'
 row parallel.expert_tp lower "$around" 'tp: 2, ep: 2, dp: 2, grad_reduce: end' 'tp: 2, ep: 2, dp: 2, expert_tp: 1, grad_reduce: end'
 row parallel.order lower "$around" 'tp: 2, dp: 2' 'tp: 2, dp: 2, order: dp-tp-pp'
+row parallel.mesh lower "$around" 'tp: 2, dp: 2' 'tp: 2, dp: 2, mesh: [pp, tp, dp]'
 check "parallel.pp: the number of lists" refuses '3' 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
 parallel: {pp: 3}'
 check "parallel.world: is counted" refuses '5' 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
