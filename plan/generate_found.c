@@ -155,14 +155,10 @@ struct choice {
     struct bubble_figures figures; /* of the best */
 };
 
-/* The shorter span; spans that are nearly alike count no more than the time in all. */
+/* The shorter span; of equal ones, the shorter time in all. */
 static bool is_better(const struct bubble_figures *a, const struct bubble_figures *b)
 {
-    enum { NEARLY = 256 };
-    int64_t less_ns = b->span_ns - a->span_ns, margin_ns = b->span_ns / NEARLY;
-    if (less_ns > margin_ns || less_ns < -margin_ns)
-        return less_ns > 0;
-    return a->span_ns + a->makespan_ns < b->span_ns + b->makespan_ns;
+    return a->span_ns != b->span_ns ? a->span_ns < b->span_ns : a->makespan_ns < b->makespan_ns;
 }
 
 static enum status consider(struct choice *choice, struct rank_program *lists, struct diag *diag)
