@@ -213,7 +213,8 @@ int main(int argc, char **argv)
         struct swpipe_config config = {
             .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(9)};
         struct swpipe *pipe;
-        tap_ok(swpipe_open(&config, &pipe) == SWPIPE_INPUT, "no such GPU: %s", swpipe_error(pipe));
+        enum swpipe_status status = swpipe_open(&config, &pipe);
+        tap_ok(status == SWPIPE_INPUT, "no such GPU: %s", swpipe_error(pipe));
         swpipe_close(pipe);
     }
 #endif

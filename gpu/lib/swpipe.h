@@ -43,6 +43,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "swpipe_build.h"
 #include "swpipe_collectives.h"
 #include "swpipe_group.h"
 
