@@ -230,6 +230,9 @@ static int meet(struct swpipe_context *context, void *arg)
     int rank = swpipe_rank(context);
     int64_t iteration = swpipe_iteration(context);
     struct memory *memory = &state->memory[rank][iteration];
+    if ((device == SWPIPE_CUDA) != (swpipe_comm_handle(context, NULL) != NULL) ||
+        swpipe_comm_handle(context, "tp"))
+        return swpipe_fail(context, "the handle of the communicator is wrong");
     fill(&state->trial, rank, iteration, memory->send);
     memory->on_send = swpipe_alloc(context, "send", ROOM);
     memory->on_recv = swpipe_alloc(context, "recv", ROOM);

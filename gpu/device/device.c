@@ -224,6 +224,12 @@ void device_close(struct device *device)
         device->ops->close(device);
 }
 
+void *device_comm_handle(struct device_comm *comm)
+{
+    const struct device_ops *ops = comm->device->ops;
+    return ops->comm_handle ? ops->comm_handle(comm) : NULL;
+}
+
 void device_enter(struct device *device)
 {
     if (device->ops->enter)

@@ -183,6 +183,9 @@ enum status device_comm_open(struct device *device, const char *name, const int 
 /* Waits for the operations pushed to it, as device_stream_close. */
 void device_comm_close(struct device_comm *comm);
 
+/* NCCL's own handle, an ncclComm_t; NULL on the host device, which has none, and after an abort. */
+void *device_comm_handle(struct device_comm *comm);
+
 /* `bytes` of a collective is the larger side, as nccl-tests counts; with n members:
        all_to_all       sends bytes, block j to member j; receives bytes, block i from member i
        all_reduce       sends and receives bytes, sums of its number

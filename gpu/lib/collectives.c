@@ -83,6 +83,15 @@ int swpipe_comm_place(struct swpipe_context *context, const char *comm)
     return c < 0 ? -1 : place_in(&context->engine->program->comms[c], context->self->rank);
 }
 
+void *swpipe_comm_handle(struct swpipe_context *context, const char *comm)
+{
+    int c = find_comm(context, comm), rank = context->self->rank;
+    if (c < 0 || !called_pushes(context->self))
+        return NULL;
+    const struct comm_desc *desc = &context->engine->program->comms[c];
+    return device_comm_handle(context->self->run->comms[desc->first_member + place_in(desc, rank)]);
+}
+
 /* ---- begin and end --------------------------------------------------------------------------- */
 
 static const char *task_name(const struct swpipe_context *context)

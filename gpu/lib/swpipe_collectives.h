@@ -45,6 +45,11 @@ enum swpipe_number { SWPIPE_F32, SWPIPE_F16, SWPIPE_BF16, SWPIPE_I32, SWPIPE_I64
 int swpipe_comm_size(struct swpipe_context *context, const char *comm);
 int swpipe_comm_place(struct swpipe_context *context, const char *comm);
 
+/* On cuda the communicator itself, an ncclComm_t, for calls of the user's own on swpipe_stream, under the same rules: no
+   other thread may use it meanwhile, and the plan makes sure of that where the task is globally ordered. It is the
+   library's to destroy. NULL on the host device, or where the task has no such communicator. */
+void *swpipe_comm_handle(struct swpipe_context *context, const char *comm);
+
 /* `count` numbers each; sums in `recv`, which may be `send`. */
 int swpipe_all_reduce(struct swpipe_context *context, const char *comm, const void *send,
                       void *recv, size_t count, enum swpipe_number number);

@@ -345,6 +345,12 @@ void cuda_comm_close(struct device_comm *base)
     comm_free(comm);
 }
 
+void *cuda_comm_handle(struct device_comm *base)
+{
+    const struct cuda_comm *comm = (const struct cuda_comm *)base;
+    return atomic_load(&comm->aborted) ? NULL : comm->handle;
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* The first communicator with an error of its own, and the error. The world's lock is held. */
@@ -543,6 +549,12 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 }
 
 #else
+
+void *cuda_comm_handle(struct device_comm *comm)
+{
+    (void)comm;
+    return NULL;
+}
 
 enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
                            struct device_comm **out, struct diag *diag)

@@ -212,6 +212,7 @@ cudaError_t cuda_graph_collect(struct cuda_device *device);
 enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
                            struct device_comm **out, struct diag *diag);
 void cuda_comm_close(struct device_comm *comm);
+void *cuda_comm_handle(struct device_comm *comm);
 /* Push a COLLECTIVE or GROUP; on an error the stream has failed. */
 void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op);
 /* An error NCCL met on its own since the last call fails the world. */

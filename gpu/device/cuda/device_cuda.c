@@ -568,6 +568,7 @@ const struct device_ops device_cuda_ops = {
     .enter = enter_device,
     .current_gpu = current_gpu,
     .select_gpu = select_gpu,
+    .comm_handle = cuda_comm_handle,
     .buffer_size = sizeof(struct cuda_buffer),
     .stream_open = cuda_stream_open,
     .stream_close = cuda_stream_close,
