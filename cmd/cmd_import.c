@@ -152,7 +152,8 @@ static enum status import(struct app *app, const struct import_request *request,
     if (imported.plan.about)
         diag_note(&app->diag, "%s", imported.plan.about);
     if (request->db && imported.job.rank_count == 0)
-        status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
+        status =
+            diag_error(&app->diag, STATUS_USAGE, "--db: a dump or recording has no measured run");
     if (status == STATUS_OK && request->path)
         status = write_plan(app, request, &imported.plan);
     if (status == STATUS_OK && request->db)
@@ -194,10 +195,17 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"pair-streams", 0, NULL,
          "dumps: messages in no batch run on a stream of their two ranks, as without device_id",
          OPTION_FLAG, .value = &request.options.flight.pair_streams},
-        {"sm-slots", 0, "N", "dumps: operations that run at once on a rank (default 0: any number)",
+        {"sm-slots", 0, "N",
+         "dumps, recordings: operations of NCCL that run at once on a rank (default 0: any number)",
          OPTION_INTEGER, .value = &request.options.flight.sm_slots, .max = PLAN_MAX_RANKS},
-        {"launch-order", 0, NULL, "dumps: operations of a rank run in the order of their launches",
+        {"launch-order", 0, NULL,
+         "dumps, recordings: operations of NCCL on a rank run in the order of their launches",
          OPTION_FLAG, .value = &request.options.flight.launch_order},
+        {"order", 0, "locks|seen",
+         "recordings: threads come in the order of their locks, signals and joins (the default), "
+         "or of "
+         "their calls in time",
+         OPTION_CHOICE, .value = &request.options.recorded.order},
         {"launch-queue", 0, "N", "operations that a stream holds (default 1024; 0: any number)",
          OPTION_INTEGER, .value = &request.options.form.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
         {"name", 0, "NAME", "name of the plan (default: that of the first file)", OPTION_TEXT,
@@ -226,6 +234,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
                     "  swsim import --form=pipeline -o job.yaml trace.json.gz\n"
                     "  swsim import --report rank*.json.gz\n"
                     "  swsim import --steps=5..6 trace.json | swsim verify -\n"
+                    "  swsim import recording.swr | swsim verify -\n"
                     "  swsim import --host-waits /tmp/nccl_trace_rank_* | swsim verify -",
         COMMAND_OPTIONS(options),
         .more_arguments = PLAN_MAX_RANKS - 1,
@@ -244,7 +253,10 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         request.options.form.name = name_of(app, files.items[0]);
     if (!request.path && !request.report && !request.db)
         request.path = "-";
-    request.options.flight.name = request.options.pipeline.name = request.options.form.name;
+    request.options.recorded.name = request.options.flight.name = request.options.pipeline.name =
+        request.options.form.name;
+    request.options.recorded.sm_slots = request.options.flight.sm_slots;
+    request.options.recorded.launch_order = request.options.flight.launch_order;
     request.options.kind = (enum import_form)request.form;
     request.options.pipeline.opaque = request.options.form.opaque;
     request.options.pipeline.detail = (int)request.detail * 10000;

@@ -116,10 +116,10 @@ static enum status add_from_folder(struct listing *listing, const char *folder,
     if (status != STATUS_OK)
         return status;
     if (used == 0)
-        return diag_error(listing->diag, STATUS_INPUT, "%s: no file in it is a trace or a dump",
-                          folder);
+        return diag_error(listing->diag, STATUS_INPUT,
+                          "%s: no file in it is a trace, a dump or a recording", folder);
     if (used < paths->count)
-        diag_note(listing->diag, "%s: %zu of %zu files are neither traces nor dumps", folder,
+        diag_note(listing->diag, "%s: %zu of %zu files are no traces, dumps or recordings", folder,
                   paths->count - used, paths->count);
     return STATUS_OK;
 }
@@ -153,13 +153,21 @@ static enum status add_named(struct listing *listing, const char *path)
     return status == STATUS_OK ? add_file(listing, path, format) : status;
 }
 
+static const char *kind_of(enum format format)
+{
+    return format_is_trace(format) ? "trace" : format == FORMAT_RECORDING ? "recording" : "dump";
+}
+
 static enum status check_kinds(const struct import_files *files, struct diag *diag)
 {
-    for (size_t i = 1; i < files->count; i++)
-        if (format_is_trace(files->items[i].format) != format_is_trace(files->items[0].format))
+    for (size_t i = 1; i < files->count; i++) {
+        const char *first = kind_of(files->items[0].format),
+                   *other = kind_of(files->items[i].format);
+        if (strcmp(first, other) != 0)
             return diag_error(diag, STATUS_INPUT,
-                              "%s and %s do not belong together: one is a trace, the other a dump",
-                              files->items[0].path, files->items[i].path);
+                              "%s and %s do not belong together: one is a %s, the other a %s",
+                              files->items[0].path, files->items[i].path, first, other);
+    }
     return STATUS_OK;
 }
 

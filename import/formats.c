@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "json_reader.h"
+#include "recorder/recording.h"
 
 /* The format that a key of the outermost object belongs to; FORMAT_JSON: any. */
 static enum format format_of_key(const struct json_reader *reader)
@@ -48,6 +49,9 @@ static enum format recognise_head(const char *head, size_t length)
         return FORMAT_EMPTY;
     if (length >= sizeof sqlite && memcmp(head, sqlite, sizeof sqlite) == 0)
         return FORMAT_NSYS;
+    if (length >= sizeof RECORDING_MAGIC &&
+        memcmp(head, RECORDING_MAGIC, sizeof RECORDING_MAGIC) == 0)
+        return FORMAT_RECORDING;
     if ((unsigned char)head[0] == 0x80)
         return FORMAT_DUMP_PICKLE;
     return begins_json(head, length) ? FORMAT_JSON : FORMAT_OTHER;
@@ -79,7 +83,8 @@ enum status format_recognise(const char *path, enum format *out, struct diag *di
 enum status format_refuse(const char *path, enum format format, struct diag *diag)
 {
     return diag_error(diag, STATUS_INPUT, "%s: %s", path,
-                      format == FORMAT_EMPTY  ? "the file is empty"
-                      : format == FORMAT_JSON ? "it has no \"traceEvents\": no trace"
-                                              : "neither JSON nor SQLite nor pickle: no trace");
+                      format == FORMAT_EMPTY ? "the file is empty"
+                      : format == FORMAT_JSON
+                          ? "it has no \"traceEvents\": no trace"
+                          : "neither JSON nor SQLite nor pickle nor a recording: no trace");
 }

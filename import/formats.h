@@ -14,6 +14,7 @@ enum format {
     FORMAT_KINETO,      /* a trace of PyTorch's profiler */
     FORMAT_DUMP,        /* a dump of the flight recorder, JSON */
     FORMAT_DUMP_PICKLE, /* the same as pickle */
+    FORMAT_RECORDING,   /* of swsim record */
     FORMAT_JSON,        /* JSON of something else */
     FORMAT_OTHER,       /* none of these */
     FORMAT_EMPTY        /* a file without a byte */
@@ -26,7 +27,7 @@ static inline bool format_is_trace(enum format format)
 
 static inline bool format_is_usable(enum format format)
 {
-    return format <= FORMAT_DUMP_PICKLE;
+    return format <= FORMAT_RECORDING;
 }
 
 /* STATUS_INPUT for a damaged file. */

@@ -273,7 +273,21 @@ static enum status import_dumps(const struct import_files *files,
                : status;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- recordings ------------------------------------------------------------------------------- */
+
+static enum status import_recordings(const struct import_files *files,
+                                     const struct import_options *options,
+                                     struct imported *imported, struct diag *diag)
+{
+    const char **paths = ARENA_ARRAY(&imported->job.arena, files->count, const char *);
+    if (!paths)
+        return diag_no_memory(diag);
+    for (size_t i = 0; i < files->count; i++)
+        paths[i] = files->items[i].path;
+    return recorded_plan(paths, files->count, &options->recorded, &imported->plan, diag);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------------ */
 
 enum status import_files(const char *const *paths, size_t count,
                          const struct import_options *options, struct imported *out,
@@ -286,6 +300,8 @@ enum status import_files(const char *const *paths, size_t count,
     enum status status = files_list(paths, count, &imported.job.arena, &files, diag);
     if (status == STATUS_OK && format_is_trace(files.items[0].format))
         status = import_traces(&files, options, &imported, diag);
+    else if (status == STATUS_OK && files.items[0].format == FORMAT_RECORDING)
+        status = import_recordings(&files, options, &imported, diag);
     else if (status == STATUS_OK)
         status = import_dumps(&files, options, &imported, diag);
     if (status == STATUS_OK)

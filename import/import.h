@@ -1,7 +1,7 @@
 /*
  * import.h - files of profilers as one job, and the job as a plan: the public face of the room.
  *
- * The content of a file says what it is: a trace, or a dump of a hang. Several files, those of a folder, and several processes in
+ * The content of a file says what it is: a trace, a dump of a hang, or a recording of swsim record. Several files, those of a folder, and several processes in
  * one file are ranks of one job, in the order of the ranks that they name, else of the arguments.
  */
 #ifndef SWSIM_IMPORT_H
@@ -14,6 +14,7 @@
 #include "host_form.h"
 #include "job.h"
 #include "pipeline_form.h"
+#include "recorded.h"
 
 /* Above this share of idle time without a cause a plan is not to be predicted, in millionths. */
 enum { IMPORT_UNEXPLAINED_LIMIT = 100 * 1000 };
@@ -36,10 +37,11 @@ struct import_options {
     struct host_form_options form;
     struct pipeline_form_options pipeline;
     struct flight_options flight;
+    struct recorded_options recorded;
 };
 
 struct imported {
-    struct job job;            /* of dumps: without ranks */
+    struct job job;            /* of dumps and recordings: without ranks */
     struct flight_job dumps;   /* of traces: without ranks */
     struct evidence *evidence; /* one a rank */
     struct plan plan;

@@ -27,7 +27,7 @@ includes_only()
 no_room_is_missing()
 {
     missing=0
-    for room in $(cd "$srcdir" && find plan machine proof trace sim check improve api import net gpu cmd -name '*.c' |
+    for room in $(cd "$srcdir" && find plan machine proof trace sim check improve api recorder import net gpu cmd -name '*.c' |
         sed 's|/[^/]*$||' | sort -u); do
         rows | grep -q "^$room " && continue
         missing=1

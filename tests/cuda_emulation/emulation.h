@@ -164,6 +164,9 @@ struct CUevent_st *event_of(cudaEvent_t handle, const char *caller);
 
 cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out);
 cudaError_t memory_alloc_pinned(size_t bytes, void **out);
+/* Memory of the program: it keeps what is in it. */
+cudaError_t memory_register(void *address, size_t bytes);
+bool memory_unregister(void *address);
 /* False: there is no allocation of this kind at the address. */
 bool memory_free(void *address, bool device);
 bool memory_is_pinned(const void *address, size_t bytes);

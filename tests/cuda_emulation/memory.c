@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { GARBAGE = 0xa5, PAGE = 4096, ALIGN = 256 };
 
@@ -19,6 +20,7 @@ struct block {
     char *address;
     size_t bytes;
     char *backing; /* NULL: freed */
+    bool borrowed; /* the program's own */
 };
 
 static struct {
@@ -37,13 +39,15 @@ static struct block *find(const void *address, size_t bytes)
     return NULL;
 }
 
-static cudaError_t add(int gpu, char *address, size_t bytes, char *backing)
+static cudaError_t add(int gpu, char *address, size_t bytes, char *backing, bool borrowed)
 {
     struct block *block = malloc(sizeof *block);
     if (!block)
         return cudaErrorMemoryAllocation;
-    *block = (struct block){.gpu = gpu, .address = address, .bytes = bytes, .backing = backing};
-    memset(backing, GARBAGE, bytes);
+    *block = (struct block){
+        .gpu = gpu, .address = address, .bytes = bytes, .backing = backing, .borrowed = borrowed};
+    if (!borrowed)
+        memset(backing, GARBAGE, bytes);
     pthread_mutex_lock(&memory.lock);
     block->next = memory.blocks;
     memory.blocks = block;
@@ -56,7 +60,8 @@ cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out)
     size_t span = (bytes + PAGE - 1) / PAGE * PAGE;
     char *backing = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
     void *address = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!backing || address == MAP_FAILED || add(gpu, address, bytes, backing) != cudaSuccess) {
+    if (!backing || address == MAP_FAILED ||
+        add(gpu, address, bytes, backing, false) != cudaSuccess) {
         free(backing);
         if (address != MAP_FAILED)
             munmap(address, span);
@@ -66,27 +71,62 @@ cudaError_t memory_alloc_device(int gpu, size_t bytes, void **out)
     return cudaSuccess;
 }
 
+/* The device has pinned memory at an address of its own, as a GPU reaches it past the pages of the host. */
+static char *map_twice(size_t span, char **other)
+{
+    const int fd = memfd_create("pinned", MFD_CLOEXEC);
+    void *host = MAP_FAILED, *device = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, (off_t)span) == 0) {
+        host = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        device = mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (host != MAP_FAILED && device != MAP_FAILED) {
+        *other = device;
+        return host;
+    }
+    if (host != MAP_FAILED)
+        munmap(host, span);
+    return NULL;
+}
+
+static size_t span_of(size_t bytes)
+{
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
 cudaError_t memory_alloc_pinned(size_t bytes, void **out)
 {
-    char *address = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
-    if (!address || add(-1, address, bytes, address) != cudaSuccess) {
-        free(address);
+    char *backing, *address = map_twice(span_of(bytes), &backing);
+    if (!address)
+        return cudaErrorMemoryAllocation;
+    if (add(-1, address, bytes, backing, false) != cudaSuccess) {
+        munmap(address, span_of(bytes));
+        munmap(backing, span_of(bytes));
         return cudaErrorMemoryAllocation;
     }
     *out = address;
     return cudaSuccess;
 }
 
-/* Pinned memory is unregistered, because the C library may reuse it; a device address never is. */
-bool memory_free(void *address, bool device)
+cudaError_t memory_register(void *address, size_t bytes)
+{
+    return add(-1, address, bytes, address, true);
+}
+
+/* Takes the live block at an address out of the list, or NULL; a device's stays in it, without memory. */
+static char *take(void *address, bool device, bool borrowed, size_t *bytes)
 {
     char *backing = NULL;
     pthread_mutex_lock(&memory.lock);
     for (struct block **link = &memory.blocks; *link && !backing; link = &(*link)->next) {
         struct block *block = *link;
-        if (block->address != address || !block->backing || (block->gpu >= 0) != device)
+        if (block->address != address || !block->backing || (block->gpu >= 0) != device ||
+            block->borrowed != borrowed)
             continue;
         backing = block->backing;
+        *bytes = block->bytes;
         block->backing = NULL;
         if (!device) {
             *link = block->next;
@@ -95,7 +135,26 @@ bool memory_free(void *address, bool device)
         }
     }
     pthread_mutex_unlock(&memory.lock);
-    free(backing);
+    return backing;
+}
+
+bool memory_unregister(void *address)
+{
+    size_t bytes;
+    return take(address, false, true, &bytes) != NULL;
+}
+
+/* Pinned memory is forgotten, because its address may be used again; a device address never is. */
+bool memory_free(void *address, bool device)
+{
+    size_t bytes = 0;
+    char *backing = take(address, device, false, &bytes);
+    if (device) {
+        free(backing);
+    } else if (backing) {
+        munmap(address, span_of(bytes));
+        munmap(backing, span_of(bytes));
+    }
     return backing != NULL;
 }
 

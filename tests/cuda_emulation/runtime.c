@@ -281,6 +281,28 @@ cudaError_t cudaFreeHost(void *address)
     return call_end(cudaSuccess);
 }
 
+/* The program's own memory becomes pinned where it is. */
+cudaError_t cudaHostRegister(void *address, size_t bytes, unsigned flags)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (!address || bytes == 0 ||
+        flags & ~(unsigned)(cudaHostRegisterPortable | cudaHostRegisterMapped))
+        return call_end(cudaErrorInvalidValue);
+    if (memory_is_pinned(address, 1))
+        return call_end(cudaErrorHostMemoryAlreadyRegistered);
+    return call_end(memory_register(address, bytes));
+}
+
+cudaError_t cudaHostUnregister(void *address)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    return call_end(memory_unregister(address) ? cudaSuccess : cudaErrorHostMemoryNotRegistered);
+}
+
 /* One address space: the device has pinned memory where the host has it. */
 cudaError_t cudaHostGetDevicePointer(void **out, void *address, unsigned flags)
 {

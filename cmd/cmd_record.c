@@ -1,0 +1,349 @@
+/* cmd_record.c - `swsim record`: runs a CUDA program with the recorder before its libraries. */
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "options.h"
+#include "starter.h"
+
+#include "import/tapes.h"
+
+#define LIBRARY "libswrecord.so"
+
+struct recording {
+    struct app *app;
+    const char *path;   /* of the recording */
+    const char *folder; /* where the processes write */
+    char **program;     /* with its arguments, NULL behind them */
+    bool is_static;     /* CUDA's runtime is part of it */
+    bool touch;         /* the host's accesses to pinned memory are seen, too */
+};
+
+/* ---- the library ------------------------------------------------------------------------------ */
+
+/* Beside this program, where it has been built; else where it has been installed. NULL: nowhere. */
+static const char *find_library(struct app *app)
+{
+    char own[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+    if (length > 0) {
+        own[length] = '\0';
+        *strrchr(own, '/') = '\0';
+        const char *beside = arena_printf(&app->arena, "%s/" LIBRARY, own);
+        if (beside && access(beside, R_OK) == 0)
+            return beside;
+        const char *moved = arena_printf(&app->arena, "%s/../libexec/swsim/" LIBRARY, own);
+        if (moved && access(moved, R_OK) == 0)
+            return moved;
+    }
+    return access(PKGLIBEXECDIR "/" LIBRARY, R_OK) == 0 ? PKGLIBEXECDIR "/" LIBRARY : NULL;
+}
+
+/* ---- the program ------------------------------------------------------------------------------ */
+
+/* Where execvp finds it; NULL: it does not. */
+static const char *find_program(struct app *app, const char *name)
+{
+    const char *at = getenv("PATH");
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0 ? name : NULL;
+    for (at = at ? at : "/bin:/usr/bin";; at++) {
+        const size_t length = strcspn(at, ":");
+        const char *path = arena_printf(&app->arena, "%.*s/%s", (int)length, at, name);
+        if (path && access(path, X_OK) == 0)
+            return path;
+        at += length;
+        if (!*at)
+            return NULL;
+    }
+}
+
+struct image {
+    const char *bytes;
+    size_t size;
+};
+
+static bool map_file(const char *path, struct image *out)
+{
+    struct stat info;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *bytes = MAP_FAILED;
+    if (fd >= 0 && fstat(fd, &info) == 0 && info.st_size > 64)
+        bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (bytes == MAP_FAILED)
+        return false;
+    *out = (struct image){bytes, (size_t)info.st_size};
+    return true;
+}
+
+static bool contains(const struct image *image, const char *text)
+{
+    return memmem(image->bytes, image->size, text, strlen(text)) != NULL;
+}
+
+/* An ELF file names the loader that brings in its libraries, or has none. */
+static bool has_loader(const struct image *image)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)(const void *)image->bytes;
+    if (memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 || head->e_ident[EI_CLASS] != ELFCLASS64 ||
+        head->e_phoff > image->size ||
+        (image->size - head->e_phoff) / sizeof(Elf64_Phdr) < head->e_phnum)
+        return true;
+    const Elf64_Phdr *part = (const Elf64_Phdr *)(const void *)(image->bytes + head->e_phoff);
+    for (int i = 0; i < head->e_phnum; i++)
+        if (part[i].p_type == PT_INTERP)
+            return true;
+    return false;
+}
+
+static enum status look_at_program(struct recording *recording)
+{
+    struct app *app = recording->app;
+    struct image image;
+    const char *path = find_program(app, recording->program[0]);
+    if (!path)
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s: no such program", recording->program[0]);
+    if (!map_file(path, &image))
+        return STATUS_OK;
+    const bool loaded = has_loader(&image);
+    recording->is_static = contains(&image, "libcudart_static_");
+    munmap((void *)(uintptr_t)image.bytes, image.size);
+    if (!loaded)
+        return diag_error(&app->diag, STATUS_INPUT,
+                          "%s is linked statically: nothing can be put before its libraries", path);
+    return STATUS_OK;
+}
+
+/* In the child. */
+_Noreturn static void run_program(const struct recording *recording, const char *library)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *place = arena_printf(&recording->app->arena, "%s/process", recording->folder);
+    char *all = arena_printf(&recording->app->arena, "%s%s%s", library,
+                             others && *others ? ":" : "", others ? others : "");
+    if (recording->touch)
+        setenv("SWSIM_RECORD_TOUCH", "1", 1);
+    if (place && all && setenv("SWSIM_RECORD", place, 1) == 0 && setenv("LD_PRELOAD", all, 1) == 0)
+        execvp(recording->program[0], recording->program);
+    fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], strerror(errno));
+    _exit(127);
+}
+
+/* What is typed at the terminal is for the program. */
+static enum status await_program(struct recording *recording, pid_t child)
+{
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    struct sigaction before_int, before_quit;
+    struct app *app = recording->app;
+    int how = 0;
+    sigaction(SIGINT, &ignore, &before_int);
+    sigaction(SIGQUIT, &ignore, &before_quit);
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR)
+        ;
+    sigaction(SIGINT, &before_int, NULL);
+    sigaction(SIGQUIT, &before_quit, NULL);
+    if (WIFSIGNALED(how))
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s was ended by signal %d",
+                          recording->program[0], WTERMSIG(how));
+    if (WEXITSTATUS(how) != 0)
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s exited with %d", recording->program[0],
+                          WEXITSTATUS(how));
+    return STATUS_OK;
+}
+
+static enum status run(struct recording *recording)
+{
+    struct app *app = recording->app;
+    const char *library = find_library(app);
+    if (!library)
+        return diag_error(&app->diag, STATUS_SYSTEM,
+                          LIBRARY " is neither beside swsim nor in " PKGLIBEXECDIR);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child < 0)
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot start a process: %s", strerror(errno));
+    if (child == 0)
+        run_program(recording, library);
+    return await_program(recording, child);
+}
+
+/* ---- the recordings --------------------------------------------------------------------------- */
+
+struct names_found {
+    const char **items;
+    size_t count, cap;
+};
+
+static enum status list_files(struct recording *recording, struct names_found *out)
+{
+    struct app *app = recording->app;
+    DIR *stream = opendir(recording->folder);
+    const struct dirent *entry;
+    if (!stream)
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s: %s", recording->folder, strerror(errno));
+    bool ok = true;
+    while (ok && (entry = readdir(stream))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        ok = arena_grow(&app->arena, (void **)&out->items, out->count, &out->cap,
+                        sizeof *out->items) &&
+             (out->items[out->count] =
+                  arena_printf(&app->arena, "%s/%s", recording->folder, entry->d_name));
+        out->count += ok;
+    }
+    closedir(stream);
+    return ok ? STATUS_OK : diag_no_memory(&app->diag);
+}
+
+/* One process: a file. Several: a folder of files. */
+static enum status put_in_place(struct recording *recording, const struct names_found *files)
+{
+    struct app *app = recording->app;
+    struct stat info;
+    const char *from = files->count == 1 ? files->items[0] : recording->folder;
+    if (files->count > 1 && stat(recording->path, &info) == 0 && S_ISREG(info.st_mode))
+        unlink(recording->path);
+    if (rename(from, recording->path) != 0)
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot rename %s to %s: %s", from,
+                          recording->path, strerror(errno));
+    if (files->count == 1)
+        rmdir(recording->folder);
+    return STATUS_OK;
+}
+
+static enum status say_nothing_seen(const struct recording *recording)
+{
+    rmdir(recording->folder);
+    return diag_error(
+        &recording->app->diag, STATUS_INPUT,
+        "%s made no call to CUDA's runtime or NCCL that can be seen%s", recording->program[0],
+        recording->is_static
+            ? ": the runtime is linked into it (libcudart_static.a); link it with -lcudart, "
+              "or nvcc --cudart=shared"
+            : "");
+}
+
+/* How much there is, and what is missing in it. */
+static enum status describe(struct recording *recording, const struct names_found *files)
+{
+    struct app *app = recording->app;
+    size_t threads = 0, calls = 0;
+    for (size_t i = 0; i < files->count; i++) {
+        struct tapes tapes;
+        enum status status = tapes_read(files->items[i], &app->arena, &tapes, &app->diag);
+        if (status != STATUS_OK)
+            return status;
+        threads += tapes.thread_count;
+        for (size_t t = 0; t < tapes.thread_count; t++)
+            for (size_t k = 0; k < tapes.threads[t].count; k++)
+                calls += tapes.threads[t].items[k]->kind > RECORDING_UNSEEN;
+    }
+    diag_note(&app->diag,
+              "%s: %zu process%s, %zu thread%s, %zu calls; 'swsim import %s' makes a plan of it",
+              recording->path, files->count, files->count == 1 ? "" : "es", threads,
+              threads == 1 ? "" : "s", calls, recording->path);
+    return STATUS_OK;
+}
+
+static enum status collect(struct recording *recording)
+{
+    struct names_found files = {0};
+    enum status status = list_files(recording, &files);
+    if (status != STATUS_OK)
+        return status;
+    if (files.count == 0)
+        return say_nothing_seen(recording);
+    status = describe(recording, &files);
+    return status == STATUS_OK ? put_in_place(recording, &files) : status;
+}
+
+/* Beside the recording, so that it can be renamed. */
+static enum status make_folder(struct recording *recording)
+{
+    struct app *app = recording->app;
+    struct stat info;
+    char *folder = arena_printf(&app->arena, "%s.XXXXXX", recording->path);
+    if (!folder)
+        return diag_no_memory(&app->diag);
+    if (stat(recording->path, &info) == 0 && S_ISDIR(info.st_mode))
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s is a folder that exists already",
+                          recording->path);
+    if (!mkdtemp(folder))
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot write %s: %s", recording->path,
+                          strerror(errno));
+    recording->folder =
+        realpath(folder, NULL) ? arena_strdup(&app->arena, realpath(folder, NULL)) : folder;
+    return recording->folder ? STATUS_OK : diag_no_memory(&app->diag);
+}
+
+/* %r is the rank that a launcher tells. */
+static const char *place_rank(struct app *app, const char *path)
+{
+    struct starter starter;
+    const char *at = strstr(path, "%r");
+    starter_find(&starter);
+    return at ? arena_printf(&app->arena, "%.*s%d%s", (int)(at - path), path,
+                             starter.size > 0 ? starter.rank : 0, at + 2)
+              : path;
+}
+
+enum status cmd_record(struct app *app, int argc, char **argv)
+{
+    const char *path = "recording.swr";
+    bool touch = false;
+    const struct option_spec options[] = {
+        {"output", 'o', "FILE",
+         "the recording, of several processes a folder (default recording.swr); %r in it is the "
+         "rank",
+         OPTION_TEXT, .value = &path},
+        {"host-accesses", 0, NULL,
+         "also the host's first access to pinned memory behind each copy, by its pages (slower)",
+         OPTION_FLAG, .value = &touch},
+    };
+    const struct command command = {
+        .name = "swsim record",
+        .arguments = "-- PROGRAM [ARGUMENT]...",
+        .about =
+            "Run an unchanged CUDA program and record what its threads call: streams, events,\n"
+            "launches, copies, waits, memory and NCCL. 'swsim import' makes a plan of the "
+            "recording,\n"
+            "and 'swsim verify' says whether it goes well in every interleaving, not only in the "
+            "one\n"
+            "that was recorded. The program must use the shared libraries libcudart.so and "
+            "libnccl.so.",
+        .examples = "  swsim record -o job.swr -- ./train --steps 3\n"
+                    "  swsim import job.swr | swsim verify -\n"
+                    "  mpirun -n 4 swsim record -o rank%r.swr -- ./train; swsim import rank?.swr",
+        COMMAND_OPTIONS(options),
+        .more_arguments = INT_MAX,
+    };
+    struct arguments program;
+    enum status status = STATUS_OK;
+    if (!options_parse(app, &command, argc, argv, &program, &status))
+        return status;
+    struct recording recording = {
+        .app = app, .path = place_rank(app, path), .program = program.items, .touch = touch};
+    if (!recording.path)
+        return diag_no_memory(&app->diag);
+    status = look_at_program(&recording);
+    if (status == STATUS_OK)
+        status = make_folder(&recording);
+    if (status != STATUS_OK)
+        return status;
+    const enum status ended = run(&recording);
+    status = collect(&recording);
+    return ended != STATUS_OK ? ended : status;
+}

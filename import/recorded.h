@@ -1,0 +1,32 @@
+/*
+ * recorded.h - recordings of `swsim record` as host programs: what each thread called, with the events, streams and
+ * memory that the calls named.
+ *
+ * A process is a rank; one that uses several devices is a rank for each. Communicators of several recordings are one
+ * where they were made with one id. The order of threads is that of their locks, or all that the clock shows.
+ * A query that found its event done is a wait for it. cudaFree waits for the device; other memory that the program
+ * frees is written by the host then. A kernel reads and may write the memory from each of its pointers on, to the
+ * next address of the allocation that anything begins at.
+ */
+#ifndef SWSIM_RECORDED_H
+#define SWSIM_RECORDED_H
+
+#include "plan/plan.h"
+
+/* The order of threads: as they locked, signalled, created and joined; or as their calls ended and began. */
+enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
+
+struct recorded_options {
+    const char *name;  /* of the plan */
+    int order;         /* enum recorded_order */
+    bool launch_order; /* operations of NCCL on a rank start in the order of their launches */
+    int64_t sm_slots;  /* of them that can be resident at once; 0: any number */
+};
+
+/* The caller ends *out with plan_fini; set on success only. STATUS_INPUT for a damaged file, and for recordings
+   that do not belong together. */
+enum status recorded_plan(const char *const *paths, size_t count,
+                          const struct recorded_options *options, struct plan *out,
+                          struct diag *diag);
+
+#endif

@@ -1,0 +1,797 @@
+/*
+ * recorded_calls.c - the items of a recording, in the order of their ends, as operations of threads and graphs.
+ *
+ * Handles and addresses are used again for other objects; at each moment they mean the one that lives then.
+ */
+#include "recorded_internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct walk {
+    struct recorded_job *job;
+    struct recorded_process *process;
+    struct recorded_thread *thread;
+    size_t number; /* of the thread */
+    const struct recording_item *item;
+};
+
+/* ---- operations ------------------------------------------------------------------------------- */
+
+static struct recorded_op new_op(const struct walk *walk, enum op_kind kind)
+{
+    struct recorded_op op = {
+        .signal = -1, .place = walk->thread->place, .device = walk->thread->device};
+    op.event_device = op.device;
+    op.op = (struct host_op){.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    op.op.work.comm = op.op.work.root = -1;
+    return op;
+}
+
+static bool append(const struct walk *walk, struct recorded_ops *ops, const struct recorded_op *op)
+{
+    if (!arena_grow(walk->job->arena, (void **)&ops->items, ops->count, &ops->cap,
+                    sizeof *ops->items))
+        return false;
+    ops->items[ops->count++] = *op;
+    return true;
+}
+
+/* To the thread; a push to a stream that is captured goes to the graph. */
+static bool add_op(const struct walk *walk, const struct recorded_stream *stream,
+                   const struct recorded_op *op)
+{
+    if (stream && stream->capture >= 0)
+        return append(walk, &walk->process->graphs[stream->capture].ops, op);
+    return append(walk, &walk->thread->ops, op);
+}
+
+static bool use_device(struct recorded_process *process, int device)
+{
+    for (int i = 0; i < process->device_count; i++)
+        if (process->devices[i] == device)
+            return true;
+    if (process->device_count < 64)
+        process->devices[process->device_count++] = device;
+    return true;
+}
+
+/* ---- objects ---------------------------------------------------------------------------------- */
+
+static int intern(const struct walk *walk, struct names *names, const char *stem, size_t number)
+{
+    const char *name = arena_printf(walk->job->arena, "%s%zu", stem, number);
+    return name ? names_intern(names, walk->job->arena, name) : -1;
+}
+
+static bool set_spec(const struct walk *walk, int stream, bool legacy, bool blocking)
+{
+    struct plan *plan = walk->job->plan;
+    for (size_t i = 0; i < plan->stream_spec_count; i++)
+        if (plan->stream_specs[i].stream == stream)
+            return true;
+    if (!arena_grow(walk->job->arena, (void **)&plan->stream_specs, plan->stream_spec_count,
+                    &walk->job->spec_cap, sizeof *plan->stream_specs))
+        return false;
+    plan->stream_specs[plan->stream_spec_count++] = (struct stream_spec){
+        .stream = stream, .legacy = legacy, .blocking = blocking, .hw_queue = -1};
+    return true;
+}
+
+/* Non-blocking streams have names of their own: a name is of one kind on all ranks. */
+static struct recorded_stream *add_stream(const struct walk *walk, uint64_t handle, int device,
+                                          uint64_t flags)
+{
+    struct recorded_process *process = walk->process;
+    const bool blocking = !(flags & 1);
+    size_t number = 1;
+    for (size_t i = 0; i < process->stream_count; i++)
+        number += process->streams[i].handle > 2 && process->streams[i].blocking == blocking;
+    if (!arena_grow(walk->job->arena, (void **)&process->streams, process->stream_count,
+                    &process->stream_cap, sizeof *process->streams))
+        return NULL;
+    struct recorded_stream *stream = &process->streams[process->stream_count++];
+    *stream = (struct recorded_stream){.handle = handle,
+                                       .device = device,
+                                       .live = true,
+                                       .blocking = blocking,
+                                       .capture = -1,
+                                       .synced_by = -1};
+    struct names *names = &walk->job->plan->streams;
+    stream->name = handle == 1   ? names_intern(names, walk->job->arena, "default")
+                   : handle == 2 ? intern(walk, names, "default.thread", walk->number + 1)
+                                 : intern(walk, names, blocking ? "blocking" : "stream", number);
+    stream->thread = handle == 2 ? (int64_t)walk->number : -1;
+    use_device(process, device);
+    return stream->name >= 0 && set_spec(walk, stream->name, handle == 1, blocking) ? stream : NULL;
+}
+
+/* The stream of a handle, which was made before the recording began if it is not known; the default streams are
+   those of the thread and its device. NULL: no memory. */
+static struct recorded_stream *find_stream(const struct walk *walk, uint64_t handle)
+{
+    struct recorded_process *process = walk->process;
+    const int device = walk->thread->device;
+    for (size_t i = process->stream_count; i-- > 0;) {
+        struct recorded_stream *stream = &process->streams[i];
+        if (stream->handle != handle || !stream->live)
+            continue;
+        if (handle > 2 ||
+            (stream->device == device && (handle == 1 || stream->thread == (int64_t)walk->number)))
+            return stream;
+    }
+    return add_stream(walk, handle, device, handle > 2);
+}
+
+static bool end_stream(const struct walk *walk, uint64_t handle)
+{
+    for (size_t i = 0; i < walk->process->stream_count; i++)
+        if (walk->process->streams[i].handle == handle)
+            walk->process->streams[i].live = false;
+    return true;
+}
+
+static struct recorded_event *add_event(const struct walk *walk, uint64_t handle)
+{
+    struct recorded_process *process = walk->process;
+    if (!arena_grow(walk->job->arena, (void **)&process->events, process->event_count,
+                    &process->event_cap, sizeof *process->events))
+        return NULL;
+    struct recorded_event *event = &process->events[process->event_count++];
+    *event = (struct recorded_event){.handle = handle,
+                                     .device = walk->thread->device,
+                                     .live = true,
+                                     .capture = -1,
+                                     .synced_by = -1};
+    event->name = intern(walk, &walk->job->plan->events, "event", process->event_count);
+    return event->name >= 0 ? event : NULL;
+}
+
+static struct recorded_event *find_event(const struct walk *walk, uint64_t handle)
+{
+    for (size_t i = walk->process->event_count; i-- > 0;)
+        if (walk->process->events[i].handle == handle && walk->process->events[i].live)
+            return &walk->process->events[i];
+    return add_event(walk, handle);
+}
+
+static bool end_event(const struct walk *walk, uint64_t handle)
+{
+    for (size_t i = walk->process->event_count; i-- > 0;)
+        if (walk->process->events[i].handle == handle)
+            walk->process->events[i].live = false;
+    return true;
+}
+
+/* ---- events and waits ------------------------------------------------------------------------- */
+
+static bool take_record(const struct walk *walk)
+{
+    struct recorded_event *event = find_event(walk, walk->item->word[0]);
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    if (!event || !stream)
+        return false;
+    struct recorded_op op = new_op(walk, OP_RECORD);
+    event->device = op.device = op.event_device = stream->device;
+    event->capture = stream->capture;
+    event->records++;
+    op.op.stream = stream->name;
+    op.op.object = event->name;
+    return add_op(walk, stream, &op);
+}
+
+/* A stream that waits for an event of a capture belongs to it from then on. */
+static bool take_wait(const struct walk *walk)
+{
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    struct recorded_event *event = find_event(walk, walk->item->word[1]);
+    if (!event || !stream)
+        return false;
+    if (event->capture >= 0 && !walk->process->graphs[event->capture].over)
+        stream->capture = event->capture;
+    struct recorded_op op = new_op(walk, OP_WAIT);
+    op.device = stream->device;
+    op.event_device = event->device;
+    op.op.stream = stream->name;
+    op.op.object = event->name;
+    return add_op(walk, stream, &op);
+}
+
+/* The thread has waited for the same before: nothing new. */
+static bool known_already(const struct walk *walk, uint64_t now, uint64_t *synced, int64_t *by)
+{
+    const bool known = *by == (int64_t)walk->number && *synced == now;
+    *synced = now;
+    *by = (int64_t)walk->number;
+    return known;
+}
+
+static bool take_sync_event(const struct walk *walk)
+{
+    struct recorded_event *event = find_event(walk, walk->item->word[0]);
+    if (!event)
+        return false;
+    if (event->records == 0 || event->capture >= 0 ||
+        known_already(walk, event->records, &event->synced, &event->synced_by))
+        return true;
+    struct recorded_op op = new_op(walk, OP_SYNC);
+    op.op.sync = SYNC_EVENT;
+    op.op.object = event->name;
+    op.event_device = event->device;
+    return add_op(walk, NULL, &op);
+}
+
+static bool sync_stream(const struct walk *walk, struct recorded_stream *stream)
+{
+    struct recorded_op op = new_op(walk, OP_SYNC);
+    op.op.sync = SYNC_STREAM;
+    op.op.stream = stream->name;
+    op.device = op.event_device = stream->device;
+    return add_op(walk, NULL, &op);
+}
+
+static bool take_sync_stream(const struct walk *walk)
+{
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    if (!stream)
+        return false;
+    return stream->pushes == 0 ||
+           known_already(walk, stream->pushes, &stream->synced, &stream->synced_by) ||
+           sync_stream(walk, stream);
+}
+
+static bool sync_device(const struct walk *walk, int device)
+{
+    struct recorded_op op = new_op(walk, OP_SYNC);
+    op.op.sync = SYNC_DEVICE;
+    op.device = op.event_device = device;
+    return add_op(walk, NULL, &op);
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static bool take_alloc(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    size_t block;
+    return word[1] == 0 || recorded_memory_begin(walk->job, walk->process, word[0], word[1],
+                                                 (enum recording_memory)(word[2] & 3),
+                                                 walk->thread->device, &block);
+}
+
+/* Memory of a stream's pool comes and goes in the stream's order. */
+static bool take_alloc_async(const struct walk *walk)
+{
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[2]);
+    struct recorded_op op = new_op(walk, OP_ALLOC);
+    size_t block;
+    if (!stream ||
+        !recorded_memory_begin(walk->job, walk->process, walk->item->word[0], walk->item->word[1],
+                               RECORDING_MEMORY_DEVICE, stream->device, &block))
+        return false;
+    walk->process->blocks[block].async = true;
+    op.device = stream->device;
+    op.op.stream = stream->name;
+    op.block = block;
+    return add_op(walk, NULL, &op);
+}
+
+static bool take_free_async(const struct walk *walk)
+{
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
+    if (!stream)
+        return false;
+    if (block == SIZE_MAX)
+        return true;
+    struct recorded_op op = new_op(walk, OP_FREE);
+    op.device = stream->device;
+    op.op.stream = stream->name;
+    op.block = block;
+    recorded_memory_end(walk->process, block);
+    return add_op(walk, NULL, &op);
+}
+
+/* Of an allocation that is freed: its memory is the host's again. */
+static bool take_free(const struct walk *walk)
+{
+    const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
+    struct recorded_op op = new_op(walk, OP_COMPUTE);
+    if (block == SIZE_MAX)
+        return true;
+    const struct recorded_block freed = walk->process->blocks[block];
+    const bool waits = walk->item->word[1] == RECORDING_MEMORY_DEVICE;
+    op.op.name = arena_printf(walk->job->arena, "free %s", freed.name);
+    if (!op.op.name || (freed.begin_count > 0 && waits && !sync_device(walk, freed.device)) ||
+        (freed.begin_count > 0 && !recorded_memory_access(walk->job, walk->process, &op,
+                                                          freed.address, freed.bytes, true, -1)))
+        return false;
+    recorded_memory_end(walk->process, block);
+    return freed.begin_count == 0 || add_op(walk, NULL, &op);
+}
+
+static bool is_device_memory(const struct walk *walk, uint64_t address)
+{
+    const size_t block = recorded_memory_find(walk->process, address);
+    return block != SIZE_MAX && walk->process->blocks[block].memory == RECORDING_MEMORY_DEVICE;
+}
+
+/* Host memory that CUDA does not know. */
+static bool is_pageable(const struct walk *walk, uint64_t address, bool device)
+{
+    return !device && recorded_memory_find(walk->process, address) == SIZE_MAX;
+}
+
+struct area {
+    uint64_t address, pitch, width, height;
+};
+
+static uint64_t area_bytes(const struct area *area)
+{
+    return area->height > 1 ? area->pitch * (area->height - 1) + area->width
+                            : area->width * area->height;
+}
+
+static bool push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op)
+{
+    op->device = op->event_device = stream->device;
+    op->op.stream = stream->name;
+    stream->pushes++;
+    return add_op(walk, stream, op);
+}
+
+/* A copy between devices does not keep the host waiting. */
+static bool copy(const struct walk *walk, uint64_t handle, const struct area *to,
+                 const struct area *from, uint64_t direction, bool waits)
+{
+    struct recorded_stream *stream = find_stream(walk, handle);
+    struct recorded_op op = new_op(walk, OP_COPY);
+    const bool to_device = direction == 1 || direction == 3 || is_device_memory(walk, to->address);
+    const bool from_device =
+        direction == 2 || direction == 3 || is_device_memory(walk, from->address);
+    if (!stream)
+        return false;
+    op.op.direction = op.op.work.direction =
+        to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
+    op.op.pageable =
+        is_pageable(walk, to->address, to_device) || is_pageable(walk, from->address, from_device);
+    op.op.bytes = (int64_t)(to->width * to->height);
+    return recorded_memory_access(walk->job, walk->process, &op, from->address, area_bytes(from),
+                                  false, -1) &&
+           recorded_memory_access(walk->job, walk->process, &op, to->address, area_bytes(to), true,
+                                  -1) &&
+           push(walk, stream, &op) &&
+           (!waits || op.op.pageable || (to_device && from_device) || sync_stream(walk, stream));
+}
+
+static bool take_copy(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    const struct area to = {word[1], 0, word[3], 1}, from = {word[2], 0, word[3], 1};
+    return word[3] == 0 || copy(walk, word[0], &to, &from, word[4], word[5] != 0);
+}
+
+static bool take_copy_2d(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    const struct area to = {word[1], word[2], word[5], word[6]},
+                      from = {word[3], word[4], word[5], word[6]};
+    return word[5] == 0 || word[6] == 0 || copy(walk, word[0], &to, &from, word[7], word[8] != 0);
+}
+
+static bool take_fill(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    struct recorded_stream *stream = find_stream(walk, word[0]);
+    struct recorded_op op = new_op(walk, OP_LAUNCH);
+    const struct area to = {word[1], word[2], word[3], word[4]};
+    op.op.name = "memset";
+    return stream && (area_bytes(&to) == 0 ||
+                      (recorded_memory_access(walk->job, walk->process, &op, to.address,
+                                              area_bytes(&to), true, -1) &&
+                       push(walk, stream, &op)));
+}
+
+/* The host has been seen to read or write memory that a device uses. */
+static bool take_touch(const struct walk *walk)
+{
+    const bool write = walk->item->word[1] != 0;
+    const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
+    struct recorded_op op = new_op(walk, OP_COMPUTE);
+    if (block == SIZE_MAX)
+        return true;
+    op.op.name = arena_printf(walk->job->arena, "%s %s", write ? "write" : "read",
+                              walk->process->blocks[block].name);
+    return op.op.name &&
+           recorded_memory_access(walk->job, walk->process, &op, walk->item->word[0], 1, write,
+                                  -1) &&
+           add_op(walk, NULL, &op);
+}
+
+/* ---- kernels and host functions --------------------------------------------------------------- */
+
+static const char *find_text(const struct recorded_process *process, uint64_t number)
+{
+    for (size_t i = process->text_count; i-- > 0;)
+        if (process->texts[i].number == number)
+            return process->texts[i].text;
+    return "unnamed";
+}
+
+static bool take_text(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    const char *text = tapes_text(walk->item, walk->job->arena);
+    if (!text || !arena_grow(walk->job->arena, (void **)&process->texts, process->text_count,
+                             &process->text_cap, sizeof *process->texts))
+        return false;
+    process->texts[process->text_count++] = (struct recorded_text){walk->item->word[0], text};
+    return true;
+}
+
+/* "void ns::axpy<float>(float const*, float*)": without the type of the result, the arguments and unnamed spaces. */
+static const char *short_name(struct arena *arena, const char *text)
+{
+    static const char unnamed[] = "(anonymous namespace)::";
+    char *out =
+        arena_strndup(arena, strncmp(text, "void ", 5) == 0 ? text + 5 : text, PLAN_MAX_NAME / 2);
+    for (char *at; out && (at = strstr(out, unnamed));)
+        memmove(at, at + sizeof unnamed - 1, strlen(at + sizeof unnamed - 1) + 1);
+    if (out && strchr(out, '(') > out)
+        *strchr(out, '(') = '\0';
+    for (char *at = out; at && *at; at++)
+        *at = *at >= ' ' && *at < 127 ? *at : '?';
+    return out && *out ? out : "kernel";
+}
+
+static bool take_kernel(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    const uint64_t *word = walk->item->word;
+    if (!arena_grow(walk->job->arena, (void **)&process->kernels, process->kernel_count,
+                    &process->kernel_cap, sizeof *process->kernels))
+        return false;
+    process->kernels[process->kernel_count++] = (struct recorded_kernel){
+        word[0], short_name(walk->job->arena, find_text(process, word[1])), word[2] != 0};
+    return true;
+}
+
+static const struct recorded_kernel *find_kernel(const struct recorded_process *process,
+                                                 uint64_t number)
+{
+    static const struct recorded_kernel none = {0, "kernel", false};
+    for (size_t i = 0; i < process->kernel_count; i++)
+        if (process->kernels[i].number == number)
+            return &process->kernels[i];
+    return &none;
+}
+
+static bool take_launch(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    struct recorded_stream *stream = find_stream(walk, word[0]);
+    const struct recorded_kernel *kernel = find_kernel(walk->process, word[1]);
+    struct recorded_op op = new_op(walk, OP_LAUNCH);
+    op.op.name = kernel->name;
+    walk->job->opaque_launches += !kernel->known;
+    for (int i = 2; i < walk->item->words; i++)
+        if (!recorded_memory_access(walk->job, walk->process, &op, word[i] & ~RECORDING_WRITE, 0,
+                                    (word[i] & RECORDING_WRITE) != 0, -1))
+            return false;
+    return stream && push(walk, stream, &op);
+}
+
+static bool take_host_call(const struct walk *walk)
+{
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    struct recorded_op op = new_op(walk, OP_CALLBACK);
+    op.op.name = "host function";
+    op.host_call = walk->item->word[1];
+    return stream && push(walk, stream, &op);
+}
+
+static bool take_host_bound(const struct walk *walk, bool begins)
+{
+    struct recorded_op op = new_op(walk, OP_HOST);
+    op.begins = begins;
+    op.ends = !begins;
+    op.host_call = walk->item->word[0];
+    return add_op(walk, NULL, &op);
+}
+
+/* ---- graphs ----------------------------------------------------------------------------------- */
+
+static bool take_capture(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    if (!stream || !arena_grow(walk->job->arena, (void **)&process->graphs, process->graph_count,
+                               &process->graph_cap, sizeof *process->graphs))
+        return false;
+    stream->capture = (int64_t)process->graph_count;
+    process->graphs[process->graph_count++] =
+        (struct recorded_graph){.device = stream->device, .index = -1};
+    return true;
+}
+
+static bool take_capture_end(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    if (!stream)
+        return false;
+    const int64_t capture = stream->capture;
+    if (capture < 0)
+        return true;
+    process->graphs[capture].graph = walk->item->word[1];
+    process->graphs[capture].over = true;
+    for (size_t i = 0; i < process->stream_count; i++)
+        if (process->streams[i].capture == capture)
+            process->streams[i].capture = -1;
+    return true;
+}
+
+static bool take_graph(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    size_t graph = process->graph_count;
+    while (graph > 0 && process->graphs[graph - 1].graph != walk->item->word[1])
+        graph--;
+    if (graph == 0)
+        return true;
+    if (!arena_grow(walk->job->arena, (void **)&process->executables, process->executable_count,
+                    &process->executable_cap, sizeof *process->executables))
+        return false;
+    process->executables[process->executable_count].executable = walk->item->word[0];
+    process->executables[process->executable_count++].graph = graph - 1;
+    return true;
+}
+
+/* "graph1" of this process */
+static bool name_graph(const struct walk *walk, struct recorded_graph *graph)
+{
+    struct plan *plan = walk->job->plan;
+    if (graph->index >= 0)
+        return true;
+    if (!arena_grow(walk->job->arena, (void **)&plan->graphs, plan->graph_count,
+                    &walk->job->graph_cap, sizeof *plan->graphs))
+        return false;
+    graph->index = (int)plan->graph_count;
+    plan->graphs[plan->graph_count++] = (struct graph){
+        .name = arena_printf(walk->job->arena, "graph%zu", plan->graph_count), .begin = -1};
+    return plan->graphs[graph->index].name != NULL;
+}
+
+static bool take_graph_launch(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    size_t at = process->executable_count;
+    while (at > 0 && process->executables[at - 1].executable != walk->item->word[0])
+        at--;
+    if (!stream)
+        return false;
+    if (at == 0)
+        return plan_add_unrecorded(walk->job->plan, "a graph", "it was not captured");
+    struct recorded_graph *graph = &process->graphs[process->executables[at - 1].graph];
+    struct recorded_op op = new_op(walk, OP_LAUNCH);
+    if (!name_graph(walk, graph))
+        return false;
+    op.op.is_graph = true;
+    op.op.graph = graph->index;
+    op.op.name = walk->job->plan->graphs[graph->index].name;
+    return push(walk, stream, &op);
+}
+
+/* ---- communicators ---------------------------------------------------------------------------- */
+
+static bool take_comm(const struct walk *walk)
+{
+    use_device(walk->process, walk->thread->device);
+    return recorded_comm_add(walk->job, (size_t)(walk->process - walk->job->processes),
+                             walk->thread->device, walk->item);
+}
+
+static bool take_comm_end(const struct walk *walk)
+{
+    for (size_t i = 0; i < walk->process->comm_count; i++)
+        if (walk->process->comms[i].handle == walk->item->word[0])
+            walk->process->comms[i].live = false;
+    return true;
+}
+
+static bool add_parts(const struct walk *walk, struct recorded_op *group,
+                      const struct recorded_op *op, int stream)
+{
+    const int before = (int)group->op.part_count;
+    for (size_t i = 0; i < op->op.part_count; i++) {
+        if (!arena_grow(walk->job->arena, (void **)&group->op.parts, group->op.part_count,
+                        &group->part_cap, sizeof *group->op.parts))
+            return false;
+        struct p2p_part *part = &group->op.parts[group->op.part_count++];
+        *part = op->op.parts[i];
+        part->comm = op->op.comm;
+        part->stream = stream;
+        part->device = op->device;
+    }
+    for (size_t i = 0; i < op->access_count; i++) {
+        if (!arena_grow(walk->job->arena, (void **)&group->accesses, group->access_count,
+                        &group->access_cap, sizeof *group->accesses))
+            return false;
+        group->accesses[group->access_count] = op->accesses[i];
+        group->accesses[group->access_count++].part += before;
+    }
+    return true;
+}
+
+/* One that is alone is what it is without a group. */
+static bool end_group(const struct walk *walk, struct recorded_op *group)
+{
+    const struct recorded_stream *stream = NULL;
+    if (group->op.part_count == 0)
+        return true;
+    const struct p2p_part *first = &group->op.parts[0];
+    for (size_t i = 0; i < walk->process->stream_count; i++)
+        if (walk->process->streams[i].name == first->stream &&
+            walk->process->streams[i].device == first->device)
+            stream = &walk->process->streams[i];
+    group->op.comm = first->comm;
+    group->op.stream = first->stream;
+    group->device = group->event_device = first->device;
+    group->place = walk->thread->place;
+    if (group->op.part_count == 1 && first->is_collective) {
+        group->op.kind = OP_COLLECTIVE;
+        group->op.name = first->tag;
+        group->op.collective = group->op.work.collective = first->collective;
+        group->op.work.root = first->root;
+        group->op.bytes = first->bytes;
+        group->op.parts = NULL;
+        group->op.part_count = 0;
+        for (size_t i = 0; i < group->access_count; i++)
+            group->accesses[i].part = -1;
+    }
+    return add_op(walk, stream, group);
+}
+
+static bool take_exchange(const struct walk *walk)
+{
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    struct recorded_op op = new_op(walk, OP_GROUP), *group = &walk->thread->group;
+    if (!stream)
+        return false;
+    op.device = stream->device;
+    if (!recorded_comm_op(walk->job, walk->process, walk->item, &op))
+        return false;
+    stream->pushes++;
+    if (walk->thread->depth == 0)
+        *group = new_op(walk, OP_GROUP);
+    return add_parts(walk, group, &op, stream->name) &&
+           (walk->thread->depth > 0 || end_group(walk, group));
+}
+
+static bool take_group(const struct walk *walk)
+{
+    if (walk->thread->depth++ == 0)
+        walk->thread->group = new_op(walk, OP_GROUP);
+    return true;
+}
+
+static bool take_group_end(const struct walk *walk)
+{
+    if (walk->thread->depth == 0 || --walk->thread->depth > 0)
+        return true;
+    return end_group(walk, &walk->thread->group);
+}
+
+/* ---- the walk --------------------------------------------------------------------------------- */
+
+static bool take_after(const struct walk *walk)
+{
+    struct recorded_op op = new_op(walk, OP_AWAIT);
+    const uint64_t thread = walk->item->word[0], count = walk->item->word[1];
+    if (thread == 0 || thread > walk->process->tapes.thread_count || thread == walk->number + 1)
+        return true;
+    op.after_thread = (int64_t)thread - 1;
+    op.after_count = count;
+    return walk->job->options->order != RECORDED_LOCKS || add_op(walk, NULL, &op);
+}
+
+static bool take_device(const struct walk *walk)
+{
+    walk->thread->device = (int)(walk->item->word[0] & 63);
+    return true;
+}
+
+static bool take_unseen(const struct walk *walk)
+{
+    return plan_add_unrecorded(walk->job->plan, find_text(walk->process, walk->item->word[0]),
+                               "the recorder does not see what it does");
+}
+
+static bool take_item(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    switch ((enum recording_kind)walk->item->kind) {
+    case RECORDING_NONE:
+    case RECORDING_PROCESS:
+    case RECORDING_THREAD: return true;
+    case RECORDING_TEXT: return take_text(walk);
+    case RECORDING_AFTER: return take_after(walk);
+    case RECORDING_UNSEEN: return take_unseen(walk);
+    case RECORDING_DEVICE: return take_device(walk);
+    case RECORDING_STREAM: return add_stream(walk, word[0], walk->thread->device, word[1]) != NULL;
+    case RECORDING_STREAM_END: return end_stream(walk, word[0]);
+    case RECORDING_EVENT: return add_event(walk, word[0]) != NULL;
+    case RECORDING_EVENT_END: return end_event(walk, word[0]);
+    case RECORDING_RECORD: return take_record(walk);
+    case RECORDING_WAIT: return take_wait(walk);
+    case RECORDING_SYNC_STREAM: return take_sync_stream(walk);
+    case RECORDING_SYNC_EVENT: return take_sync_event(walk);
+    case RECORDING_SYNC_DEVICE: return sync_device(walk, walk->thread->device);
+    case RECORDING_KERNEL: return take_kernel(walk);
+    case RECORDING_LAUNCH: return take_launch(walk);
+    case RECORDING_COPY: return take_copy(walk);
+    case RECORDING_COPY_2D: return take_copy_2d(walk);
+    case RECORDING_FILL: return take_fill(walk);
+    case RECORDING_ALLOC: return take_alloc(walk);
+    case RECORDING_ALLOC_ASYNC: return take_alloc_async(walk);
+    case RECORDING_FREE: return take_free(walk);
+    case RECORDING_FREE_ASYNC: return take_free_async(walk);
+    case RECORDING_HOST_CALL: return take_host_call(walk);
+    case RECORDING_HOST_BEGIN: return take_host_bound(walk, true);
+    case RECORDING_HOST_END: return take_host_bound(walk, false);
+    case RECORDING_CAPTURE: return take_capture(walk);
+    case RECORDING_CAPTURE_END: return take_capture_end(walk);
+    case RECORDING_GRAPH: return take_graph(walk);
+    case RECORDING_GRAPH_LAUNCH: return take_graph_launch(walk);
+    case RECORDING_COMM: return take_comm(walk);
+    case RECORDING_COMM_END: return take_comm_end(walk);
+    case RECORDING_COLLECTIVE:
+    case RECORDING_MESSAGE: return take_exchange(walk);
+    case RECORDING_GROUP: return take_group(walk);
+    case RECORDING_GROUP_END: return take_group_end(walk);
+    case RECORDING_TOUCH: return take_touch(walk);
+    case RECORDING_KINDS: break;
+    }
+    return true;
+}
+
+/* All that another thread's calls had done when this call began. */
+static bool add_seen(const struct walk *walk)
+{
+    for (size_t t = 0; t < walk->process->tapes.thread_count; t++) {
+        const struct tape_thread *tape = &walk->process->tapes.threads[t];
+        size_t before = tape->read;
+        while (before > 0 && tape->items[before - 1]->at_ns + tape->items[before - 1]->took_ns >
+                                 walk->item->at_ns)
+            before--;
+        if (t == walk->number || before == 0)
+            continue;
+        struct recorded_op op = new_op(walk, OP_AWAIT);
+        op.after_thread = (int64_t)t;
+        op.after_count = before;
+        if (!add_op(walk, NULL, &op))
+            return false;
+    }
+    return true;
+}
+
+enum status recorded_walk(struct recorded_job *job, struct recorded_process *process)
+{
+    struct walk walk = {.job = job, .process = process};
+    process->threads = ARENA_ARRAY(job->arena, process->tapes.thread_count, struct recorded_thread);
+    if (!process->threads)
+        return diag_no_memory(job->diag);
+    for (size_t i = 0; i < process->tapes.thread_count; i++)
+        process->threads[i] = (struct recorded_thread){0};
+    while ((walk.item = tapes_next(&process->tapes, &walk.number))) {
+        walk.thread = &process->threads[walk.number];
+        walk.thread->place++;
+        if (job->options->order == RECORDED_SEEN && walk.item->kind > RECORDING_DEVICE &&
+            !add_seen(&walk))
+            return diag_no_memory(job->diag);
+        if (!take_item(&walk))
+            return diag_no_memory(job->diag);
+    }
+    return STATUS_OK;
+}

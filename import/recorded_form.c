@@ -1,0 +1,412 @@
+/*
+ * recorded_form.c - the operations of recordings as a plan of host programs.
+ *
+ * What one thread did before another went on is a flag, set behind its last operation before. A host function is the
+ * body of its callback, whatever thread executed it.
+ */
+#include "recorded_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int recorded_rank(const struct recorded_process *process, int device)
+{
+    for (int i = 0; i < process->device_count; i++)
+        if (process->devices[i] == device)
+            return process->first_rank + i;
+    return process->first_rank;
+}
+
+/* A thread under way. */
+struct writing {
+    struct recorded_job *job;
+    struct recorded_process *process;
+    int home; /* the rank of the thread */
+};
+
+/* ---- host functions --------------------------------------------------------------------------- */
+
+/* Where a host function was executed. */
+struct body {
+    uint64_t number;
+    size_t thread, begin, end; /* its marks among the thread's operations */
+    bool called;               /* by a callback that a thread pushed */
+};
+
+struct bodies {
+    struct body *items;
+    size_t count, cap;
+};
+
+static struct body *find_body(const struct bodies *bodies, uint64_t number)
+{
+    for (size_t i = 0; i < bodies->count; i++)
+        if (bodies->items[i].number == number)
+            return &bodies->items[i];
+    return NULL;
+}
+
+static bool list_bodies(struct recorded_job *job, const struct recorded_process *process,
+                        struct bodies *out)
+{
+    for (size_t t = 0; t < process->tapes.thread_count; t++) {
+        const struct recorded_ops *ops = &process->threads[t].ops;
+        for (size_t i = 0, begin = 0; i < ops->count; i++) {
+            begin = ops->items[i].begins ? i : begin;
+            if (!ops->items[i].ends || !ops->items[begin].begins)
+                continue;
+            if (!arena_grow(job->arena, (void **)&out->items, out->count, &out->cap,
+                            sizeof *out->items))
+                return false;
+            out->items[out->count++] = (struct body){ops->items[i].host_call, t, begin, i, false};
+        }
+    }
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        for (size_t i = 0; i < process->threads[t].ops.count; i++) {
+            const struct recorded_op *op = &process->threads[t].ops.items[i];
+            struct body *body = op->op.kind == OP_CALLBACK ? find_body(out, op->host_call) : NULL;
+            if (body)
+                body->called = true;
+        }
+    return true;
+}
+
+/* Does the thread execute host functions, and nothing of its own? */
+static bool is_device_thread(const struct bodies *bodies, size_t thread)
+{
+    for (size_t i = 0; i < bodies->count; i++)
+        if (bodies->items[i].thread == thread)
+            return true;
+    return false;
+}
+
+static bool is_in_body(const struct bodies *bodies, size_t thread, size_t place)
+{
+    for (size_t i = 0; i < bodies->count; i++) {
+        const struct body *body = &bodies->items[i];
+        if (body->thread == thread && body->called && place >= body->begin && place <= body->end)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the order of threads --------------------------------------------------------------------- */
+
+/* The last operation of a thread among its first `count` items; SIZE_MAX: none, or none that the plan has. */
+static size_t last_before(const struct recorded_process *process, const struct bodies *bodies,
+                          size_t thread, uint64_t count)
+{
+    const struct recorded_ops *ops = &process->threads[thread].ops;
+    size_t low = 0, high = ops->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (ops->items[middle].place <= count)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low > 0 && is_device_thread(bodies, thread) && !is_in_body(bodies, thread, low - 1))
+        low--;
+    return low > 0 ? low - 1 : SIZE_MAX;
+}
+
+static bool name_signal(struct recorded_job *job, const struct recorded_process *process,
+                        size_t thread, size_t place)
+{
+    struct recorded_op *op = &process->threads[thread].ops.items[place];
+    if (op->signal >= 0)
+        return true;
+    const char *name =
+        arena_printf(job->arena, "r%d.%zu.%zu", process->first_rank, thread + 1, place);
+    op->signal = name ? names_intern(&job->plan->flags, job->arena, name) : -1;
+    return op->signal >= 0;
+}
+
+/* Each await gets its flag; one that says nothing new loses its thread. */
+static bool order_thread(struct recorded_job *job, const struct recorded_process *process,
+                         const struct bodies *bodies, size_t thread)
+{
+    struct recorded_ops *ops = &process->threads[thread].ops;
+    size_t *known = ARENA_ARRAY(job->arena, process->tapes.thread_count, size_t);
+    if (!known)
+        return false;
+    memset(known, 0, process->tapes.thread_count * sizeof *known);
+    for (size_t i = 0; i < ops->count; i++) {
+        struct recorded_op *op = &ops->items[i];
+        if (op->op.kind != OP_AWAIT)
+            continue;
+        const size_t of = (size_t)op->after_thread;
+        const size_t place = last_before(process, bodies, of, op->after_count);
+        op->after_thread = -1;
+        if (place == SIZE_MAX || place < known[of])
+            continue;
+        known[of] = place + 1;
+        op->after_thread = (int64_t)of;
+        if (!name_signal(job, process, of, place))
+            return false;
+        op->op.object = process->threads[of].ops.items[place].signal;
+    }
+    return true;
+}
+
+/* ---- operations ------------------------------------------------------------------------------- */
+
+struct out {
+    struct host_op *items;
+    size_t count, cap;
+};
+
+static bool put(const struct writing *writing, struct out *out, const struct host_op *op)
+{
+    if (!arena_grow(writing->job->arena, (void **)&out->items, out->count, &out->cap,
+                    sizeof *out->items))
+        return false;
+    out->items[out->count++] = *op;
+    return true;
+}
+
+static bool put_signal(const struct writing *writing, struct out *out, int flag)
+{
+    const struct host_op op = {
+        .kind = OP_SIGNAL, .stream = -1, .graph = -1, .object = flag, .comm = -1};
+    return flag < 0 || put(writing, out, &op);
+}
+
+/* One for each piece of the memory. */
+static bool put_memory(const struct writing *writing, struct out *out, const struct recorded_op *op,
+                       struct host_op *to)
+{
+    const struct recorded_block *block = &writing->process->blocks[op->block];
+    for (size_t i = 0; i + 1 < block->cut_count; i++) {
+        to->object = block->pieces[i];
+        to->bytes = 0;
+        if (to->object >= 0 && !put(writing, out, to))
+            return false;
+    }
+    return true;
+}
+
+/* Messages with ranks that were not recorded stand for nothing. */
+static bool place_parts(const struct writing *writing, const struct recorded_op *op, int rank,
+                        struct host_op *to)
+{
+    struct recorded_job *job = writing->job;
+    struct p2p_part *parts = ARENA_ARRAY(job->arena, to->part_count + 1, struct p2p_part);
+    size_t kept = 0;
+    if (!parts)
+        return false;
+    for (size_t i = 0; i < to->part_count; i++) {
+        struct p2p_part part = to->parts[i];
+        const int own = recorded_rank(writing->process, part.device);
+        if (!part.is_collective && (part.peer = recorded_comm_rank(job, part.comm, part.peer)) < 0)
+            continue;
+        if (part.root >= 0)
+            part.root = recorded_comm_rank(job, part.comm, part.root);
+        part.device = own == rank ? 0 : 1 + own;
+        if (!recorded_memory_list(job, writing->process, op, own, false, (int)i, &part.reads) ||
+            !recorded_memory_list(job, writing->process, op, own, true, (int)i, &part.writes))
+            return false;
+        parts[kept++] = part;
+    }
+    for (size_t i = 0; i < kept; i++) {
+        parts[i].comm = parts[i].comm == to->comm ? -1 : parts[i].comm;
+        parts[i].stream = parts[i].stream == to->stream ? -1 : parts[i].stream;
+    }
+    to->parts = parts;
+    to->part_count = kept;
+    return true;
+}
+
+static bool put_callback(const struct writing *writing, struct out *out,
+                         const struct bodies *bodies, const struct recorded_op *op,
+                         struct host_op *to);
+
+/* `bodies` NULL: of a graph. */
+static bool put_op(const struct writing *writing, struct out *out, const struct bodies *bodies,
+                   const struct recorded_op *op)
+{
+    struct recorded_job *job = writing->job;
+    struct host_op to = op->op;
+    const bool cpu = to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT;
+    const int rank = cpu ? writing->home : recorded_rank(writing->process, op->device);
+    const int event_rank = recorded_rank(writing->process, op->event_device);
+    if ((to.kind == OP_AWAIT && op->after_thread < 0) || op->begins || op->ends)
+        return put_signal(writing, out, op->signal);
+    to.device = rank == writing->home ? 0 : 1 + rank;
+    if ((to.kind == OP_WAIT || (to.kind == OP_SYNC && to.sync == SYNC_EVENT)) && event_rank != rank)
+        to.object_rank = 1 + event_rank;
+    if (to.kind == OP_SYNC && to.sync == SYNC_EVENT) {
+        to.device = 0;
+        to.object_rank = event_rank == writing->home ? 0 : 1 + event_rank;
+    }
+    if (to.kind == OP_CALLBACK && !bodies)
+        return plan_add_unrecorded(job->plan, "host functions in a graph", "a plan has none");
+    if (to.kind == OP_GROUP && !place_parts(writing, op, rank, &to))
+        return false;
+    if (to.kind == OP_GROUP && to.part_count == 0)
+        return put_signal(writing, out, op->signal);
+    if (to.kind == OP_COLLECTIVE || to.kind == OP_GROUP)
+        to.sm = job->options->sm_slots > 0;
+    if (to.kind == OP_COLLECTIVE && to.work.root >= 0)
+        to.work.root = recorded_comm_rank(job, to.comm, to.work.root);
+    if (!recorded_memory_list(job, writing->process, op, rank, false, -1, &to.reads) ||
+        !recorded_memory_list(job, writing->process, op, rank, true, -1, &to.writes))
+        return false;
+    const bool done = to.kind == OP_ALLOC || to.kind == OP_FREE ? put_memory(writing, out, op, &to)
+                      : to.kind == OP_CALLBACK ? put_callback(writing, out, bodies, op, &to)
+                                               : put(writing, out, &to);
+    return done && put_signal(writing, out, op->signal);
+}
+
+/* A function that never ran, or did nothing that was seen, has an empty body. */
+static bool put_callback(const struct writing *writing, struct out *out,
+                         const struct bodies *bodies, const struct recorded_op *op,
+                         struct host_op *to)
+{
+    const struct body *body = find_body(bodies, op->host_call);
+    const struct host_op nothing = {
+        .kind = OP_HOST, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    struct out inside = {0};
+    for (size_t i = body ? body->begin : 1; body && i <= body->end; i++) {
+        const struct recorded_op *item = &writing->process->threads[body->thread].ops.items[i];
+        const bool host =
+            item->op.kind == OP_AWAIT || item->op.kind == OP_COMPUTE || item->op.kind == OP_HOST;
+        if (host && !put_op(writing, &inside, bodies, item))
+            return false;
+    }
+    if (inside.count == 0 && !put(writing, &inside, &nothing))
+        return false;
+    to->body = inside.items;
+    to->body_count = inside.count;
+    return put(writing, out, to);
+}
+
+static bool write_thread(struct recorded_job *job, struct recorded_process *process,
+                         const struct bodies *bodies, size_t index)
+{
+    const struct recorded_ops *ops = &process->threads[index].ops;
+    struct writing writing = {job, process, process->first_rank};
+    struct out out = {0};
+    for (size_t i = ops->count; i-- > 0;)
+        if (ops->items[i].op.stream >= 0)
+            writing.home = recorded_rank(process, ops->items[i].device);
+    for (size_t i = 0; i < ops->count; i++)
+        if (!put_op(&writing, &out, bodies, &ops->items[i]))
+            return false;
+    if (out.count == 0)
+        return true;
+    job->plan->threads[job->plan->thread_count++] =
+        (struct host_thread){.rank = writing.home,
+                             .name = index == 0 && writing.home == process->first_rank
+                                         ? "main"
+                                         : arena_printf(job->arena, "%" PRId64 ".thread%zu",
+                                                        (int64_t)process->first_rank, index + 1),
+                             .ops = out.items,
+                             .op_count = out.count};
+    return job->plan->threads[job->plan->thread_count - 1].name != NULL;
+}
+
+static bool write_graphs(struct recorded_job *job, struct recorded_process *process)
+{
+    for (size_t i = 0; i < process->graph_count; i++) {
+        const struct recorded_graph *graph = &process->graphs[i];
+        struct writing writing = {job, process, recorded_rank(process, graph->device)};
+        struct out out = {0};
+        for (size_t k = 0; graph->index >= 0 && k < graph->ops.count; k++)
+            if (!put_op(&writing, &out, NULL, &graph->ops.items[k]))
+                return false;
+        if (graph->index >= 0) {
+            job->plan->graphs[graph->index].ops = out.items;
+            job->plan->graphs[graph->index].op_count = out.count;
+        }
+    }
+    return true;
+}
+
+static bool write_process(struct recorded_job *job, struct recorded_process *process)
+{
+    struct bodies bodies = {0};
+    if (!list_bodies(job, process, &bodies) || !recorded_memory_cut(job, process))
+        return false;
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        if (!order_thread(job, process, &bodies, t))
+            return false;
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        if (!is_device_thread(&bodies, t) && !write_thread(job, process, &bodies, t))
+            return false;
+    return write_graphs(job, process);
+}
+
+/* ---- the plan --------------------------------------------------------------------------------- */
+
+static int ascending(const void *left, const void *right)
+{
+    return *(const int *)left - *(const int *)right;
+}
+
+/* A process without a device is a rank all the same. */
+static void number_ranks(struct recorded_job *job)
+{
+    int rank = 0;
+    for (size_t i = 0; i < job->process_count; i++) {
+        struct recorded_process *process = &job->processes[i];
+        process->first_rank = rank;
+        if (process->device_count > 1)
+            qsort(process->devices, (size_t)process->device_count, sizeof *process->devices,
+                  ascending);
+        rank += process->device_count > 0 ? process->device_count : 1;
+    }
+    job->plan->ranks = rank;
+}
+
+/* What blocks without a legacy stream is no more than any other. */
+static void drop_specs(struct plan *plan)
+{
+    if (!plan_legacy_stream(plan))
+        plan->stream_spec_count = 0;
+}
+
+static const char *about(const struct recorded_job *job)
+{
+    return arena_printf(job->arena,
+                        "a recording of %zu process%s; the order of threads is that of %s",
+                        job->process_count, job->process_count == 1 ? "" : "es",
+                        job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
+                                                              : "their calls in time");
+}
+
+static bool say_unseen(struct recorded_job *job)
+{
+    struct plan *plan = job->plan;
+    return (job->opaque_launches == 0 ||
+            plan_add_unrecorded(
+                plan, arena_printf(job->arena, "arguments of %zu launches", job->opaque_launches),
+                "CUDA does not tell what they hold")) &&
+           (!job->assumes_extents ||
+            plan_add_unrecorded(plan, "extents of kernels",
+                                "memory from each pointer to the next that is used"));
+}
+
+bool recorded_write(struct recorded_job *job)
+{
+    struct plan *plan = job->plan;
+    size_t threads = 0;
+    for (size_t i = 0; i < job->process_count; i++)
+        threads += job->processes[i].tapes.thread_count;
+    number_ranks(job);
+    drop_specs(plan);
+    plan->form = FORM_THREADS;
+    plan->inputs_given = true;
+    plan->machine.sm_slots = (int)job->options->sm_slots;
+    plan->machine.launch_order_implicit = job->options->launch_order;
+    plan->name = arena_strdup(job->arena, job->options->name);
+    plan->about = about(job);
+    plan->threads = ARENA_ARRAY(job->arena, threads + 1, struct host_thread);
+    if (!plan->name || !plan->about || !plan->threads || !recorded_comm_write(job))
+        return false;
+    for (size_t i = 0; i < job->process_count; i++)
+        if (!write_process(job, &job->processes[i]))
+            return false;
+    return say_unseen(job);
+}

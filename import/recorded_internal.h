@@ -1,0 +1,202 @@
+/*
+ * recorded_internal.h - what a walk over recordings finds, before it is a plan.
+ *
+ * recorded_calls.c makes operations of items, recorded_memory.c knows the allocations, recorded_comms.c the
+ * communicators, recorded_form.c writes the plan. All of it lives in the plan's arena; false: no memory.
+ */
+#ifndef SWSIM_RECORDED_INTERNAL_H
+#define SWSIM_RECORDED_INTERNAL_H
+
+#include "recorded.h"
+#include "tapes.h"
+
+/* An access to an allocation. */
+struct recorded_access {
+    size_t block;
+    uint64_t from, to; /* offsets; to 0: as far as nothing else begins */
+    bool write;
+    int part; /* of a group; -1: of the operation */
+};
+
+/* An operation of a thread, or of a graph. */
+struct recorded_op {
+    struct host_op
+        op;         /* without accesses; a communicator is that of the job, a peer its rank there */
+    uint64_t place; /* items of the thread up to it */
+    int device;     /* of the process */
+    int event_device; /* WAIT, SYNC */
+    int signal;       /* the flag that is set behind it; -1: none */
+    struct recorded_access *accesses;
+    size_t access_count, access_cap;
+    uint64_t host_call;   /* CALLBACK: its number */
+    int64_t after_thread; /* AWAIT: thread and items that it comes after */
+    uint64_t after_count;
+    size_t block;      /* ALLOC, FREE */
+    bool begins, ends; /* HOST: the bounds of a host function, which is a callback's body */
+    size_t part_cap;
+};
+
+struct recorded_ops {
+    struct recorded_op *items;
+    size_t count, cap;
+};
+
+struct recorded_thread {
+    struct recorded_ops ops;
+    uint64_t place; /* items so far */
+    int device;
+    int depth;                /* of groups */
+    struct recorded_op group; /* under way; its parts */
+    uint64_t *after;          /* by thread: the items that it is known to come after */
+};
+
+struct recorded_stream {
+    uint64_t handle;
+    int name, device; /* plan->streams */
+    bool live, blocking;
+    int64_t thread;          /* of the default stream of a thread; else -1 */
+    int64_t capture;         /* graphs; -1: none */
+    uint64_t pushes, synced; /* when a thread last waited: the pushes then */
+    int64_t synced_by;
+};
+
+struct recorded_event {
+    uint64_t handle;
+    int name, device; /* plan->events */
+    bool live;
+    int64_t capture;
+    uint64_t records, synced;
+    int64_t synced_by;
+};
+
+struct recorded_block {
+    uint64_t address, bytes;
+    enum recording_memory memory;
+    int device;
+    bool live, async, freed;
+    const char *name;
+    uint64_t *begins, *ends; /* of accesses: offsets */
+    size_t begin_count, begin_cap, end_count, end_cap;
+    int *pieces; /* recorded_memory: plan->buffers between the cuts; -1: nobody uses it */
+    uint64_t *cuts;
+    size_t cut_count;
+    bool written, uses;
+};
+
+struct recorded_graph {
+    uint64_t graph; /* handle, once it is captured */
+    struct recorded_ops ops;
+    int device;
+    int index; /* plan->graphs; -1: it is not launched */
+    bool over;
+};
+
+struct recorded_kernel {
+    uint64_t number;
+    const char *name;
+    bool known;
+};
+
+struct recorded_comm_handle {
+    uint64_t handle;
+    size_t comm;
+    int rank; /* of this process in it */
+    bool live;
+};
+
+struct recorded_text {
+    uint64_t number;
+    const char *text;
+};
+
+struct recorded_process {
+    struct tapes tapes;
+    struct recorded_thread *threads;
+    struct recorded_stream *streams;
+    struct recorded_event *events;
+    struct recorded_block *blocks;
+    size_t *by_address; /* live blocks */
+    struct recorded_graph *graphs;
+    struct recorded_kernel *kernels;
+    struct recorded_comm_handle *comms;
+    struct recorded_text *texts;
+    struct {
+        uint64_t executable;
+        size_t graph;
+    } * executables;
+    size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
+        live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
+        text_count, text_cap, executable_count, executable_cap;
+    int devices[64]; /* that it uses, in the order of their numbers */
+    int device_count;
+    int first_rank; /* of the plan; one for each device */
+};
+
+struct recorded_comm {
+    uint64_t low, high;
+    int64_t size;
+    struct {
+        size_t process;
+        int device;
+        bool known;
+    } * members; /* by rank */
+    size_t known;
+};
+
+struct recorded_job {
+    struct plan *plan;
+    struct arena *arena;
+    struct diag *diag;
+    const struct recorded_options *options;
+    struct recorded_process *processes;
+    size_t process_count;
+    struct recorded_comm *comms;
+    size_t comm_count, comm_cap;
+    bool assumes_extents; /* of kernels' memory */
+    size_t opaque_launches;
+    struct names buffers; /* plan->buffers by name */
+    size_t buffer_cap, spec_cap, graph_cap;
+};
+
+/* ---- recorded_calls.c ------------------------------------------------------------------------- */
+
+enum status recorded_walk(struct recorded_job *job, struct recorded_process *process);
+
+/* ---- recorded_memory.c ------------------------------------------------------------------------ */
+
+bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *process,
+                           uint64_t address, uint64_t bytes, enum recording_memory memory,
+                           int device, size_t *out);
+/* The live allocation that an address lies in; SIZE_MAX: none. */
+size_t recorded_memory_find(const struct recorded_process *process, uint64_t address);
+void recorded_memory_end(struct recorded_process *process, size_t block);
+/* `bytes` 0: to where something else begins. Memory that is no allocation is left out. */
+bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
+                            struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,
+                            int part);
+bool recorded_memory_cut(struct recorded_job *job, struct recorded_process *process);
+/* The pieces of all accesses of this part and kind. */
+bool recorded_memory_list(struct recorded_job *job, const struct recorded_process *process,
+                          const struct recorded_op *op, int rank, bool write, int part,
+                          struct index_list *out);
+/* The rank of a process that stands for a device. */
+int recorded_rank(const struct recorded_process *process, int device);
+
+/* ---- recorded_comms.c ------------------------------------------------------------------------- */
+
+bool recorded_comm_add(struct recorded_job *job, size_t process, int device,
+                       const struct recording_item *item);
+const struct recorded_comm_handle *recorded_comm_find(const struct recorded_process *process,
+                                                      uint64_t handle);
+bool recorded_comm_write(struct recorded_job *job);
+/* The rank of the plan that a member is; -1: it was not recorded. */
+int recorded_comm_rank(const struct recorded_job *job, int comm, int member);
+/* An operation of an item COLLECTIVE or MESSAGE, with its accesses. */
+bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process,
+                      const struct recording_item *item, struct recorded_op *out);
+
+/* ---- recorded_form.c -------------------------------------------------------------------------- */
+
+bool recorded_write(struct recorded_job *job);
+
+#endif

@@ -1,0 +1,240 @@
+/* recorded_memory.c - see recorded_internal.h. Live allocations are sorted by address. */
+#include "recorded_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many live allocations begin at or before an address. */
+static size_t count_before(const struct recorded_process *process, uint64_t address)
+{
+    size_t low = 0, high = process->live_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (process->blocks[process->by_address[middle]].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t recorded_memory_find(const struct recorded_process *process, uint64_t address)
+{
+    const size_t place = count_before(process, address);
+    if (place == 0)
+        return SIZE_MAX;
+    const size_t block = process->by_address[place - 1];
+    const struct recorded_block *found = &process->blocks[block];
+    return address - found->address < found->bytes ? block : SIZE_MAX;
+}
+
+void recorded_memory_end(struct recorded_process *process, size_t block)
+{
+    const size_t place = count_before(process, process->blocks[block].address);
+    process->blocks[block].live = false;
+    if (place == 0 || process->by_address[place - 1] != block)
+        return;
+    memmove(&process->by_address[place - 1], &process->by_address[place],
+            (process->live_count - place) * sizeof *process->by_address);
+    process->live_count--;
+}
+
+/* "device3": the third allocation of its kind of the process. */
+static const char *block_name(struct recorded_job *job, const struct recorded_process *process,
+                              enum recording_memory memory)
+{
+    static const char *const kinds[] = {"device", "pinned", "managed", "registered"};
+    size_t number = 0;
+    for (size_t i = 0; i < process->block_count; i++)
+        number += process->blocks[i].memory == memory;
+    return arena_printf(job->arena, "%s%zu", kinds[memory], number);
+}
+
+bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *process,
+                           uint64_t address, uint64_t bytes, enum recording_memory memory,
+                           int device, size_t *out)
+{
+    const char *name = block_name(job, process, memory);
+    /* What was there before is gone, though nobody was seen to free it. */
+    for (size_t old; (old = recorded_memory_find(process, address)) != SIZE_MAX;)
+        recorded_memory_end(process, old);
+    if (!name ||
+        !arena_grow(job->arena, (void **)&process->blocks, process->block_count,
+                    &process->block_cap, sizeof *process->blocks) ||
+        !arena_grow(job->arena, (void **)&process->by_address, process->live_count,
+                    &process->live_cap, sizeof *process->by_address))
+        return false;
+    *out = process->block_count++;
+    process->blocks[*out] = (struct recorded_block){.address = address,
+                                                    .bytes = bytes,
+                                                    .memory = memory,
+                                                    .device = device,
+                                                    .live = true,
+                                                    .name = name};
+    const size_t place = count_before(process, address);
+    memmove(&process->by_address[place + 1], &process->by_address[place],
+            (process->live_count - place) * sizeof *process->by_address);
+    process->by_address[place] = *out;
+    process->live_count++;
+    return true;
+}
+
+static bool add_cut(struct arena *arena, uint64_t **items, size_t *count, size_t *cap,
+                    uint64_t offset)
+{
+    if (*count > 0 && (*items)[*count - 1] == offset)
+        return true;
+    if (!arena_grow(arena, (void **)items, *count, cap, sizeof **items))
+        return false;
+    (*items)[(*count)++] = offset;
+    return true;
+}
+
+bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
+                            struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,
+                            int part)
+{
+    const size_t index = recorded_memory_find(process, address);
+    if (index == SIZE_MAX)
+        return true;
+    struct recorded_block *block = &process->blocks[index];
+    const uint64_t from = address - block->address;
+    const uint64_t left = block->bytes - from,
+                   to = bytes == 0 ? 0 : from + (bytes < left ? bytes : left);
+    if (!arena_grow(job->arena, (void **)&op->accesses, op->access_count, &op->access_cap,
+                    sizeof *op->accesses) ||
+        !add_cut(job->arena, &block->begins, &block->begin_count, &block->begin_cap, from) ||
+        (to > 0 && !add_cut(job->arena, &block->ends, &block->end_count, &block->end_cap, to)))
+        return false;
+    block->written = block->written || write;
+    op->accesses[op->access_count++] = (struct recorded_access){index, from, to, write, part};
+    return true;
+}
+
+/* ---- pieces ----------------------------------------------------------------------------------- */
+
+static int ascending(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Sorted, each once. */
+static size_t tidy(uint64_t *items, size_t count)
+{
+    size_t kept = 0;
+    if (count > 0)
+        qsort(items, count, sizeof *items, ascending);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || items[kept - 1] != items[i])
+            items[kept++] = items[i];
+    return kept;
+}
+
+static bool cut_block(struct recorded_job *job, struct recorded_block *block)
+{
+    const size_t most = block->begin_count + block->end_count + 2;
+    block->cuts = ARENA_ARRAY(job->arena, most, uint64_t);
+    block->pieces = ARENA_ARRAY(job->arena, most, int);
+    if (!block->cuts || !block->pieces)
+        return false;
+    if (block->begin_count > 0)
+        memcpy(block->cuts, block->begins, block->begin_count * sizeof *block->cuts);
+    if (block->end_count > 0)
+        memcpy(block->cuts + block->begin_count, block->ends,
+               block->end_count * sizeof *block->cuts);
+    block->cuts[most - 2] = 0;
+    block->cuts[most - 1] = block->bytes;
+    block->cut_count = tidy(block->cuts, most);
+    block->begin_count = tidy(block->begins, block->begin_count);
+    for (size_t i = 0; i < most; i++)
+        block->pieces[i] = -1;
+    return true;
+}
+
+bool recorded_memory_cut(struct recorded_job *job, struct recorded_process *process)
+{
+    for (size_t i = 0; i < process->block_count; i++)
+        if (!cut_block(job, &process->blocks[i]))
+            return false;
+    return true;
+}
+
+/* The first of a sorted list that is greater. */
+static uint64_t next_above(const uint64_t *items, size_t count, uint64_t value, uint64_t otherwise)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (items[middle] <= value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count ? items[low] : otherwise;
+}
+
+/* The buffer that a piece is; -1: no memory. */
+static int piece_buffer(struct recorded_job *job, struct recorded_block *block, size_t piece)
+{
+    struct plan *plan = job->plan;
+    if (block->pieces[piece] >= 0)
+        return block->pieces[piece];
+    const char *name = block->cut_count <= 2 ? block->name
+                                             : arena_printf(job->arena, "%s.%" PRIu64, block->name,
+                                                            block->cuts[piece]);
+    const int buffer = name ? names_intern(&job->buffers, job->arena, name) : -1;
+    if (buffer >= 0 && (size_t)buffer == plan->buffer_count) {
+        if (!arena_grow(job->arena, (void **)&plan->buffers, plan->buffer_count, &job->buffer_cap,
+                        sizeof *plan->buffers))
+            return -1;
+        plan->buffers[plan->buffer_count++] = (struct buffer){.name = name, .scope = SCOPE_SHARED};
+    }
+    if (buffer >= 0)
+        plan->buffers[buffer].input = plan->buffers[buffer].input || !block->written ||
+                                      block->memory != RECORDING_MEMORY_DEVICE;
+    block->pieces[piece] = buffer;
+    return buffer;
+}
+
+static bool add_to_list(struct arena *arena, struct index_list *list, size_t *cap, size_t *rank_cap,
+                        int buffer, int rank)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == buffer && list->ranks[i] == rank)
+            return true;
+    if (!arena_grow(arena, (void **)&list->items, list->count, cap, sizeof *list->items) ||
+        !arena_grow(arena, (void **)&list->ranks, list->count, rank_cap, sizeof *list->ranks))
+        return false;
+    list->ranks[list->count] = rank;
+    list->items[list->count++] = buffer;
+    return true;
+}
+
+bool recorded_memory_list(struct recorded_job *job, const struct recorded_process *process,
+                          const struct recorded_op *op, int rank, bool write, int part,
+                          struct index_list *out)
+{
+    size_t cap = 0, rank_cap = 0;
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct recorded_access *access = &op->accesses[i];
+        struct recorded_block *block = &process->blocks[access->block];
+        if (access->write != write || access->part != part)
+            continue;
+        const uint64_t to =
+            access->to ? access->to
+                       : next_above(block->begins, block->begin_count, access->from, block->bytes);
+        job->assumes_extents = job->assumes_extents || (access->to == 0 && to < block->bytes);
+        const int owner = recorded_rank(process, block->device);
+        for (size_t c = 0; c + 1 < block->cut_count; c++) {
+            if (block->cuts[c] < access->from || block->cuts[c] >= to)
+                continue;
+            const int buffer = piece_buffer(job, block, c);
+            if (buffer < 0 || !add_to_list(job->arena, out, &cap, &rank_cap, buffer,
+                                           owner == rank ? 0 : 1 + owner))
+                return false;
+        }
+    }
+    return true;
+}

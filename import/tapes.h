@@ -1,0 +1,39 @@
+/*
+ * tapes.h - a recording of one process (recorder/recording.h): its threads and the items of each, in their order.
+ *
+ * What is not in a chunk's `used` bytes is not there: a process may have been killed while it wrote. Chunks that do
+ * not fit together, items that a chunk cuts off and items with too few words make the file damaged.
+ */
+#ifndef SWSIM_TAPES_H
+#define SWSIM_TAPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plan/arena.h"
+#include "plan/diag.h"
+#include "recorder/recording.h"
+
+struct tape_thread {
+    const struct recording_item **items;
+    size_t count, cap;
+    size_t read; /* of a walk over all threads: items that are behind it */
+};
+
+struct tapes {
+    const char *path;
+    int64_t pid, rank, size;     /* rank -1: not told */
+    struct tape_thread *threads; /* [i]: number i + 1 */
+    size_t thread_count, thread_cap;
+};
+
+/* All of it lives in `arena`. STATUS_INPUT for a damaged file. */
+enum status tapes_read(const char *path, struct arena *arena, struct tapes *out, struct diag *diag);
+
+/* The next item of all threads by the time of its end, and the index of its thread; NULL behind the last. */
+const struct recording_item *tapes_next(struct tapes *tapes, size_t *thread);
+
+/* The characters of a TEXT, which `arena` keeps; NULL: no memory. */
+const char *tapes_text(const struct recording_item *item, struct arena *arena);
+
+#endif

@@ -1,0 +1,463 @@
+/*
+ * cuda.c - the CUDA runtime's functions, as programs find them first: each calls the real one and notes the call.
+ *
+ * Built without CUDA's headers: the types here have the layouts of those, from CUDA 11 on. A program compiled for a
+ * default stream of each thread calls the functions that end in _ptsz and _ptds.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "names.h"
+#include "real.h"
+#include "tape.h"
+#include "threads.h"
+#include "touch.h"
+
+typedef void *handle;
+typedef uint64_t word;
+enum { LEGACY = 1, PER_THREAD = 2, MOST = RECORDING_MAX_WORDS };
+
+struct dim3 {
+    unsigned x, y, z;
+};
+
+static void end_call(const struct call *call, enum recording_kind kind, size_t count,
+                     const word *words)
+{
+    tape_end(call, kind, count, words);
+    if (call->outer)
+        touch_see(kind, words);
+}
+
+/* A function of which a call that goes well is one item. */
+#define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const struct call call = tape_begin();                                                     \
+        const int result = real ARGS;                                                              \
+        if (result == 0)                                                                           \
+            end_call(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                 \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+
+/* The same of one with a stream, in both variants. */
+#define VARIANT(name, none_is, PARAMS, ARGS, KIND, ...)                                            \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real ARGS;                                                              \
+        (void)none;                                                                                \
+        if (result == 0)                                                                           \
+            end_call(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                 \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+#define ON_STREAM(name, PARAMS, ARGS, KIND, ...)                                                   \
+    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
+    VARIANT(name##_ptsz, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
+#define ON_DEFAULT(name, PARAMS, ARGS, KIND, ...)                                                  \
+    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
+    VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
+#define ON(stream) ((stream) ? WORD_OF(stream) : none)
+
+/* ---- devices, streams, events ----------------------------------------------------------------- */
+
+CALL(cudaSetDevice, (int device), (device), DEVICE, (word)device)
+CALL(cudaDeviceSynchronize, (void), (), SYNC_DEVICE, 0)
+
+CALL(cudaStreamCreate, (handle * out), (out), STREAM, WORD_OF(*out), 0)
+CALL(cudaStreamCreateWithFlags, (handle * out, unsigned flags), (out, flags), STREAM, WORD_OF(*out),
+     flags)
+CALL(cudaStreamCreateWithPriority, (handle * out, unsigned flags, int priority),
+     (out, flags, priority), STREAM, WORD_OF(*out), flags)
+CALL(cudaStreamDestroy, (handle stream), (stream), STREAM_END, WORD_OF(stream))
+ON_STREAM(cudaStreamSynchronize, (handle stream), (stream), SYNC_STREAM, ON(stream))
+ON_STREAM(cudaStreamQuery, (handle stream), (stream), SYNC_STREAM, ON(stream))
+ON_STREAM(cudaStreamWaitEvent, (handle stream, handle event, unsigned flags),
+          (stream, event, flags), WAIT, ON(stream), WORD_OF(event), flags)
+
+CALL(cudaEventCreate, (handle * out), (out), EVENT, WORD_OF(*out), 0)
+CALL(cudaEventCreateWithFlags, (handle * out, unsigned flags), (out, flags), EVENT, WORD_OF(*out),
+     flags)
+CALL(cudaEventDestroy, (handle event), (event), EVENT_END, WORD_OF(event))
+CALL(cudaEventSynchronize, (handle event), (event), SYNC_EVENT, WORD_OF(event))
+CALL(cudaEventQuery, (handle event), (event), SYNC_EVENT, WORD_OF(event))
+ON_STREAM(cudaEventRecord, (handle event, handle stream), (event, stream), RECORD, WORD_OF(event),
+          ON(stream), 0)
+ON_STREAM(cudaEventRecordWithFlags, (handle event, handle stream, unsigned flags),
+          (event, stream, flags), RECORD, WORD_OF(event), ON(stream), flags)
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+struct pitched {
+    void *address;
+    size_t pitch, width, height;
+};
+struct extent {
+    size_t width, height, depth;
+};
+
+CALL(cudaMalloc, (handle * out, size_t bytes), (out, bytes), ALLOC, WORD_OF(*out), bytes,
+     RECORDING_MEMORY_DEVICE)
+CALL(cudaMallocPitch, (handle * out, size_t *pitch, size_t width, size_t height),
+     (out, pitch, width, height), ALLOC, WORD_OF(*out), *pitch *height, RECORDING_MEMORY_DEVICE)
+CALL(cudaMalloc3D, (struct pitched * out, struct extent extent), (out, extent), ALLOC,
+     WORD_OF(out->address), out->pitch *extent.height *extent.depth, RECORDING_MEMORY_DEVICE)
+CALL(cudaMallocManaged, (handle * out, size_t bytes, unsigned flags), (out, bytes, flags), ALLOC,
+     WORD_OF(*out), bytes, RECORDING_MEMORY_MANAGED)
+CALL(cudaMallocHost, (handle * out, size_t bytes), (out, bytes), ALLOC, WORD_OF(*out), bytes,
+     RECORDING_MEMORY_PINNED)
+CALL(cudaHostAlloc, (handle * out, size_t bytes, unsigned flags), (out, bytes, flags), ALLOC,
+     WORD_OF(*out), bytes, RECORDING_MEMORY_PINNED)
+CALL(cudaHostRegister, (handle address, size_t bytes, unsigned flags), (address, bytes, flags),
+     ALLOC, WORD_OF(address), bytes, RECORDING_MEMORY_REGISTERED)
+ON_STREAM(cudaMallocAsync, (handle * out, size_t bytes, handle stream), (out, bytes, stream),
+          ALLOC_ASYNC, WORD_OF(*out), bytes, ON(stream))
+ON_STREAM(cudaMallocFromPoolAsync, (handle * out, size_t bytes, handle pool, handle stream),
+          (out, bytes, pool, stream), ALLOC_ASYNC, WORD_OF(*out), bytes, ON(stream))
+CALL(cudaFree, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_DEVICE)
+CALL(cudaFreeHost, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_PINNED)
+CALL(cudaHostUnregister, (handle address), (address), FREE, WORD_OF(address),
+     RECORDING_MEMORY_REGISTERED)
+ON_STREAM(cudaFreeAsync, (handle address, handle stream), (address, stream), FREE_ASYNC,
+          WORD_OF(address), ON(stream))
+
+enum { DEFAULT_DIRECTION = 4 }; /* cudaMemcpyDefault */
+
+ON_DEFAULT(cudaMemcpy, (handle to, const void *from, size_t bytes, int direction),
+           (to, from, bytes, direction), COPY, none, WORD_OF(to), WORD_OF(from), bytes,
+           (word)direction, 1)
+ON_STREAM(cudaMemcpyAsync,
+          (handle to, const void *from, size_t bytes, int direction, handle stream),
+          (to, from, bytes, direction, stream), COPY, ON(stream), WORD_OF(to), WORD_OF(from), bytes,
+          (word)direction, 0)
+CALL(cudaMemcpyPeer, (handle to, int device, const void *from, int source, size_t bytes),
+     (to, device, from, source, bytes), COPY, LEGACY, WORD_OF(to), WORD_OF(from), bytes,
+     DEFAULT_DIRECTION, 0)
+CALL(cudaMemcpyPeerAsync,
+     (handle to, int device, const void *from, int source, size_t bytes, handle stream),
+     (to, device, from, source, bytes, stream), COPY, stream ? WORD_OF(stream) : LEGACY,
+     WORD_OF(to), WORD_OF(from), bytes, DEFAULT_DIRECTION, 0)
+ON_DEFAULT(cudaMemcpyToSymbol,
+           (const void *symbol, const void *from, size_t bytes, size_t offset, int direction),
+           (symbol, from, bytes, offset, direction), COPY, none, WORD_OF(symbol) + offset,
+           WORD_OF(from), bytes, (word)direction, 1)
+ON_STREAM(cudaMemcpyToSymbolAsync,
+          (const void *symbol, const void *from, size_t bytes, size_t offset, int direction,
+           handle stream),
+          (symbol, from, bytes, offset, direction, stream), COPY, ON(stream),
+          WORD_OF(symbol) + offset, WORD_OF(from), bytes, (word)direction, 0)
+ON_DEFAULT(cudaMemcpyFromSymbol,
+           (handle to, const void *symbol, size_t bytes, size_t offset, int direction),
+           (to, symbol, bytes, offset, direction), COPY, none, WORD_OF(to),
+           WORD_OF(symbol) + offset, bytes, (word)direction, 1)
+ON_STREAM(cudaMemcpyFromSymbolAsync,
+          (handle to, const void *symbol, size_t bytes, size_t offset, int direction,
+           handle stream),
+          (to, symbol, bytes, offset, direction, stream), COPY, ON(stream), WORD_OF(to),
+          WORD_OF(symbol) + offset, bytes, (word)direction, 0)
+ON_DEFAULT(cudaMemcpy2D,
+           (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
+            int direction),
+           (to, pitch, from, source, width, height, direction), COPY_2D, none, WORD_OF(to), pitch,
+           WORD_OF(from), source, width, height, (word)direction, 1)
+ON_STREAM(cudaMemcpy2DAsync,
+          (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
+           int direction, handle stream),
+          (to, pitch, from, source, width, height, direction, stream), COPY_2D, ON(stream),
+          WORD_OF(to), pitch, WORD_OF(from), source, width, height, (word)direction, 0)
+ON_DEFAULT(cudaMemset, (handle to, int value, size_t bytes), (to, value, bytes), FILL, none,
+           WORD_OF(to), 0, bytes, 1)
+ON_STREAM(cudaMemsetAsync, (handle to, int value, size_t bytes, handle stream),
+          (to, value, bytes, stream), FILL, ON(stream), WORD_OF(to), 0, bytes, 1)
+ON_DEFAULT(cudaMemset2D, (handle to, size_t pitch, int value, size_t width, size_t height),
+           (to, pitch, value, width, height), FILL, none, WORD_OF(to), pitch, width, height)
+ON_STREAM(cudaMemset2DAsync,
+          (handle to, size_t pitch, int value, size_t width, size_t height, handle stream),
+          (to, pitch, value, width, height, stream), FILL, ON(stream), WORD_OF(to), pitch, width,
+          height)
+
+/* ---- kernels ---------------------------------------------------------------------------------- */
+
+struct launch_config {
+    struct dim3 grid, block;
+    size_t shared;
+    handle stream;
+    void *attributes;
+    unsigned count;
+};
+
+static void end_launch(const struct call *call, int result, word stream, const void *kernel,
+                       void **args)
+{
+    word words[MOST] = {stream};
+    if (result != 0 || !call->outer) {
+        tape_drop(call);
+        return;
+    }
+    const size_t count = 1 + names_launch(kernel, args, words + 1, MOST - 1);
+    tape_end(call, RECORDING_LAUNCH, count, words);
+}
+
+#define LAUNCH(name, none_is)                                                                      \
+    int name(const void *kernel, struct dim3 grid, struct dim3 block, void **args, size_t shared,  \
+             handle stream);                                                                       \
+    int name(const void *kernel, struct dim3 grid, struct dim3 block, void **args, size_t shared,  \
+             handle stream)                                                                        \
+    {                                                                                              \
+        REAL(name, (const void *, struct dim3, struct dim3, void **, size_t, handle))              \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(kernel, grid, block, args, shared, stream);                        \
+        end_launch(&call, result, ON(stream), kernel, args);                                       \
+        return result;                                                                             \
+    }
+LAUNCH(cudaLaunchKernel, LEGACY)
+LAUNCH(cudaLaunchKernel_ptsz, PER_THREAD)
+LAUNCH(cudaLaunchCooperativeKernel, LEGACY)
+LAUNCH(cudaLaunchCooperativeKernel_ptsz, PER_THREAD)
+LAUNCH(__cudaLaunchKernel, LEGACY)
+LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
+
+#define LAUNCH_EX(name, none_is)                                                                   \
+    int name(const struct launch_config *config, const void *kernel, void **args);                 \
+    int name(const struct launch_config *config, const void *kernel, void **args)                  \
+    {                                                                                              \
+        REAL(name, (const struct launch_config *, const void *, void **))                          \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(config, kernel, args);                                             \
+        end_launch(&call, result, ON(config->stream), kernel, args);                               \
+        return result;                                                                             \
+    }
+LAUNCH_EX(cudaLaunchKernelExC, LEGACY)
+LAUNCH_EX(cudaLaunchKernelExC_ptsz, PER_THREAD)
+
+#define ALIAS(name)                                                                                \
+    int name(handle *out, const void *function);                                                   \
+    int name(handle *out, const void *function)                                                    \
+    {                                                                                              \
+        REAL(name, (handle *, const void *))                                                       \
+        const int result = real(out, function);                                                    \
+        if (result == 0)                                                                           \
+            names_alias(*out, function);                                                           \
+        return result;                                                                             \
+    }
+ALIAS(__cudaGetKernel)
+ALIAS(cudaGetKernel)
+ALIAS(cudaGetFuncBySymbol)
+
+/* Called by what nvcc puts into every program, before main. */
+void __cudaRegisterFunction(handle *binary, const char *function, char *device, const char *name,
+                            int threads, void *thread, void *block, void *block_size,
+                            void *grid_size, int *warp);
+void __cudaRegisterFunction(handle *binary, const char *function, char *device, const char *name,
+                            int threads, void *thread, void *block, void *block_size,
+                            void *grid_size, int *warp)
+{
+    static void (*real)(handle *, const char *, char *, const char *, int, void *, void *, void *,
+                        void *, int *);
+    if (!real_find(&real, "__cudaRegisterFunction"))
+        return;
+    real(binary, function, device, name, threads, thread, block, block_size, grid_size, warp);
+    names_register(function, name);
+}
+
+/* ---- host functions --------------------------------------------------------------------------- */
+
+typedef void host_function(void *arg);
+typedef void stream_callback(handle stream, int status, void *arg);
+
+struct host_call {
+    host_function *function;
+    stream_callback *callback;
+    void *arg;
+    word number;
+};
+static bool captured; /* a graph may call a function again and again: from then on none is freed */
+
+static void begin_host(word number)
+{
+    tape_put(RECORDING_HOST_BEGIN, 1, &number);
+    threads_host_call(1);
+}
+
+static void end_host(word number)
+{
+    threads_host_call(-1);
+    tape_put(RECORDING_HOST_END, 1, &number);
+}
+
+static void call_function(void *arg)
+{
+    const struct host_call host = *(struct host_call *)arg;
+    if (!__atomic_load_n(&captured, __ATOMIC_ACQUIRE))
+        free(arg);
+    begin_host(host.number);
+    host.function(host.arg);
+    end_host(host.number);
+}
+
+static void call_callback(handle stream, int status, void *arg)
+{
+    const struct host_call host = *(struct host_call *)arg;
+    free(arg);
+    begin_host(host.number);
+    host.callback(stream, status, host.arg);
+    end_host(host.number);
+}
+
+static struct host_call *new_host_call(host_function *function, stream_callback *callback,
+                                       void *arg)
+{
+    struct host_call *host = tape_on() && !tape_in_call() ? malloc(sizeof *host) : NULL;
+    if (host)
+        *host = (struct host_call){function, callback, arg, tape_number()};
+    return host;
+}
+
+static void end_host_call(const struct call *call, int result, word stream, word number,
+                          struct host_call *host)
+{
+    if (result == 0 && host)
+        tape_end(call, RECORDING_HOST_CALL, WORDS(stream, number));
+    else
+        tape_drop(call);
+    if (result != 0)
+        free(host);
+}
+
+#define HOST_CALL(name, none_is)                                                                   \
+    int name(handle stream, host_function *function, void *arg);                                   \
+    int name(handle stream, host_function *function, void *arg)                                    \
+    {                                                                                              \
+        REAL(name, (handle, host_function *, void *))                                              \
+        const word none = none_is;                                                                 \
+        struct host_call *host = new_host_call(function, NULL, arg);                               \
+        const word number = host ? host->number : 0;                                               \
+        const struct call call = tape_begin();                                                     \
+        const int result = host ? real(stream, call_function, host) : real(stream, function, arg); \
+        end_host_call(&call, result, ON(stream), number, host);                                    \
+        return result;                                                                             \
+    }
+HOST_CALL(cudaLaunchHostFunc, LEGACY)
+HOST_CALL(cudaLaunchHostFunc_ptsz, PER_THREAD)
+
+#define CALLBACK(name, none_is)                                                                    \
+    int name(handle stream, stream_callback *callback, void *arg, unsigned flags);                 \
+    int name(handle stream, stream_callback *callback, void *arg, unsigned flags)                  \
+    {                                                                                              \
+        REAL(name, (handle, stream_callback *, void *, unsigned))                                  \
+        const word none = none_is;                                                                 \
+        struct host_call *host = new_host_call(NULL, callback, arg);                               \
+        const word number = host ? host->number : 0;                                               \
+        const struct call call = tape_begin();                                                     \
+        const int result =                                                                         \
+            host ? real(stream, call_callback, host, flags) : real(stream, callback, arg, flags);  \
+        end_host_call(&call, result, ON(stream), number, host);                                    \
+        return result;                                                                             \
+    }
+CALLBACK(cudaStreamAddCallback, LEGACY)
+CALLBACK(cudaStreamAddCallback_ptsz, PER_THREAD)
+
+/* ---- graphs ----------------------------------------------------------------------------------- */
+
+#define CAPTURE(name, none_is)                                                                     \
+    int name(handle stream, int mode);                                                             \
+    int name(handle stream, int mode)                                                              \
+    {                                                                                              \
+        REAL(name, (handle, int))                                                                  \
+        const word none = none_is;                                                                 \
+        __atomic_store_n(&captured, true, __ATOMIC_RELEASE);                                       \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(stream, mode);                                                     \
+        if (result == 0)                                                                           \
+            tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+CAPTURE(cudaStreamBeginCapture, LEGACY)
+CAPTURE(cudaStreamBeginCapture_ptsz, PER_THREAD)
+
+/* A capture that fails is over, too: its graph is 0. */
+#define CAPTURE_END(name, none_is)                                                                 \
+    int name(handle stream, handle *out);                                                          \
+    int name(handle stream, handle *out)                                                           \
+    {                                                                                              \
+        REAL(name, (handle, handle *))                                                             \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(stream, out);                                                      \
+        tape_end(&call, RECORDING_CAPTURE_END,                                                     \
+                 WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0));                              \
+        return result;                                                                             \
+    }
+CAPTURE_END(cudaStreamEndCapture, LEGACY)
+CAPTURE_END(cudaStreamEndCapture_ptsz, PER_THREAD)
+
+/* Its arguments behind the graph differ between versions. */
+CALL(cudaGraphInstantiate, (handle * out, handle graph, word a, word b, word c),
+     (out, graph, a, b, c), GRAPH, WORD_OF(*out), WORD_OF(graph))
+CALL(cudaGraphInstantiateWithFlags, (handle * out, handle graph, word flags), (out, graph, flags),
+     GRAPH, WORD_OF(*out), WORD_OF(graph))
+ON_STREAM(cudaGraphInstantiateWithParams, (handle * out, handle graph, handle params),
+          (out, graph, params), GRAPH, WORD_OF(*out), WORD_OF(graph))
+ON_STREAM(cudaGraphLaunch, (handle graph, handle stream), (graph, stream), GRAPH_LAUNCH,
+          WORD_OF(graph), ON(stream))
+
+/* ---- calls that are not understood ------------------------------------------------------------ */
+
+static void note_unseen(const char *name)
+{
+    tape_put(RECORDING_UNSEEN, WORDS(tape_text(name)));
+}
+
+/* Whatever its arguments are: so many words hold them. */
+#define UNKNOWN(name)                                                                              \
+    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j);      \
+    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j)       \
+    {                                                                                              \
+        static bool told;                                                                          \
+        REAL(name, (word, word, word, word, word, word, word, word, word, word))                   \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(a, b, c, d, e, f, g, h, i, j);                                     \
+        if (result == 0 && call.outer && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))      \
+            note_unseen(#name);                                                                    \
+        tape_drop(&call);                                                                          \
+        return result;                                                                             \
+    }
+UNKNOWN(cudaMemcpy3D)
+UNKNOWN(cudaMemcpy3DAsync)
+UNKNOWN(cudaMemcpy3DPeer)
+UNKNOWN(cudaMemcpy3DPeerAsync)
+UNKNOWN(cudaMemcpyBatchAsync)
+UNKNOWN(cudaMemcpy3DBatchAsync)
+UNKNOWN(cudaMemcpy2DToArray)
+UNKNOWN(cudaMemcpy2DToArrayAsync)
+UNKNOWN(cudaMemcpy2DFromArray)
+UNKNOWN(cudaMemcpy2DFromArrayAsync)
+UNKNOWN(cudaMemset3D)
+UNKNOWN(cudaMemset3DAsync)
+UNKNOWN(cudaIpcOpenMemHandle)
+UNKNOWN(cudaIpcOpenEventHandle)
+UNKNOWN(cudaGraphAddNode)
+UNKNOWN(cudaGraphAddKernelNode)
+UNKNOWN(cudaGraphAddMemcpyNode)
+UNKNOWN(cudaGraphAddMemsetNode)
+UNKNOWN(cudaGraphAddHostNode)
+UNKNOWN(cudaGraphAddChildGraphNode)
+UNKNOWN(cudaGraphExecUpdate)
+UNKNOWN(cudaGraphExecKernelNodeSetParams)
+UNKNOWN(cudaGraphExecMemcpyNodeSetParams)
+UNKNOWN(cudaStreamUpdateCaptureDependencies)
+UNKNOWN(cudaWaitExternalSemaphoresAsync)
+UNKNOWN(cudaSignalExternalSemaphoresAsync)

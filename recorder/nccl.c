@@ -1,0 +1,230 @@
+/*
+ * nccl.c - NCCL's functions, as programs find them first. See cuda.c.
+ *
+ * A communicator is known to all ranks by the id that it was made with, of which a part is kept; one that is made by
+ * dividing another has an id made of that one's, of how often it was divided before, and of the color.
+ */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "real.h"
+#include "tape.h"
+
+typedef void *handle;
+typedef uint64_t word;
+enum { MAX_COMMS = 4096 };
+
+struct unique_id {
+    char bytes[128];
+};
+
+struct identity {
+    word low, high;
+};
+
+/* Of the live communicators; a place whose handle is NULL is free. */
+static struct place {
+    _Atomic(handle) comm;
+    struct identity id;
+    atomic_uint splits;
+} places[MAX_COMMS];
+
+static struct place *find_place(handle comm)
+{
+    for (size_t i = 0; i < MAX_COMMS; i++)
+        if (atomic_load_explicit(&places[i].comm, memory_order_acquire) == comm)
+            return &places[i];
+    return NULL;
+}
+
+static word mix(word hash, word value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15U;
+    return hash ^ hash >> 29;
+}
+
+static struct identity identity_of(const struct unique_id *id)
+{
+    struct identity out = {1, 2};
+    for (size_t i = 0; i < sizeof id->bytes; i += 8) {
+        word part;
+        memcpy(&part, id->bytes + i, sizeof part);
+        out.low = mix(out.low, part);
+        out.high = mix(out.high + i, part);
+    }
+    return out;
+}
+
+static void keep(handle comm, struct identity id)
+{
+    for (size_t i = 0; i < MAX_COMMS; i++) {
+        handle none = NULL;
+        if (!atomic_compare_exchange_strong(&places[i].comm, &none, comm))
+            continue;
+        places[i].id = id;
+        atomic_store(&places[i].splits, 0);
+        return;
+    }
+}
+
+/* ---- communicators ---------------------------------------------------------------------------- */
+
+static void end_comm(const struct call *call, int result, handle comm, struct identity id, int rank,
+                     int size)
+{
+    if (result != 0 && result != 7) { /* ncclInProgress: the call is not blocking */
+        tape_drop(call);
+        return;
+    }
+    if (call->outer)
+        keep(comm, id);
+    tape_end(call, RECORDING_COMM, WORDS(WORD_OF(comm), id.low, id.high, (word)rank, (word)size));
+}
+
+int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank);
+int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank)
+{
+    REAL(ncclCommInitRank, (handle *, int, struct unique_id, int))
+    const struct call call = tape_begin();
+    const int result = real(out, size, id, rank);
+    end_comm(&call, result, *out, identity_of(&id), rank, size);
+    return result;
+}
+
+int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank, void *config);
+int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank, void *config)
+{
+    REAL(ncclCommInitRankConfig, (handle *, int, struct unique_id, int, void *))
+    const struct call call = tape_begin();
+    const int result = real(out, size, id, rank, config);
+    end_comm(&call, result, *out, identity_of(&id), rank, size);
+    return result;
+}
+
+/* All ranks of one process. */
+int ncclCommInitAll(handle *out, int count, const int *devices);
+int ncclCommInitAll(handle *out, int count, const int *devices)
+{
+    REAL(ncclCommInitAll, (handle *, int, const int *))
+    const struct call call = tape_begin();
+    const int result = real(out, count, devices);
+    if (result == 0 && call.outer) {
+        const struct identity id = {tape_number(), WORD_OF(out) ^ (word)call.at_ns};
+        for (int i = 0; i < count; i++) {
+            tape_put(RECORDING_DEVICE, 1, &(word){(word)(devices ? devices[i] : i)});
+            tape_put(RECORDING_COMM, WORDS(WORD_OF(out[i]), id.low, id.high, (word)i, (word)count));
+            keep(out[i], id);
+        }
+    }
+    int device = 0;
+    static int (*get)(int *);
+    tape_drop(&call);
+    if (call.outer && real_find(&get, "cudaGetDevice") && get(&device) == 0)
+        tape_put(RECORDING_DEVICE, 1, &(word){(word)device});
+    return result;
+}
+
+static int ask(handle comm, const char *name)
+{
+    int (*real)(handle, int *) = NULL, out = 0;
+    return real_find(&real, name) && real(comm, &out) == 0 ? out : 0;
+}
+
+int ncclCommSplit(handle comm, int color, int key, handle *out, void *config);
+int ncclCommSplit(handle comm, int color, int key, handle *out, void *config)
+{
+    REAL(ncclCommSplit, (handle, int, int, handle *, void *))
+    const struct call call = tape_begin();
+    struct place *place = find_place(comm);
+    struct identity id = place ? place->id : (struct identity){0};
+    id.low = mix(id.low, place ? atomic_fetch_add(&place->splits, 1) + 1 : 0);
+    id.high = mix(id.high, (word)(unsigned)color);
+    const int result = real(comm, color, key, out, config);
+    if (result == 0 && *out)
+        end_comm(&call, result, *out, id, ask(*out, "ncclCommUserRank"),
+                 ask(*out, "ncclCommCount"));
+    else
+        tape_drop(&call);
+    return result;
+}
+
+#define COMM_END(name)                                                                             \
+    int name(handle comm);                                                                         \
+    int name(handle comm)                                                                          \
+    {                                                                                              \
+        REAL(name, (handle))                                                                       \
+        const struct call call = tape_begin();                                                     \
+        struct place *place = call.outer && comm ? find_place(comm) : NULL;                        \
+        if (place)                                                                                 \
+            atomic_store(&place->comm, NULL);                                                      \
+        const int result = real(comm);                                                             \
+        if (result == 0)                                                                           \
+            tape_end(&call, RECORDING_COMM_END, WORDS(WORD_OF(comm)));                             \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+COMM_END(ncclCommDestroy)
+COMM_END(ncclCommAbort)
+
+/* ---- operations ------------------------------------------------------------------------------- */
+
+#define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const struct call call = tape_begin();                                                     \
+        struct recording_item *item = tape_open(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));      \
+        const int result = real ARGS;                                                              \
+        tape_close(&call, item, result == 0 || result == 7);                                       \
+        return result;                                                                             \
+    }
+#define ON(stream) ((stream) ? WORD_OF(stream) : 1)
+#define COLLECTIVE(kind, from, to, count, type, operation, root)                                   \
+    WORD_OF(comm), ON(stream), RECORDING_##kind, WORD_OF(from), WORD_OF(to), count, (word)(type),  \
+        (word)(operation), (word)(root)
+
+CALL(ncclAllReduce,
+     (const void *from, void *to, size_t count, int type, int op, handle comm, handle stream),
+     (from, to, count, type, op, comm, stream), COLLECTIVE,
+     COLLECTIVE(ALL_REDUCE, from, to, count, type, op, 0))
+CALL(ncclReduceScatter,
+     (const void *from, void *to, size_t count, int type, int op, handle comm, handle stream),
+     (from, to, count, type, op, comm, stream), COLLECTIVE,
+     COLLECTIVE(REDUCE_SCATTER, from, to, count, type, op, 0))
+CALL(ncclReduce,
+     (const void *from, void *to, size_t count, int type, int op, int root, handle comm,
+      handle stream),
+     (from, to, count, type, op, root, comm, stream), COLLECTIVE,
+     COLLECTIVE(REDUCE, from, to, count, type, op, root))
+CALL(ncclAllGather,
+     (const void *from, void *to, size_t count, int type, handle comm, handle stream),
+     (from, to, count, type, comm, stream), COLLECTIVE,
+     COLLECTIVE(ALL_GATHER, from, to, count, type, 0, 0))
+CALL(ncclBroadcast,
+     (const void *from, void *to, size_t count, int type, int root, handle comm, handle stream),
+     (from, to, count, type, root, comm, stream), COLLECTIVE,
+     COLLECTIVE(BROADCAST, from, to, count, type, 0, root))
+CALL(ncclBcast, (void *at, size_t count, int type, int root, handle comm, handle stream),
+     (at, count, type, root, comm, stream), COLLECTIVE,
+     COLLECTIVE(BROADCAST, at, at, count, type, 0, root))
+CALL(ncclAlltoAll, (const void *from, void *to, size_t count, int type, handle comm, handle stream),
+     (from, to, count, type, comm, stream), COLLECTIVE,
+     COLLECTIVE(ALL_TO_ALL, from, to, count, type, 0, 0))
+CALL(ncclGather,
+     (const void *from, void *to, size_t count, int type, int root, handle comm, handle stream),
+     (from, to, count, type, root, comm, stream), COLLECTIVE,
+     COLLECTIVE(GATHER, from, to, count, type, 0, root))
+CALL(ncclScatter,
+     (const void *from, void *to, size_t count, int type, int root, handle comm, handle stream),
+     (from, to, count, type, root, comm, stream), COLLECTIVE,
+     COLLECTIVE(SCATTER, from, to, count, type, 0, root))
+CALL(ncclSend, (const void *from, size_t count, int type, int peer, handle comm, handle stream),
+     (from, count, type, peer, comm, stream), MESSAGE, WORD_OF(comm), ON(stream), 1, WORD_OF(from),
+     count, (word)type, (word)peer)
+CALL(ncclRecv, (void *to, size_t count, int type, int peer, handle comm, handle stream),
+     (to, count, type, peer, comm, stream), MESSAGE, WORD_OF(comm), ON(stream), 0, WORD_OF(to),
+     count, (word)type, (word)peer)
+CALL(ncclGroupStart, (void), (), GROUP, 0)
+CALL(ncclGroupEnd, (void), (), GROUP_END, 0)

@@ -1,0 +1,114 @@
+/*
+ * recording.h - the file that the recorder writes and import reads: what one process called, thread by thread.
+ *
+ * A file is a row of chunks of RECORDING_CHUNK bytes. Each has a head and belongs to one thread; its items fill it
+ * from the head on, `used` bytes of it. The chunks of a thread are numbered. A chunk is memory of the file, so what
+ * was written is there however the process ends. Numbers are of the machine's own byte order.
+ *
+ * An item is a call that went well, written when it returned: a head and words. One of NCCL, which may wait for other
+ * ranks, is written when it begins, and may never have returned (took_ns). Handles and addresses are those of
+ * the process. A stream is its handle; 1 is the legacy default stream of the thread's device, 2 that of the thread
+ * (cudaStreamLegacy, cudaStreamPerThread). Times are CLOCK_MONOTONIC, in ns.
+ */
+#ifndef SWSIM_RECORDING_H
+#define SWSIM_RECORDING_H
+
+#include <stdint.h>
+
+#define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
+enum { RECORDING_VERSION = 1, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+
+struct recording_chunk {
+    char magic[16];
+    uint32_t version, thread;
+    uint64_t number; /* of the thread's chunks */
+    uint64_t used;   /* bytes of items behind this head */
+};
+
+struct recording_item {
+    uint16_t kind, words; /* enum recording_kind; of 8 bytes */
+    uint32_t took_ns;     /* UINT32_MAX: as long or longer, or it has not returned */
+    int64_t at_ns;
+    uint64_t word[];
+};
+
+/*    NAME, how many words at least, words */
+#define RECORDING_LIST(X)                                                                          \
+    X(NONE, 0, "a call that failed")                                                               \
+    X(PROCESS, 4, "pid, rank + 1, size, time of day at at_ns in ns; 0: not told")                  \
+    X(THREAD, 1, "number of the system")                                                           \
+    X(TEXT, 2, "number, characters: names that other items have")                                  \
+    X(AFTER, 2, "thread, count: all of this thread comes after that many items of the other")      \
+    X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
+    X(DEVICE, 1, "device: the thread's own from now on")                                           \
+    X(STREAM, 2, "stream, flags")                                                                  \
+    X(STREAM_END, 1, "stream")                                                                     \
+    X(EVENT, 2, "event, flags")                                                                    \
+    X(EVENT_END, 1, "event")                                                                       \
+    X(RECORD, 3, "event, stream, flags")                                                           \
+    X(WAIT, 3, "stream, event, flags")                                                             \
+    X(SYNC_STREAM, 1, "stream; also a query that found it idle")                                   \
+    X(SYNC_EVENT, 1, "event; also a query that found it done")                                     \
+    X(SYNC_DEVICE, 0, "")                                                                          \
+    X(KERNEL, 3, "number, text, is its every argument known?")                                     \
+    X(LAUNCH, 2, "stream, kernel, addresses, RECORDING_WRITE set where it may be written")         \
+    X(COPY, 6, "stream, to, from, bytes, direction as cudaMemcpyKind, does the host wait?")        \
+    X(COPY_2D, 9,                                                                                  \
+      "stream, to, its pitch, from, its pitch, width, height, direction, does the host wait?")     \
+    X(FILL, 5, "stream, to, pitch, width, height")                                                 \
+    X(ALLOC, 3, "address, bytes, enum recording_memory")                                           \
+    X(ALLOC_ASYNC, 3, "address, bytes, stream")                                                    \
+    X(FREE, 2, "address, enum recording_memory")                                                   \
+    X(FREE_ASYNC, 2, "address, stream")                                                            \
+    X(HOST_CALL, 2, "stream, number")                                                              \
+    X(HOST_BEGIN, 1, "number: this thread executes the function")                                  \
+    X(HOST_END, 1, "number")                                                                       \
+    X(CAPTURE, 1, "stream")                                                                        \
+    X(CAPTURE_END, 2, "stream, graph")                                                             \
+    X(GRAPH, 2, "executable, graph")                                                               \
+    X(GRAPH_LAUNCH, 2, "executable, stream")                                                       \
+    X(COMM, 5, "communicator, id, id, rank, size")                                                 \
+    X(COMM_END, 1, "communicator")                                                                 \
+    X(COLLECTIVE, 9,                                                                               \
+      "communicator, stream, enum recording_collective, from, to, count, type, operation, root")   \
+    X(MESSAGE, 7, "communicator, stream, is it sent?, address, count, type, peer")                 \
+    X(GROUP, 0, "")                                                                                \
+    X(GROUP_END, 0, "")                                                                            \
+    X(TOUCH, 2, "address, is it written?: the host's first access since the device's")
+
+enum recording_kind {
+#define X(name, ...) RECORDING_##name,
+    RECORDING_LIST(X)
+#undef X
+        RECORDING_KINDS
+};
+
+enum recording_memory {
+    RECORDING_MEMORY_DEVICE,
+    RECORDING_MEMORY_PINNED,
+    RECORDING_MEMORY_MANAGED,
+    RECORDING_MEMORY_REGISTERED /* the program's own memory, which cudaHostRegister pins */
+};
+
+/*    NAME, function of NCCL */
+#define RECORDING_COLLECTIVE_LIST(X)                                                               \
+    X(ALL_REDUCE, ncclAllReduce)                                                                   \
+    X(BROADCAST, ncclBroadcast)                                                                    \
+    X(REDUCE, ncclReduce)                                                                          \
+    X(ALL_GATHER, ncclAllGather)                                                                   \
+    X(REDUCE_SCATTER, ncclReduceScatter)                                                           \
+    X(ALL_TO_ALL, ncclAlltoAll)                                                                    \
+    X(GATHER, ncclGather)                                                                          \
+    X(SCATTER, ncclScatter)
+
+enum recording_collective {
+#define X(name, function) RECORDING_##name,
+    RECORDING_COLLECTIVE_LIST(X)
+#undef X
+        RECORDING_COLLECTIVES
+};
+
+/* In an address of LAUNCH; no address of a process has the bit. */
+#define RECORDING_WRITE (UINT64_C(1) << 63)
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * symbols.c - dlsym as programs call it: one that asks a library for a function of CUDA or NCCL gets the recorder's.
+ *
+ * RTLD_NEXT means the library behind the caller, which the C library knows by the address to return to: so the call
+ * goes on as a jump, and this file is compiled with optimisation always.
+ */
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "real.h"
+#include "tape.h"
+
+static bool may_be_ours(const char *name)
+{
+    return strncmp(name, "cuda", 4) == 0 || strncmp(name, "nccl", 4) == 0 ||
+           strncmp(name, "__cuda", 6) == 0;
+}
+
+static void *own_library(void)
+{
+    static void *library;
+    Dl_info info;
+    if (!library && dladdr((void *)(uintptr_t)own_library, &info))
+        library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    return library;
+}
+
+static void *ours(void *library, const char *name)
+{
+    void *theirs = real_dlsym()(library, name);
+    void *own = theirs && own_library() ? real_dlsym()(own_library(), name) : NULL;
+    if (!own || own == theirs)
+        return theirs;
+    real_remember(name, theirs);
+    return own;
+}
+
+#ifdef __clang__
+#define OPTIMISED
+#define AS_A_JUMP __attribute__((musttail))
+#else
+#define OPTIMISED __attribute__((optimize("O2")))
+#define AS_A_JUMP
+#endif
+
+OPTIMISED void *dlsym(void *restrict library, const char *restrict name)
+{
+    dlsym_function *go_on =
+        library != RTLD_NEXT && tape_on() && may_be_ours(name) ? ours : real_dlsym();
+    AS_A_JUMP return go_on(library, name);
+}

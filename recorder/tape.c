@@ -1,0 +1,298 @@
+/* tape.c - see tape.h. Chunks are mapped memory of the file; a thread takes the next one under the lock. */
+#include "tape.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KNOWN = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
+
+/* Found in the program's own TLS, without a call. */
+static __thread struct tape {
+    struct recording_chunk *chunk;
+    uint32_t thread; /* from 1 on; 0: none yet */
+    uint64_t chunks, items;
+    int depth;
+    bool broken;                    /* no chunk could be had */
+    struct tape_place known[KNOWN]; /* of other threads, by their numbers */
+} tape __attribute__((tls_model("initial-exec")));
+
+static struct {
+    atomic_flag lock; /* no mutex: those are recorded */
+    int fd;           /* -1: none yet */
+    bool failed;
+    off_t end;
+    atomic_uint threads;
+    atomic_ullong numbers;
+    pthread_key_t at_exit;
+} file = {.lock = ATOMIC_FLAG_INIT, .fd = -1};
+static const char *path; /* NULL: this process is not recorded */
+
+static int64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void fail(const char *what)
+{
+    char text[PATH_MAX + 200];
+    const int length =
+        snprintf(text, sizeof text, "swsim record: %s.%d: %s: %s; nothing more is recorded\n", path,
+                 (int)getpid(), what, strerror(errno));
+    if (!file.failed && write(STDERR_FILENO, text, (size_t)length) < 0)
+        file.failed = true;
+    file.failed = true;
+}
+
+/* The lock is held. Far from the numbers that programs expect their files to have. */
+static void open_file(void)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s.%d", path, (int)getpid());
+    const int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    file.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
+    if (fd >= 0 && file.fd >= 0)
+        close(fd);
+    else if (fd >= 0)
+        file.fd = fd;
+    else
+        fail("cannot be made");
+}
+
+/* The lock is held. NULL: there is none. */
+static struct recording_chunk *map_chunk(void)
+{
+    if (file.fd < 0 && !file.failed)
+        open_file();
+    if (file.failed)
+        return NULL;
+    errno = posix_fallocate(file.fd, file.end, RECORDING_CHUNK);
+    if (errno) {
+        fail("cannot be written");
+        return NULL;
+    }
+    void *chunk = mmap(NULL, RECORDING_CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                       file.fd, file.end);
+    if (chunk == MAP_FAILED) {
+        fail("cannot be mapped");
+        return NULL;
+    }
+    file.end += RECORDING_CHUNK;
+    return chunk;
+}
+
+static bool next_chunk(void)
+{
+    if (tape.chunk)
+        munmap(tape.chunk, RECORDING_CHUNK);
+    while (atomic_flag_test_and_set(&file.lock))
+        sched_yield();
+    tape.chunk = map_chunk();
+    atomic_flag_clear(&file.lock);
+    tape.broken = !tape.chunk;
+    if (tape.broken)
+        return false;
+    *tape.chunk = (struct recording_chunk){.magic = RECORDING_MAGIC,
+                                           .version = RECORDING_VERSION,
+                                           .thread = tape.thread,
+                                           .number = tape.chunks++};
+    return true;
+}
+
+/* The rank and the number of ranks, as a launcher tells them; 0: none does. */
+static void find_rank(uint64_t *rank, uint64_t *size)
+{
+    static const struct {
+        const char *rank, *size;
+    } places[] = {{"RANK", "WORLD_SIZE"},
+                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                  {"PMIX_RANK", "PMIX_SIZE"},
+                  {"PMI_RANK", "PMI_SIZE"},
+                  {"SLURM_PROCID", "SLURM_NTASKS"}};
+    *rank = *size = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places && *rank == 0; i++) {
+        const char *number = getenv(places[i].rank), *of = getenv(places[i].size);
+        if (number && *number)
+            *rank = 1 + strtoull(number, NULL, 10);
+        if (number && *number && of)
+            *size = strtoull(of, NULL, 10);
+    }
+}
+
+static struct recording_item *write_item(enum recording_kind kind, int64_t at_ns, int64_t took_ns,
+                                         size_t count, const uint64_t *words)
+{
+    const size_t bytes = sizeof(struct recording_item) + 8 * count;
+    if (tape.chunk->used + bytes > RECORDING_CHUNK - sizeof *tape.chunk && !next_chunk())
+        return NULL;
+    char *at = (char *)(tape.chunk + 1) + tape.chunk->used;
+    struct recording_item *item = (struct recording_item *)(void *)at;
+    item->kind = (uint16_t)kind;
+    item->words = (uint16_t)count;
+    item->took_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
+    item->at_ns = at_ns;
+    memcpy(item->word, words, 8 * count);
+    tape.items++;
+    __atomic_store_n(&tape.chunk->used, tape.chunk->used + bytes, __ATOMIC_RELEASE);
+    return item;
+}
+
+/* The first item of a thread. */
+static bool begin_thread(void)
+{
+    if (tape.broken || !path)
+        return false;
+    tape.thread = 1 + atomic_fetch_add(&file.threads, 1);
+    if (!next_chunk())
+        return false;
+    pthread_setspecific(file.at_exit, &tape);
+    const int64_t now = now_ns(CLOCK_MONOTONIC);
+    if (tape.thread == 1) {
+        uint64_t rank, size;
+        find_rank(&rank, &size);
+        write_item(RECORDING_PROCESS, now, 0,
+                   WORDS((uint64_t)getpid(), rank, size, (uint64_t)now_ns(CLOCK_REALTIME)));
+    }
+    write_item(RECORDING_THREAD, now, 0, WORDS((uint64_t)syscall(SYS_gettid)));
+    for (int i = 0; i < KNOWN; i++)
+        if (tape.known[i].count > 0)
+            write_item(RECORDING_AFTER, now, 0, WORDS(tape.known[i].thread, tape.known[i].count));
+    return true;
+}
+
+static bool ready(void)
+{
+    return tape.chunk || begin_thread();
+}
+
+struct call tape_begin(void)
+{
+    const bool outer = tape.depth++ == 0 && path;
+    return (struct call){outer ? now_ns(CLOCK_MONOTONIC) : 0, outer};
+}
+
+void tape_drop(const struct call *call)
+{
+    (void)call;
+    tape.depth--;
+}
+
+void tape_end(const struct call *call, enum recording_kind kind, size_t count,
+              const uint64_t *words)
+{
+    if (call->outer && ready())
+        write_item(kind, call->at_ns, now_ns(CLOCK_MONOTONIC) - call->at_ns, count, words);
+    tape.depth--;
+}
+
+struct recording_item *tape_open(const struct call *call, enum recording_kind kind, size_t count,
+                                 const uint64_t *words)
+{
+    return call->outer && ready() ? write_item(kind, call->at_ns, UINT32_MAX, count, words) : NULL;
+}
+
+void tape_close(const struct call *call, struct recording_item *item, bool good)
+{
+    const int64_t took_ns = item ? now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
+    if (item)
+        item->took_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
+    if (item && !good)
+        item->kind = RECORDING_NONE;
+    tape.depth--;
+}
+
+void tape_put(enum recording_kind kind, size_t count, const uint64_t *words)
+{
+    if (ready())
+        write_item(kind, now_ns(CLOCK_MONOTONIC), 0, count, words);
+}
+
+uint64_t tape_number(void)
+{
+    return atomic_fetch_add(&file.numbers, 1) + 1;
+}
+
+uint64_t tape_text(const char *text)
+{
+    uint64_t words[RECORDING_MAX_WORDS] = {tape_number()};
+    const size_t most = sizeof words - 16, length = strlen(text);
+    memcpy(words + 1, text, length < most ? length : most);
+    tape_put(RECORDING_TEXT, 2 + (length < most ? length : most) / 8, words);
+    return words[0];
+}
+
+bool tape_on(void)
+{
+    return path != NULL;
+}
+
+bool tape_in_call(void)
+{
+    return tape.depth > 0;
+}
+
+struct tape_place tape_here(void)
+{
+    return (struct tape_place){tape.thread, tape.items};
+}
+
+/* It is written by a thread without calls, too: others may learn of it from this one. */
+void tape_after(struct tape_place place)
+{
+    struct tape_place *known = &tape.known[place.thread % KNOWN];
+    if (place.count == 0 || place.thread == tape.thread ||
+        (known->thread == place.thread && known->count >= place.count))
+        return;
+    *known = place;
+    if (tape.chunk)
+        write_item(RECORDING_AFTER, now_ns(CLOCK_MONOTONIC), 0, WORDS(place.thread, place.count));
+    else
+        ready(); /* its first items are all that it knows */
+}
+
+/* ---- processes -------------------------------------------------------------------------------- */
+
+/* The chunks stay those of the parent. */
+static void begin_child(void)
+{
+    if (tape.chunk)
+        munmap(tape.chunk, RECORDING_CHUNK);
+    memset(&tape, 0, sizeof tape);
+    if (file.fd >= 0)
+        close(file.fd);
+    atomic_flag_clear(&file.lock);
+    file.fd = -1;
+    file.failed = false;
+    file.end = 0;
+    atomic_store(&file.threads, 0);
+}
+
+static void end_thread(void *at)
+{
+    struct tape *mine = at;
+    if (mine->chunk)
+        munmap(mine->chunk, RECORDING_CHUNK);
+    mine->chunk = NULL;
+    mine->broken = true;
+}
+
+__attribute__((constructor)) static void begin_process(void)
+{
+    const char *wanted = getenv("SWSIM_RECORD");
+    if (!wanted || !*wanted || pthread_key_create(&file.at_exit, end_thread))
+        return;
+    pthread_atfork(NULL, NULL, begin_child);
+    path = strdup(wanted);
+}

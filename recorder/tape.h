@@ -1,0 +1,63 @@
+/*
+ * tape.h - what the calls of a thread are written to: its own chunks of the process's file, without a lock.
+ *
+ * A call is bracketed by tape_begin and tape_end, which writes its item. What a library calls in turn is no call of
+ * the program: calls within a bracketed one write nothing. The file is made when the first item is written; a
+ * process that forks gets one of its own. SWSIM_RECORD says where: PATH.PID is the file.
+ */
+#ifndef SWSIM_TAPE_H
+#define SWSIM_TAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "recording.h"
+
+/* A call under way. */
+struct call {
+    int64_t at_ns;
+    bool outer; /* it is the program's own */
+};
+
+struct call tape_begin(void);
+/* The call went well: its item is written. */
+void tape_end(const struct call *call, enum recording_kind kind, size_t count,
+              const uint64_t *words);
+/* The call failed, or nobody needs to know. */
+void tape_drop(const struct call *call);
+
+/* The same in two steps, for a call that may never return: what it is to be stands there from the beginning. */
+struct recording_item *tape_open(const struct call *call, enum recording_kind kind, size_t count,
+                                 const uint64_t *words);
+void tape_close(const struct call *call, struct recording_item *item, bool good);
+
+/* An item that is no call. */
+void tape_put(enum recording_kind kind, size_t count, const uint64_t *words);
+/* The number of a new text. */
+uint64_t tape_text(const char *text);
+/* A new number of this process. */
+uint64_t tape_number(void);
+
+/* Is this process recorded? */
+bool tape_on(void);
+/* Is the thread in a call of its program? */
+bool tape_in_call(void);
+
+/* This thread and the number of its items: what another one that learns of it comes after. 0: it has none. */
+struct tape_place {
+    uint32_t thread; /* from 1 on */
+    uint64_t count;
+};
+struct tape_place tape_here(void);
+/* All that this thread does from now on comes after that place. */
+void tape_after(struct tape_place place);
+
+#define WORDS(...)                                                                                 \
+    (sizeof((uint64_t[]){__VA_ARGS__}) / 8), (uint64_t[])                                          \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define WORD_OF(pointer) ((uint64_t)(uintptr_t)(pointer))
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * threads.h - the order of threads that locks, conditions, semaphores, barriers, creation and joining make.
+ */
+#ifndef SWSIM_THREADS_H
+#define SWSIM_THREADS_H
+
+#include <stdbool.h>
+
+/* A thread of CUDA begins (1) or ends (-1) to execute the program's code. */
+void threads_host_call(int by);
+
+/* Is this a thread of CUDA that executes none of the program's code? */
+bool threads_are_internal(void);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * touch.h - the host's accesses to pinned memory, seen by its pages: an option, for it costs two system calls a copy.
+ *
+ * Behind a copy into pinned memory its pages are closed, behind one out of it they are read-only; the program's first
+ * access opens them again and is noted. A program that gives such memory to the system, as read(2) does, gets EFAULT,
+ * and one with a handler of its own for SIGSEGV loses the notes. SWSIM_RECORD_TOUCH is set where it is wanted.
+ */
+#ifndef SWSIM_TOUCH_H
+#define SWSIM_TOUCH_H
+
+#include <stdint.h>
+
+#include "recording.h"
+
+/* A call of the program is over, and this is its item. */
+void touch_see(enum recording_kind kind, const uint64_t *words);
+
+#endif

@@ -1,0 +1,328 @@
+/*
+ * program.c - small CUDA programs with a known mistake each, and their repaired versions: what `swsim record` is
+ * tried on. `program CASE` makes the mistake, `program CASE fixed` does not. Every run that ends goes well: where
+ * nothing is waited for, the host sleeps instead.
+ */
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/device/cuda/kernels.h"
+
+enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000 };
+
+static bool fixed;
+static float *x, *y, *z;
+static cudaStream_t one, two, three;
+static cudaEvent_t event, other;
+
+#define CHECK(call)                                                                                \
+    do {                                                                                           \
+        const int result_ = (int)(call);                                                           \
+        if (result_ != 0) {                                                                        \
+            fprintf(stderr, "%s: %d\n", #call, result_);                                           \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void begin(int device)
+{
+    CHECK(cudaSetDevice(device));
+    CHECK(kernels_load());
+    CHECK(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&three, cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    CHECK(cudaEventCreateWithFlags(&other, cudaEventDisableTiming));
+    float **all[] = {&x, &y, &z};
+    for (int i = 0; i < 3; i++) {
+        CHECK(cudaMalloc((void **)all[i], BYTES));
+        CHECK(cudaMemsetAsync(*all[i], 0, BYTES, one));
+    }
+    CHECK(cudaStreamSynchronize(one));
+}
+
+static void end(void)
+{
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaFree(x));
+    CHECK(cudaFree(y));
+    CHECK(cudaFree(z));
+}
+
+static void produce(cudaStream_t stream)
+{
+    CHECK(kernels_fill_f32(stream, x, COUNT, 1.0F));
+}
+
+static void consume(cudaStream_t stream)
+{
+    CHECK(kernels_axpy(stream, x, y, COUNT, 1.0F));
+}
+
+/* Without sleep a run would show the mistake now and then. */
+static void luck(void)
+{
+    usleep(WHILE_US);
+}
+
+/* ---- one process ------------------------------------------------------------------------------ */
+
+static void missing_wait(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    consume(two);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool recorded;
+
+static void *produce_in_thread(void *unused)
+{
+    (void)unused;
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    pthread_mutex_lock(&lock);
+    recorded = true;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* The wait may be called before the record, and waits for nothing then. */
+static void wait_before_record(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, produce_in_thread, NULL));
+    luck();
+    if (fixed) {
+        pthread_mutex_lock(&lock);
+        while (!recorded)
+            pthread_cond_wait(&changed, &lock);
+        pthread_mutex_unlock(&lock);
+    }
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+    CHECK(pthread_join(thread, NULL));
+}
+
+/* The event stands for the second stream's work when it is waited for. */
+static void event_reused(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(kernels_fill_f32(three, z, COUNT, 2.0F));
+    CHECK(cudaEventRecord(fixed ? other : event, three));
+    luck();
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+}
+
+/* A copy into the program's own memory, which it takes back before the copy is known to be done. */
+static void freed_early(void)
+{
+    float *memory = malloc(BYTES);
+    CHECK(cudaHostRegister(memory, BYTES, 0));
+    produce(one);
+    CHECK(cudaMemcpyAsync(memory, x, BYTES, cudaMemcpyDeviceToHost, one));
+    if (fixed)
+        CHECK(cudaStreamSynchronize(one));
+    luck();
+    CHECK(cudaHostUnregister(memory));
+    free(memory);
+}
+
+/* The host looks at the result of a copy that nobody has waited for. */
+static void host_reads(void)
+{
+    float *memory;
+    CHECK(cudaHostAlloc((void **)&memory, BYTES, 0));
+    produce(one);
+    CHECK(cudaMemcpyAsync(memory, x, BYTES, cudaMemcpyDeviceToHost, one));
+    if (fixed)
+        CHECK(cudaStreamSynchronize(one));
+    luck();
+    const volatile float *first = memory;
+    if (*first != 1.0F)
+        exit(1);
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaFreeHost(memory));
+}
+
+/* ... and fills memory again from which a copy may still read. */
+static void host_writes(void)
+{
+    float *memory;
+    CHECK(cudaHostAlloc((void **)&memory, BYTES, 0));
+    memset(memory, 0, BYTES);
+    CHECK(cudaMemcpyAsync(x, memory, BYTES, cudaMemcpyHostToDevice, one));
+    if (fixed)
+        CHECK(cudaStreamSynchronize(one));
+    luck();
+    volatile float *first = memory;
+    *first = 2.0F;
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaFreeHost(memory));
+}
+
+static void note(void *flag)
+{
+    *(volatile int *)flag = 1;
+}
+
+/* A host function belongs to its stream's order: nothing is wrong here. */
+static void host_function(void)
+{
+    static int called;
+    produce(one);
+    CHECK(cudaLaunchHostFunc(one, note, &called));
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+    CHECK(cudaStreamSynchronize(two));
+    if (!called)
+        exit(1);
+}
+
+/* A captured graph; what comes behind its launch on another stream waits for it, or not. */
+static void graph(void)
+{
+    cudaGraph_t captured;
+    cudaGraphExec_t executable;
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+    produce(one);
+    CHECK(cudaStreamEndCapture(one, &captured));
+    CHECK(cudaGraphInstantiate(&executable, captured, 0));
+    CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    consume(two);
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphExecDestroy(executable));
+    CHECK(cudaGraphDestroy(captured));
+}
+
+/* ---- two ranks -------------------------------------------------------------------------------- */
+
+static ncclComm_t comm, second;
+
+static void reduce(ncclComm_t on, cudaStream_t stream, size_t count)
+{
+    float *out = on == comm ? y : z;
+    CHECK(ncclAllReduce(x, out, count, ncclFloat, ncclSum, on, stream));
+}
+
+/* Two communicators, in another order on rank 1: they need each other's room on the devices. */
+static void other_order(int rank)
+{
+    const bool first = fixed || rank == 0;
+    reduce(first ? comm : second, first ? one : two, 16);
+    reduce(first ? second : comm, first ? two : one, 16);
+}
+
+/* Rank 1 reduces fewer numbers; the run hangs, or ends with wrong ones. */
+static void mismatch(int rank)
+{
+    reduce(comm, one, fixed || rank == 0 ? 64 : 32);
+}
+
+/* Both send and then receive: only a group makes one call of it. */
+static void missing_group(int rank)
+{
+    if (fixed)
+        CHECK(ncclGroupStart());
+    CHECK(ncclSend(x, BYTES, ncclChar, 1 - rank, comm, one));
+    CHECK(ncclRecv(y, BYTES, ncclChar, 1 - rank, comm, one));
+    if (fixed)
+        CHECK(ncclGroupEnd());
+}
+
+/* A result of another rank is used on a stream that does not wait for it. */
+static void unawaited(int rank)
+{
+    (void)rank;
+    reduce(comm, one, COUNT);
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    luck();
+    CHECK(kernels_axpy(two, y, z, COUNT, 1.0F));
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    void (*alone)(void);
+    void (*ranks)(int rank);
+} cases[] = {
+    {"missing_wait", missing_wait, NULL},   {"wait_before_record", wait_before_record, NULL},
+    {"event_reused", event_reused, NULL},   {"freed_early", freed_early, NULL},
+    {"host_reads", host_reads, NULL},       {"host_writes", host_writes, NULL},
+    {"host_function", host_function, NULL}, {"graph", graph, NULL},
+    {"other_order", NULL, other_order},     {"mismatch", NULL, mismatch},
+    {"missing_group", NULL, missing_group}, {"unawaited", NULL, unawaited},
+};
+
+static void run_rank(int rank, const ncclUniqueId ids[2], void (*run)(int))
+{
+    begin(rank);
+    CHECK(ncclCommInitRank(&comm, 2, ids[0], rank));
+    CHECK(ncclCommInitRank(&second, 2, ids[1], rank));
+    reduce(comm, one, 16); /* connects the ranks, which waits */
+    reduce(second, one, 16);
+    CHECK(cudaStreamSynchronize(one));
+    run(rank);
+    end();
+    CHECK(ncclCommDestroy(second));
+    CHECK(ncclCommDestroy(comm));
+}
+
+static int run_ranks(void (*run)(int))
+{
+    ncclUniqueId ids[2];
+    int failed = 0;
+    CHECK(ncclGetUniqueId(&ids[0]));
+    CHECK(ncclGetUniqueId(&ids[1]));
+    for (int rank = 0; rank < 2; rank++)
+        if (fork() == 0) {
+            alarm(5); /* a run that hangs */
+            run_rank(rank, ids, run);
+            exit(0);
+        }
+    for (int how, i = 0; i < 2; i++)
+        failed |= wait(&how) < 0 || how != 0;
+    return failed;
+}
+
+int main(int argc, char **argv)
+{
+    fixed = argc > 2 && strcmp(argv[2], "fixed") == 0;
+    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(cases[i].name, argv[1]) != 0)
+            continue;
+        if (cases[i].ranks)
+            return run_ranks(cases[i].ranks);
+        begin(0);
+        cases[i].alone();
+        end();
+        return 0;
+    }
+    fprintf(stderr, "no such case\n");
+    return 2;
+}

@@ -1,0 +1,97 @@
+#!/bin/sh
+# swsim record on emulated CUDA as shared libraries: programs with known mistakes whose runs go well are found out, and
+# proved when they are repaired; runs of swrun have the verdicts of their plans.
+. "${srcdir:-.}/tests/tap.sh"
+program=$PWD/tests/record/program
+swrun=$PWD/tests/swrun_shared
+
+# Without CUDA's toolkit there is nothing to record, but what goes wrong is told.
+check "no program" complains 2 'missing' "$SWSIM" record
+check "a program that is not there" complains 2 'no/such/program: no such program' "$SWSIM" record -- no/such/program
+check "one that uses no CUDA" complains 3 'true made no call to CUDA' "$SWSIM" record -o "$dir/none" -- true
+check "which leaves nothing behind" sh -c '! ls "$1" | grep -q none' sh "$dir"
+check "the program's own exit status is told" complains 2 'sh exited with 3' "$SWSIM" record -o "$dir/none" -- sh -c 'exit 3'
+echo 'int main(void) { return 0; }' >"$dir/static.c"
+if "$CC" -static -o "$dir/static" "$dir/static.c" 2>/dev/null; then
+    check "a program linked statically" complains 3 'static is linked statically' "$SWSIM" record -- "$dir/static"
+else
+    skip "nothing can be linked statically here"
+fi
+printf 'swsim recording\0\2\0\0\0' >"$dir/cut"
+check "a file that is cut off" complains 3 'the recording is damaged: its end is missing' "$SWSIM" import "$dir/cut"
+if [ ! -x "$program" ]; then
+    skip "built without CUDA's toolkit, which the emulation is compiled against"
+    done_testing; exit
+fi
+if strings ./swrun 2>/dev/null | grep -q libcudart_static_; then
+    check "a runtime that is linked in" complains 3 'the runtime is linked into it' "$SWSIM" record -o "$dir/none" -- ./swrun --version
+fi
+
+export SWSIM_EMULATED_GPUS=2
+# record CASE [OPTION...]: leaves $dir/CASE.yaml. `import` and `how` are further options.
+record()
+{
+    rm -rf "$dir/$1.swr"
+    "$SWSIM" record $how -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1
+    ended=$?
+    "$SWSIM" import $import -o "$dir/$1.yaml" "$dir/$1.swr" >>"$dir/log" 2>&1 || cat "$dir/log"
+    return $ended
+}
+import='' how=''
+finds() { record "$1" && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+hangs() { record "$1"; prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+proves() { record "$1" fixed && prints 0 'proved' "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+
+check "a missing wait" finds missing_wait 'race.*axpy.*fill'
+check "a wait that may come before the record" finds wait_before_record 'race'
+check "an event that is recorded again too early" finds event_reused 'race'
+check "memory freed under a copy" finds freed_early 'race.*free registered0'
+check "a graph's result, not waited for" finds graph 'race'
+check "a result of other ranks, not waited for" finds unawaited 'race'
+check "a run that hangs: the ranks call different things" hangs mismatch 'mismatch'
+check "a run that hangs: messages without a group" hangs missing_group 'deadlock\|message'
+for case in missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group host_function; do
+    check "$case, repaired" proves $case
+done
+import='--sm-slots=1 --launch-order'
+check "another order of communicators on a rank" finds other_order 'deadlock'
+check "repaired" proves other_order
+import='' how=--host-accesses
+check "the host reads too early" finds host_reads 'race.*read pinned0'
+check "the host writes too early" finds host_writes 'race.*write pinned0'
+check "the first, repaired" proves host_reads
+check "the second, repaired" proves host_writes
+how=''
+
+# With the order of the calls a thread that was late is late in every run.
+import=--order=seen
+check "threads in the order of their calls" record wait_before_record
+check "have no mistake" prints 0 'proved' "$SWSIM" verify "$dir/wait_before_record.yaml"
+import=''
+
+# Runs of swrun. verdict FILE
+verdict() { "$SWSIM" verify --no-fix --json ${2:-} "$1" 2>/dev/null | sed -n '1s/.*"verdict":"\([a-z]*\)".*/\1/p'; }
+run_as_plan()
+{
+    rm -rf "$dir/run.swr"
+    "$SWSIM" record -o "$dir/run.swr" -- "$swrun" --device cuda -n 6 "$1" >"$dir/log" 2>&1
+    "$SWSIM" import -o "$dir/run.yaml" "$dir/run.swr" >>"$dir/log" 2>&1 || cat "$dir/log"
+    recorded=$(verdict "$dir/run.yaml") given=$(verdict "$1" --driver=clock)
+    echo "plan: $given, recorded: $recorded"
+    [ -n "$given" ] && [ "$recorded" = "$given" ]
+}
+plans='base sparse_dist prefetch'
+[ -z "${SWSIM_LONG-}" ] || plans=$(cd "$srcdir/plans/reference" && ls *.yaml | sed 's/\.yaml//')
+for plan in $plans; do
+    check "a run of reference/$plan" run_as_plan "$srcdir/plans/reference/$plan.yaml"
+done
+cat >"$dir/racy.yaml" <<'END'
+swplan: 1
+name: racy
+schedule:
+  A: {stage: 0, stream: s, time: 100us, writes: [x]}
+  B: {stage: 0, stream: t, time: 100us, reads: [x], writes: [y]}
+buffers: {x: {scope: iteration}, y: {scope: shared}}
+END
+check "a run of a plan that races" run_as_plan "$dir/racy.yaml"
+done_testing
