@@ -1,4 +1,4 @@
-/* cmd_render.c - `swsim render`: a run of a trace store as a timeline, a plan as a graph. */
+/* cmd_render.c - `swsim render`: runs of trace stores as timelines, schedules as rows of passes, a plan as a graph. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,31 +7,63 @@
 #include "channels.h"
 #include "gzip.h"
 #include "options.h"
+#include "render_choice.h"
 #include "run_spec.h"
 
 #include "api/render_schedule.h"
 #include "plan/output.h"
 #include "plan/text_stream.h"
 #include "sim/predict/stalls.h"
+#include "trace/page.h"
 #include "trace/plangraph.h"
-#include "trace/schedule_picture.h"
 #include "trace/profiler_json.h"
+#include "trace/schedule_picture.h"
 #include "trace/timeline.h"
 
-enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
+enum { MAX_STEPS = 400000 /* that a picture takes through the machine */, MOST_SUBJECTS = 2 };
+static const double usual_font_pt = 9;
 
 enum shape { SHAPE_AUTO, SHAPE_SCHEDULE, SHAPE_TIMELINE }; /* of --as */
 
+/* Of --format. */
+#define FORMATS "auto|svg|png|pdf|dot|json|html"
+enum format {
+    FORMAT_AUTO,
+    FORMAT_SVG,
+    FORMAT_PNG,
+    FORMAT_PDF,
+    FORMAT_DOT,
+    FORMAT_JSON,
+    FORMAT_HTML
+};
+
 struct render_options {
     const char *output, *title;
-    int64_t run, from, to;
+    int64_t run, width, font_size;
+    int format;  /* enum format */
     int arrows;  /* enum timeline_arrows */
     int palette; /* enum palette; -1: not given */
     int p2p;     /* as of channels_choose */
     int shape;   /* enum shape */
-    const char *times;
-    int64_t rank; /* -1: all */
-    bool all, no_threads;
+    int theme;   /* enum theme */
+    const char *times, *time, *iterations;
+    struct render_choice choice;
+    int only_rank; /* -1: not one */
+    bool all, grey;
+};
+
+/* What is drawn: a plan's graph or JSON is written at once. */
+struct subject {
+    bool written, is_chart;
+    struct chart chart;
+    struct trace trace;
+};
+
+struct rendering {
+    const struct render_options *options;
+    int64_t run; /* of the store that is open */
+    bool alone;  /* the only subject */
+    struct subject *subject;
 };
 
 static bool ends_with(const char *path, const char *suffix)
@@ -40,9 +72,31 @@ static bool ends_with(const char *path, const char *suffix)
     return length > end && strcmp(path + length - end, suffix) == 0;
 }
 
-static bool wants_json(const char *path)
+static bool wants_json(const struct render_options *options)
 {
-    return strcmp(path, "-") == 0 || ends_with(path, ".json") || ends_with(path, ".json.gz");
+    const char *path = options->output;
+    return options->format == FORMAT_JSON ||
+           (options->format == FORMAT_AUTO &&
+            (strcmp(path, "-") == 0 || ends_with(path, ".json") || ends_with(path, ".json.gz")));
+}
+
+static bool wants_page(const struct render_options *options)
+{
+    return options->format == FORMAT_HTML ||
+           (options->format == FORMAT_AUTO && ends_with(options->output, ".html"));
+}
+
+static struct draw_target target_of(const struct render_options *options)
+{
+    static const enum draw_format formats[] = {DRAW_BY_NAME, DRAW_SVG,     DRAW_PNG,    DRAW_PDF,
+                                               DRAW_DOT,     DRAW_BY_NAME, DRAW_BY_NAME};
+    const struct look look = {.theme = (enum theme)options->theme,
+                              .grey = options->grey,
+                              .scale = (double)options->font_size / usual_font_pt};
+    return (struct draw_target){.path = options->output,
+                                .stream = strcmp(options->output, "-") == 0 ? stdout : NULL,
+                                .format = formats[options->format],
+                                .look = look};
 }
 
 /* The steps explain why streams were idle; a later part of a long run would need too many of them. */
@@ -63,11 +117,16 @@ static enum status add_stalls(struct app *app, struct store *store, struct trace
     return stalls_add(trace, &app->diag);
 }
 
-/* Load the iterations and why streams were idle. */
-static enum status load(struct app *app, struct store *store, int64_t run, int64_t from, int64_t to,
-                        struct trace *trace)
+/* Load the part of a run that is asked for, `from` .. `to` unless it is a time, and why streams were idle. */
+static enum status load(struct app *app, struct store *store, const struct rendering *rendering,
+                        int64_t from, int64_t to, struct trace *trace)
 {
-    enum status status = store_load(store, run, from, to, &app->arena, trace, &app->diag);
+    const struct render_choice *choice = &rendering->options->choice;
+    enum status status =
+        choice->has_time
+            ? store_load_time(store, rendering->run, choice->from_ns, choice->to_ns, &app->arena,
+                              trace, &app->diag)
+            : store_load(store, rendering->run, from, to, &app->arena, trace, &app->diag);
     if (status == STATUS_OK && trace->info.kind == RUN_WITNESS)
         return store_load_steps(store, trace, &app->diag);
     if (status == STATUS_OK && stalls_known(&trace->info))
@@ -103,17 +162,22 @@ static enum status write_compressed(struct app *app, const struct trace *trace,
 
 /* The whole run unless a part is asked for: what reads the file can show a part by itself. */
 static enum status write_json(struct app *app, struct store *store,
-                              const struct render_options *options)
+                              const struct rendering *rendering)
 {
+    const struct render_options *options = rendering->options;
     const struct profiler_json_options json = {
         .no_dependences = options->arrows == TIMELINE_ARROWS_NONE,
-        .hide_threads = options->no_threads,
-        .one_rank = options->rank >= 0,
-        .rank = (int)options->rank,
+        .hide_threads = options->choice.no_threads,
+        .one_rank = options->only_rank >= 0,
+        .rank = options->only_rank,
     };
     struct app_output output;
     struct trace trace;
-    enum status status = load(app, store, options->run, options->from, options->to, &trace);
+    if ((options->choice.ranks && options->only_rank < 0) || options->choice.streams)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "JSON is written of one rank or of all, and of all streams");
+    enum status status =
+        load(app, store, rendering, options->choice.from, options->choice.to, &trace);
     if (status == STATUS_OK && ends_with(options->output, ".gz"))
         return write_compressed(app, &trace, &json, options->output);
     if (status == STATUS_OK)
@@ -137,18 +201,6 @@ static enum status refuse_schedule(struct app *app, const struct render_options 
                  : STATUS_OK;
 }
 
-static enum status draw_schedule(struct app *app, const struct render_options *options,
-                                 struct chart *chart)
-{
-    const struct draw_target target = {.path = options->output};
-    const struct schedule_picture_options picture = {
-        .palette = options->palette < 0 ? PALETTE_PYTORCH : (enum palette)options->palette,
-        .no_messages = options->arrows == TIMELINE_ARROWS_NONE};
-    if (options->title)
-        chart->title = options->title;
-    return schedule_picture_render(chart, 1, &picture, &target, &app->diag);
-}
-
 /* Asked for as one, it is told what it lacks. */
 static bool is_schedule(const struct render_options *options, const struct trace *trace)
 {
@@ -156,115 +208,255 @@ static bool is_schedule(const struct render_options *options, const struct trace
            (options->shape == SHAPE_AUTO && render_schedule_fits(trace));
 }
 
-static enum status render_run(struct app *app, struct store *store, void *context)
+/* Which part a timeline shows. */
+static enum timeline_range range_of(const struct render_options *options)
 {
-    const struct render_options *options = context;
-    const struct draw_target target = {.path = options->output};
-    enum status refused = refuse_schedule(app, options, "a trace store", true);
-    if (refused != STATUS_OK)
-        return refused;
-    bool some = options->from >= 0 || options->to >= 0;
-    struct timeline_options timeline = {
-        .range = some           ? TIMELINE_ITERATIONS
-                 : options->all ? TIMELINE_ALL
-                                : TIMELINE_FIRST,
-        .from = options->from >= 0 ? options->from : 0,
-        .to = options->to >= 0 ? options->to : INT64_MAX,
-        .arrows = (enum timeline_arrows)options->arrows,
-        .title = options->title,
-        .hide_threads = options->no_threads,
-        .one_rank = options->rank >= 0,
-        .rank = (int)options->rank,
-    };
-    struct trace trace;
-    bool first = timeline.range == TIMELINE_FIRST;
-    if (wants_json(options->output))
-        return write_json(app, store, options);
-    enum status status = load(app, store, options->run, first ? STORE_FIRST : options->from,
-                              first ? TIMELINE_FIRST_ITERATIONS : options->to, &trace);
-    if (status != STATUS_OK)
-        return status;
-    if (is_schedule(options, &trace)) {
-        struct chart chart;
-        status = render_schedule_run(&trace, &app->arena, &chart, &app->diag);
-        return status == STATUS_OK ? draw_schedule(app, options, &chart) : status;
-    }
-    return timeline_render(&trace, &timeline, &target, &app->diag);
+    const struct render_choice *choice = &options->choice;
+    return choice->has_time                       ? TIMELINE_TIME
+           : choice->from >= 0 || choice->to >= 0 ? TIMELINE_ITERATIONS
+           : options->all                         ? TIMELINE_ALL
+                                                  : TIMELINE_FIRST;
 }
 
-static enum status render_plan(struct app *app, struct plan *plan, void *context)
+static enum status take_run(struct app *app, struct store *store, void *context)
 {
-    const struct render_options *options = context;
-    if (wants_json(options->output))
+    const struct rendering *rendering = context;
+    const struct render_options *options = rendering->options;
+    struct subject *subject = rendering->subject;
+    enum status status = refuse_schedule(app, options, "a trace store", true);
+    if (status != STATUS_OK)
+        return status;
+    if (wants_json(options)) {
+        subject->written = true;
+        return rendering->alone ? write_json(app, store, rendering)
+                                : diag_error(&app->diag, STATUS_USAGE, "JSON is of one run");
+    }
+    bool page = wants_page(options), first = !page && range_of(options) == TIMELINE_FIRST;
+    status = load(app, store, rendering, first ? STORE_FIRST : options->choice.from,
+                  first ? TIMELINE_FIRST_ITERATIONS : options->choice.to, &subject->trace);
+    if (status != STATUS_OK || page || !is_schedule(options, &subject->trace))
+        return status;
+    subject->is_chart = true;
+    return render_schedule_run(&subject->trace, &app->arena, &subject->chart, &app->diag);
+}
+
+static enum status draw_graph(struct app *app, const struct plan *plan,
+                              const struct rendering *rendering)
+{
+    const struct draw_target target = target_of(rendering->options);
+    enum status status = refuse_schedule(app, rendering->options, plan->file, false);
+    rendering->subject->written = true;
+    if (status != STATUS_OK)
+        return status;
+    if (!rendering->alone)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s: a graph has no axis of time to share: 'swsim predict --db=FILE' "
+                          "makes a run of the plan",
+                          plan->file);
+    return plangraph_render(plan, &target, &app->diag);
+}
+
+static enum status take_plan(struct app *app, struct plan *plan, void *context)
+{
+    const struct rendering *rendering = context;
+    const struct render_options *options = rendering->options;
+    if (wants_json(options) || wants_page(options))
         return diag_error(&app->diag, STATUS_USAGE,
                           "a plan has no times: 'swsim predict --db=FILE' makes a run of it, which "
-                          "can be written as .json");
-    if (plan->form != FORM_PROGRAMS) {
-        enum status refused = refuse_schedule(app, options, plan->file, false);
-        return refused == STATUS_OK
-                   ? plangraph_render(plan, &(struct draw_target){.path = options->output},
-                                      &app->diag)
-                   : refused;
-    }
+                          "can be written as .json or .html");
+    if (plan->form != FORM_PROGRAMS)
+        return draw_graph(app, plan, rendering);
     enum status status = options->times ? action_times_set(app, options->times, plan) : STATUS_OK;
     if (status == STATUS_OK)
         status = channels_choose(app, plan, options->p2p);
     if (status != STATUS_OK)
         return status;
-    struct chart chart;
-    status = render_schedule_plan(plan, &app->arena, &chart, &app->diag);
-    return status == STATUS_OK ? draw_schedule(app, options, &chart) : status;
+    struct subject *subject = rendering->subject;
+    subject->is_chart = true;
+    status = render_schedule_plan(plan, &app->arena, &subject->chart, &app->diag);
+    if (status == STATUS_OK)
+        subject->chart.title = arena_strdup(&app->arena, subject->chart.title);
+    return status == STATUS_OK && !subject->chart.title ? diag_no_memory(&app->diag) : status;
+}
+
+/* ---- drawing --------------------------------------------------------------------------------- */
+
+static enum status draw_charts(struct app *app, const struct render_options *options,
+                               struct subject *subjects, size_t count)
+{
+    const struct draw_target target = target_of(options);
+    const struct schedule_picture_options picture = {
+        .palette = options->palette < 0 ? PALETTE_PYTORCH : (enum palette)options->palette,
+        .width_pt = (double)options->width,
+        .no_messages = options->arrows == TIMELINE_ARROWS_NONE};
+    struct chart charts[MOST_SUBJECTS];
+    for (size_t i = 0; i < count; i++) {
+        charts[i] = subjects[i].chart;
+        if (options->title && i == 0)
+            charts[i].title = options->title;
+    }
+    return schedule_picture_render(charts, count, &picture, &target, &app->diag);
+}
+
+static enum status write_page(struct app *app, const struct trace *traces, size_t count,
+                              const struct timeline_options *timeline,
+                              const struct draw_target *target)
+{
+    struct app_output output;
+    enum status status = app_create(app, target->path, &output);
+    if (status != STATUS_OK)
+        return status;
+    return app_close_file(
+        app, &output, page_write(traces, count, timeline, &target->look, output.file, &app->diag));
+}
+
+static enum status draw_timelines(struct app *app, const struct render_options *options,
+                                  struct subject *subjects, size_t count)
+{
+    const struct draw_target target = target_of(options);
+    struct render_choice choice = options->choice;
+    bool time = choice.has_time;
+    const struct timeline_options timeline = {
+        .range = range_of(options),
+        .from = time               ? choice.from_ns
+                : choice.from >= 0 ? choice.from
+                                   : 0,
+        .to = time             ? choice.to_ns
+              : choice.to >= 0 ? choice.to
+                               : INT64_MAX,
+        .arrows = (enum timeline_arrows)options->arrows,
+        .width_pt = (double)options->width,
+        .title = options->title,
+        .shows = render_choice_shows,
+        .context = &choice,
+    };
+    struct trace traces[MOST_SUBJECTS];
+    for (size_t i = 0; i < count; i++)
+        traces[i] = subjects[i].trace;
+    return wants_page(options) ? write_page(app, traces, count, &timeline, &target)
+                               : timeline_render(traces, count, &timeline, &target, &app->diag);
+}
+
+static enum status draw(struct app *app, const struct render_options *options,
+                        struct subject *subjects, size_t count)
+{
+    if (subjects->written)
+        return STATUS_OK;
+    if (count == 2 && subjects[0].is_chart != subjects[1].is_chart)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "a schedule and a timeline do not stand on one axis: --as chooses");
+    return subjects->is_chart ? draw_charts(app, options, subjects, count)
+                              : draw_timelines(app, options, subjects, count);
+}
+
+static enum status take(struct app *app, const struct render_options *options, const char *spec,
+                        bool alone, struct subject *subject)
+{
+    struct rendering rendering = {
+        .options = options, .run = options->run, .alone = alone, .subject = subject};
+    const char *path;
+    int64_t run;
+    bool store;
+    enum status status = run_spec_parse(app, "run", spec, &path, &run);
+    if (status == STATUS_OK && run_spec_has_run(spec))
+        rendering.run = run;
+    if (status == STATUS_OK)
+        status = run_spec_is_store(app, path, &store);
+    if (status != STATUS_OK)
+        return status;
+    return store ? app_with_store(app, path, take_run, &rendering)
+                 : app_with_plan(app, path, take_plan, &rendering);
+}
+
+static enum status render_all(struct app *app, struct render_options *options,
+                              const struct arguments *arguments)
+{
+    struct subject subjects[MOST_SUBJECTS] = {0};
+    size_t count = (size_t)arguments->count;
+    enum status status = STATUS_OK;
+    if (options->time)
+        status = render_choice_time(app, options->time, &options->choice);
+    if (status == STATUS_OK && options->iterations)
+        status = render_choice_iterations(app, options->iterations, &options->choice);
+    if (status == STATUS_OK && options->choice.ranks)
+        status = render_choice_ranks(app, options->choice.ranks, &options->only_rank);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = take(app, options, arguments->items[i], count == 1, &subjects[i]);
+    return status == STATUS_OK ? draw(app, options, subjects, count) : status;
 }
 
 enum status cmd_render(struct app *app, int argc, char **argv)
 {
     struct render_options render = {.run = STORE_LATEST,
-                                    .rank = -1,
-                                    .from = STORE_ALL,
-                                    .to = STORE_ALL,
+                                    .only_rank = -1,
+                                    .choice = {.from = STORE_ALL, .to = STORE_ALL},
                                     .palette = -1,
                                     .p2p = CHANNELS_NOT_GIVEN};
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
-         "output file: .svg, .png, .pdf, .dot; a run also .json, .json.gz, - (as JSON)",
+         "output file: .svg, .png, .pdf, .dot; a run also .html, .json, .json.gz; -: standard "
+         "output",
          OPTION_TEXT, .value = &render.output},
-        {"run", 0, "N", "which run of the store (default: the latest)", OPTION_INTEGER,
-         .value = &render.run, .max = INT64_MAX},
-        {"rank", 0, "N", "only this rank (default: all)", OPTION_INTEGER, .value = &render.rank,
-         .max = PLAN_MAX_RANKS - 1},
+        {"format", 0, FORMATS, "format (default auto: by the file's suffix; -: JSON)",
+         OPTION_CHOICE, .value = &render.format},
+        {"run", 0, "N", "which run of the store (default: the latest); DB:N says it too",
+         OPTION_INTEGER, .value = &render.run, .max = INT64_MAX},
+        {"rank", 0, "LIST", "only these ranks: 3 or 0-3,8 (default: all)", OPTION_TEXT,
+         .value = &render.choice.ranks},
+        {"stream", 0, "LIST",
+         "only streams and threads of these names: compute,comm* (default: all)", OPTION_TEXT,
+         .value = &render.choice.streams},
+        {"time", 0, "A..B", "only this time of a run: 10ms..25ms", OPTION_TEXT,
+         .value = &render.time, .excludes = "from to iterations all"},
+        {"iterations", 0, "A..B", "only these iterations: 10..14", OPTION_TEXT,
+         .value = &render.iterations, .excludes = "from to all"},
         {"from", 0, "N", "first iteration to draw (default: the first)", OPTION_INTEGER,
-         .value = &render.from, .max = INT64_MAX},
+         .value = &render.choice.from, .max = INT64_MAX},
         {"to", 0, "N", "last iteration to draw (default: the first few; .json: the last)",
-         OPTION_INTEGER, .value = &render.to, .max = INT64_MAX},
+         OPTION_INTEGER, .value = &render.choice.to, .max = INT64_MAX},
         {"all", 0, NULL, "draw all iterations", OPTION_FLAG, .value = &render.all},
         {"arrows", 0, "auto|none|dependences|all", "arrows (default auto: dependences if few)",
          OPTION_CHOICE, .value = &render.arrows},
+        {"width", 0, "PT",
+         "width of the picture in points (default: 1200; a schedule's: as needed)", OPTION_INTEGER,
+         .value = &render.width, .min = 400, .max = 20000},
+        {"font-size", 0, "PT", "size of labels in points, with all else (default 9)",
+         OPTION_INTEGER, .value = &render.font_size, .min = 4, .max = 72},
+        {"theme", 0, "light|dark|paper", "colours for a screen or for print (default light)",
+         OPTION_CHOICE, .value = &render.theme},
+        {"bw", 0, NULL, "greys instead of colours", OPTION_FLAG, .value = &render.grey},
+        {"as", 0, "auto|schedule|timeline",
+         "a run whose work are passes: rows of passes, or streams (default auto: passes)",
+         OPTION_CHOICE, .value = &render.shape},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &render.times},
         {"p2p", 0, "group|pair|direction|edge",
          "rank programs: channels of messages (default: the plan's)", OPTION_CHOICE,
          .value = &render.p2p},
-        {"as", 0, "auto|schedule|timeline",
-         "a run whose work are passes: rows of passes, or streams (default auto: passes)",
-         OPTION_CHOICE, .value = &render.shape},
         {"palette", 0, "pytorch|dualpipe|zero-bubble|grey",
          "rank programs: colours (default pytorch)", OPTION_CHOICE, .value = &render.palette},
         {"title", 0, "TEXT", "title (default: the plan's name)", OPTION_TEXT,
          .value = &render.title},
-        {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG, .value = &render.no_threads},
+        {"no-threads", 0, NULL, "draw streams only", OPTION_FLAG,
+         .value = &render.choice.no_threads},
     };
     const struct command command = {
         .name = "swsim render",
-        .arguments = "DB|PLAN",
+        .arguments = "DB[:RUN]|PLAN [DB[:RUN]|PLAN]",
         .about = "Draw a run in a trace store as a timeline, a counterexample in one as a "
                  "storyboard, a\n"
-                 "plan of the pipeline form or host programs as a graph, rank programs as a "
-                 "schedule: a\n"
-                 "row for each rank, the passes to scale, memory over time beneath.",
+                 "plan of the pipeline form or host programs as a graph, rank programs and their "
+                 "runs as\n"
+                 "a schedule: a row for each rank, the passes to scale, memory over time beneath. "
+                 "Two\n"
+                 "runs stand one above the other on one axis.",
         .examples = "  swsim render runs.db --from=10 --to=14 -o run.svg\n"
                     "  swsim render runs.db --rank=0 -o trace.json\n"
+                    "  swsim render runs.db -o timeline.html\n"
+                    "  swsim render runs.db:1 runs.db:2 --theme=dark -o before-and-after.svg\n"
                     "  swsim render plans/torchrec/sparse_dist.yaml -o plan.svg\n"
                     "  swsim generate zb_h1 -p4 -m8 | swsim render - -o zb.svg",
+        .more_arguments = MOST_SUBJECTS - 1,
         COMMAND_OPTIONS(options),
     };
     struct arguments arguments;
@@ -273,11 +465,5 @@ enum status cmd_render(struct app *app, int argc, char **argv)
         return status;
     if (!render.output)
         return diag_error(&app->diag, STATUS_USAGE, "missing option: --output=FILE");
-    const char *path = arguments.items[0];
-    bool store;
-    status = run_spec_is_store(app, path, &store);
-    if (status != STATUS_OK)
-        return status;
-    return store ? app_with_store(app, path, render_run, &render)
-                 : app_with_plan(app, path, render_plan, &render);
+    return render_all(app, &render, &arguments);
 }

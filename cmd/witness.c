@@ -286,7 +286,7 @@ static enum status draw(const struct witness *witness, const char *path)
     enum status status = make_trace(witness, NULL, &trace);
     if (status != STATUS_OK)
         return status;
-    return timeline_render(&trace, &(struct timeline_options){0},
+    return timeline_render(&trace, 1, &(struct timeline_options){0},
                            &(struct draw_target){.path = path}, &witness->app->diag);
 }
 

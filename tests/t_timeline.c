@@ -164,12 +164,18 @@ static int count_of(const char *text, const char *part)
     return count;
 }
 
+static bool is_of_rank_2(void *context, const struct trace_agent *agent)
+{
+    (void)context;
+    return agent->rank == 2;
+}
+
 static bool render(const struct trace *trace, struct timeline_options options, const char *name)
 {
     struct diag diag;
     diag_init(&diag);
     enum status status =
-        timeline_render(trace, &options, &(struct draw_target){.path = path_temp(name)}, &diag);
+        timeline_render(trace, 1, &options, &(struct draw_target){.path = path_temp(name)}, &diag);
     tap_ok(status == STATUS_OK && diag.errors == 0, "%s is drawn", name);
     if (diag.count)
         tap_note("%s", diag.messages[0].text);
@@ -183,7 +189,7 @@ static void refused(const struct trace *trace, struct timeline_options options, 
     struct diag diag;
     diag_init(&diag);
     enum status status =
-        timeline_render(trace, &options, &(struct draw_target){.path = path}, &diag);
+        timeline_render(trace, 1, &options, &(struct draw_target){.path = path}, &diag);
     tap_is_int(status, want, "%s is refused", path);
     tap_ok(diag.errors == 1 && strstr(diag.messages[0].text, part), "saying '%s'", part);
     if (diag.count)
@@ -284,7 +290,7 @@ static void test_refusals(const struct trace *trace)
             path_temp("none.svg"), STATUS_INPUT, "in this time");
     refused(trace, (struct timeline_options){.width_pt = 3}, path_temp("none.svg"), STATUS_USAGE,
             "at least");
-    refused(trace, (struct timeline_options){.one_rank = true, .rank = 2}, path_temp("none.svg"),
+    refused(trace, (struct timeline_options){.shows = is_of_rank_2}, path_temp("none.svg"),
             STATUS_INPUT, "no rank");
     tap_is_int(file_size(path_temp("none.svg")), -1, "nothing is written then");
     if (access("/dev/full", W_OK) == 0 && symlink("/dev/full", path_temp("full.svg")) == 0)
@@ -333,7 +339,7 @@ int main(void)
     test_ranges(&one);
     test_formats(&one);
     render(&four, (struct timeline_options){0}, "ranks.svg");
-    render(&four, (struct timeline_options){.one_rank = true, .rank = 2}, "rank2.svg");
+    render(&four, (struct timeline_options){.shows = is_of_rank_2}, "rank2.svg");
     test_witness();
     test_refusals(&one);
     arena_fini(&arena);

@@ -58,7 +58,8 @@ static void set(struct drawing *drawing, void *object, const char *name, const c
     arena_init(&arena, 0);
     const size_t length = strlen(name), end = strlen("color");
     if (length >= end && strcmp(name + length - end, "color") == 0)
-        value = look_color(&drawing->look, value, color);
+        value = look_color(&drawing->look, strcmp(name, "fillcolor") == 0 ? LOOK_AREA : LOOK_INK,
+                           value, color);
     const char *shown = printable_text(&arena, value, false);
     if (!shown ||
         (object && drawing->gv->agsafeset(object, unconst(name), unconst(shown), "") != 0))
@@ -124,7 +125,7 @@ static void set_default(struct drawing *drawing, int kind, const char *name, con
 static void set_ground(struct drawing *drawing)
 {
     char color[LOOK_COLOR];
-    const char *ground = look_color(&drawing->look, "#ffffff", color);
+    const char *ground = look_color(&drawing->look, LOOK_AREA, "#ffffff", color);
     if (ground == color)
         set_default(drawing, AGRAPH, "bgcolor", ground);
 }
@@ -134,7 +135,8 @@ static void set_font(struct drawing *drawing, int kind, double font_pt, const ch
     char size[32], color[LOOK_COLOR];
     snprintf(size, sizeof size, "%g", drawing->scale * font_pt);
     set_default(drawing, kind, "fontsize", size);
-    set_default(drawing, kind, "fontcolor", look_color(&drawing->look, font_color, color));
+    set_default(drawing, kind, "fontcolor",
+                look_color(&drawing->look, LOOK_INK, font_color, color));
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -224,7 +226,7 @@ enum status draw_open_layered(const struct draw_target *target, const char *titl
     set_default(drawing, AGNODE, "height", "0.36");
     set_default(drawing, AGNODE, "margin", "0.11,0.05");
     char color[LOOK_COLOR];
-    set_default(drawing, AGEDGE, "color", look_color(&drawing->look, "#555555", color));
+    set_default(drawing, AGEDGE, "color", look_color(&drawing->look, LOOK_INK, "#555555", color));
     set_font(drawing, AGEDGE, 8, "#555555");
     set_ground(drawing);
     set_text(drawing, drawing->graph, "label", title, "\\l");
@@ -323,7 +325,8 @@ static void write_text(FILE *out, char what, const char *text)
 void draw_under(struct drawing *drawing, const struct draw_under *under)
 {
     char pen[32], shown[LOOK_COLOR];
-    const char *color = look_color(&drawing->look, under->color, shown);
+    const char *color =
+        look_color(&drawing->look, under->filled ? LOOK_AREA : LOOK_INK, under->color, shown);
     double scale = drawing->scale;
     if (!drawing->under.out && !text_open(&drawing->under)) {
         drawing->failed = true;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char name_color[] = "#222222", header_color[] = "#777777", lane_fill[] = "#f6f6f6";
 
@@ -19,9 +20,23 @@ static int compare_lanes(const void *left, const void *right, void *context)
         return a->rank < b->rank ? -1 : 1;
     if (a->kind != b->kind)
         return (a->kind < b->kind) != lanes->style->threads_first ? -1 : 1;
-    if (a->position != b->position)
-        return a->position < b->position ? -1 : 1;
+    const struct lane *x = left, *y = right;
+    if (x->place != y->place)
+        return x->place < y->place ? -1 : 1;
     return (a > b) - (a < b);
+}
+
+/* Lanes of one name stand in the same order on all ranks: that of the lowest one. */
+static int place_of(const struct lanes *lanes, const struct lane *lane)
+{
+    const struct trace_agent *agent = agent_of(lanes, lane), *first = agent;
+    for (size_t i = 0; i < lanes->count; i++) {
+        const struct trace_agent *other = agent_of(lanes, &lanes->items[i]);
+        if (other->rank < first->rank && other->kind == agent->kind &&
+            strcmp(other->name, agent->name) == 0)
+            first = other;
+    }
+    return first->position;
 }
 
 bool lanes_open(struct lanes *lanes, const struct trace *trace, const struct lanes_style *style,
@@ -45,6 +60,8 @@ void lanes_place(struct lanes *lanes, double top_pt)
     const struct lanes_style *style = lanes->style;
     const struct trace_agent *before = NULL;
     double y = top_pt;
+    for (size_t i = 0; i < lanes->count; i++)
+        lanes->items[i].place = place_of(lanes, &lanes->items[i]);
     if (lanes->count)
         qsort_r(lanes->items, lanes->count, sizeof *lanes->items, compare_lanes, lanes);
     lanes->gutter_pt = style->least_gutter_pt;
@@ -77,7 +94,9 @@ static void draw_header(const struct lanes *lanes, struct drawing *drawing,
                         const struct trace_agent *agent, double y_pt)
 {
     const char *kind = trace_agent_kind_text(agent->kind);
-    const char *text = has_many_ranks(lanes)
+    const char *heading = lanes->headings ? lanes->headings[agent->rank] : NULL;
+    const char *text = heading ? arena_printf(lanes->arena, "%s %ss", heading, kind)
+                       : has_many_ranks(lanes)
                            ? arena_printf(lanes->arena, "rank %d %ss", agent->rank, kind)
                            : arena_printf(lanes->arena, "%ss", kind);
     draw_line(drawing, lanes->style->margin_pt, y_pt - lanes->style->header_font_pt, text,

@@ -13,6 +13,7 @@
 struct lane {
     int agent;
     double y_pt, height_pt;
+    int place;         /* in the order of its rank and kind */
     bool starts_group; /* the first of its rank and kind: a header stands above */
 };
 
@@ -32,6 +33,8 @@ struct lanes {
     struct arena *arena;
     struct lane *items;
     int *of_agent; /* -1: not shown */
+    const char **
+        headings; /* per rank, in front of "streams"; NULL, also of one: "rank 1", if there are several */
     size_t count;
     double top_pt, bottom_pt, gutter_pt; /* bottom of the last gap; width of the widest name */
 };

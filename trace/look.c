@@ -79,7 +79,25 @@ static void print_on_paper(struct tone *tone)
         tone->lightness = 1;
 }
 
-const char *look_color(const struct look *look, const char *color, char out[LOOK_COLOR])
+/* Pale areas, which stand behind others, stay behind them. */
+static void turn_dark(enum look_use use, struct tone *tone)
+{
+    static const double grey = 0.08, pale = 0.85, least_ink = 0.66;
+    if (tone->saturation < grey)
+        tone->lightness = 1 - 0.89 * tone->lightness;
+    else if (use == LOOK_INK)
+        tone->lightness = fmax(tone->lightness, least_ink);
+    else if (tone->lightness > pale) {
+        tone->lightness = 0.19;
+        tone->saturation = fmin(tone->saturation, 0.32);
+    } else {
+        tone->lightness = 0.24 + 0.2 * tone->lightness;
+        tone->saturation *= 0.75;
+    }
+}
+
+const char *look_color(const struct look *look, enum look_use use, const char *color,
+                       char out[LOOK_COLOR])
 {
     unsigned r, g, b;
     size_t length = strlen(color);
@@ -90,7 +108,7 @@ const char *look_color(const struct look *look, const char *color, char out[LOOK
     if (look->grey)
         drop_color(color, r, g, b, &tone);
     if (look->theme == THEME_DARK)
-        tone.lightness = 1 - 0.9 * tone.lightness;
+        turn_dark(use, &tone);
     if (look->theme == THEME_PAPER)
         print_on_paper(&tone);
     return write_tone(&tone, color + 7, out);

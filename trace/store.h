@@ -133,6 +133,10 @@ enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
                        int64_t to_iteration, struct arena *arena, struct trace *out,
                        struct diag *diag);
 
+/* The same: the spans of this time, from the start of the run, and the iterations that they name. */
+enum status store_load_time(struct store *store, int64_t run, int64_t from_ns, int64_t to_ns,
+                            struct arena *arena, struct trace *out, struct diag *diag);
+
 /* Add the steps of the run that `trace` was loaded from. */
 enum status store_load_steps(struct store *store, struct trace *trace, struct diag *diag);
 /* The same, the first `most` of them. */

@@ -108,6 +108,7 @@ struct load {
     struct store *store;
     struct trace *trace;
     bool part; /* only spans that touch this time, and iterations first .. last: */
+    bool by_time;
     int64_t start_ns, end_ns;
     int64_t first, last;
     struct id_index *spans; /* one for each span of the trace, malloc'd */
@@ -361,10 +362,24 @@ static enum status add_iterations(struct load *load, struct query *query, struct
     return sql_end(query, status, diag);
 }
 
+/* Those that the spans name; first > last: none. */
+static void find_iterations(struct load *load)
+{
+    load->first = INT64_MAX;
+    load->last = -1;
+    for (size_t i = 0; i < load->trace->span_count; i++) {
+        int64_t iteration = load->trace->spans[i].iteration;
+        load->first = iteration >= 0 && iteration < load->first ? iteration : load->first;
+        load->last = iteration > load->last ? iteration : load->last;
+    }
+}
+
 static enum status load_iterations(struct load *load, struct diag *diag)
 {
     const struct value all[] = {value_int(load->trace->run)};
     enum status status = STATUS_OK;
+    if (load->by_time)
+        find_iterations(load);
     if (!load->part) {
         struct query query = sql_query(load->store, STATEMENT_ITERATIONS, all);
         return add_iterations(load, &query, diag);
@@ -391,30 +406,63 @@ static enum status load_stats(struct load *load, struct diag *diag)
     return sql_end(&query, status, diag);
 }
 
+/* The description of the run, before its part is chosen. */
+static enum status begin_load(struct store *store, int64_t run, struct arena *arena,
+                              struct trace *trace, struct diag *diag)
+{
+    enum status status = run < 0 ? store_latest_run(store, &run, diag) : STATUS_OK;
+    return status == STATUS_OK ? store_load_info(store, run, arena, trace, diag) : status;
+}
+
+/* The part that is chosen; frees what only loading needs. */
+static enum status load_part(struct load *load, struct diag *diag)
+{
+    enum status status = load_agents(load, diag);
+    if (status == STATUS_OK)
+        status = load_spans(load, diag);
+    if (status == STATUS_OK)
+        status = load_edges(load, diag);
+    if (status == STATUS_OK)
+        status = load_iterations(load, diag);
+    if (status == STATUS_OK)
+        status = load_stats(load, diag);
+    if (status == STATUS_OK)
+        status = sql_load_ledger(load->store, load->agent_ids, load->trace, diag);
+    free(load->spans);
+    return status;
+}
+
 enum status store_load(struct store *store, int64_t run, int64_t from_iteration,
                        int64_t to_iteration, struct arena *arena, struct trace *out,
                        struct diag *diag)
 {
     struct trace trace;
     struct load load = {.store = store, .trace = &trace};
-    enum status status = run < 0 ? store_latest_run(store, &run, diag) : STATUS_OK;
-    if (status == STATUS_OK)
-        status = store_load_info(store, run, arena, &trace, diag);
+    enum status status = begin_load(store, run, arena, &trace, diag);
     if (status == STATUS_OK)
         status = find_window(&load, from_iteration, to_iteration, diag);
     if (status == STATUS_OK)
-        status = load_agents(&load, diag);
+        status = load_part(&load, diag);
     if (status == STATUS_OK)
-        status = load_spans(&load, diag);
+        *out = trace;
+    return status;
+}
+
+enum status store_load_time(struct store *store, int64_t run, int64_t from_ns, int64_t to_ns,
+                            struct arena *arena, struct trace *out, struct diag *diag)
+{
+    struct trace trace;
+    struct load load = {.store = store,
+                        .trace = &trace,
+                        .part = true,
+                        .by_time = true,
+                        .start_ns = from_ns,
+                        .end_ns = to_ns};
+    enum status status = begin_load(store, run, arena, &trace, diag);
+    if (status == STATUS_OK && trace.info.kind == RUN_WITNESS)
+        status = diag_error(diag, STATUS_USAGE, "a witness has steps and no time to choose from");
     if (status == STATUS_OK)
-        status = load_edges(&load, diag);
-    if (status == STATUS_OK)
-        status = load_iterations(&load, diag);
-    if (status == STATUS_OK)
-        status = load_stats(&load, diag);
-    if (status == STATUS_OK)
-        status = sql_load_ledger(store, load.agent_ids, &trace, diag);
-    free(load.spans);
+        status = load_part(&load, diag);
     if (status == STATUS_OK)
         *out = trace;
     return status;

@@ -1,10 +1,11 @@
 /*
  * timeline.h - the picture of a run: a lane for every stream and thread, time to the right.
  *
- * Boxes are the work of streams and, thinner, of threads, one colour a task, labelled with the
- * iteration; pale boxes are time spent waiting, coloured by cause (ledger.h), with the cause where it
+ * Boxes are the work of streams and, thinner, of threads, one colour a task (colors.h), labelled with the
+ * iteration; work that is too narrow for boxes is merged by its share of the time; ranks that look alike are drawn
+ * once; pale boxes are time spent waiting, coloured by cause (ledger.h), with the cause where it
  * fits. Every box has a tooltip with exact times. A witness, which has steps and no times, is drawn as a storyboard
- * (trace/storyboard.h), always as a whole. The output format follows the extension: .svg, .png or .dot.
+ * (trace/storyboard.h), always as a whole. The output format follows the extension: .svg, .png, .pdf or .dot.
  */
 #ifndef SWSIM_TIMELINE_H
 #define SWSIM_TIMELINE_H
@@ -43,13 +44,15 @@ struct timeline_options {
     double width_pt;   /* 0: 1200; at least TIMELINE_MIN_WIDTH_PT */
     const char *title; /* NULL: the plan's name */
     bool hide_threads;
-    bool one_rank; /* only `rank` */
-    int rank;
+    /* Is the agent to be shown? NULL: all are. */
+    bool (*shows)(void *context, const struct trace_agent *agent);
+    void *context;
 };
 
-/* Draw `trace` to the file `path`. STATUS_INPUT where there is nothing to draw, STATUS_USAGE for an
+/* Draw the runs, one above the other on one axis of time, each from its own start if there are several. STATUS_INPUT where there is nothing to draw, STATUS_USAGE for an
    unknown extension, STATUS_SYSTEM when the file cannot be written or Graphviz fails. */
-enum status timeline_render(const struct trace *trace, const struct timeline_options *options,
+enum status timeline_render(const struct trace *traces, size_t count,
+                            const struct timeline_options *options,
                             const struct draw_target *target, struct diag *diag);
 
 #endif

@@ -242,7 +242,7 @@ static enum status draw(struct store *store, int64_t run, struct diag *diag)
     arena_init(&arena, 0);
     enum status status = store_load(store, run, STORE_ALL, STORE_ALL, &arena, &trace, diag);
     if (status == STATUS_OK)
-        status = timeline_render(&trace, &options, &(struct draw_target){.path = path}, diag);
+        status = timeline_render(&trace, 1, &options, &(struct draw_target){.path = path}, diag);
     arena_fini(&arena);
     (void)unlink(path);
     return status;

@@ -1,0 +1,32 @@
+/*
+ * render_choice.h - the part of a run that `swsim render` is asked for: ranks, streams, time, iterations.
+ */
+#ifndef SWSIM_RENDER_CHOICE_H
+#define SWSIM_RENDER_CHOICE_H
+
+#include "app.h"
+
+#include "trace/trace.h"
+
+struct render_choice {
+    const char *ranks; /* "0-3,8"; NULL: all */
+    const char
+        *streams; /* "compute,comm*": patterns of the names of streams and threads; NULL: all */
+    bool has_time;
+    int64_t from_ns, to_ns;
+    int64_t from, to; /* iterations; -1: not given */
+    bool no_threads;
+};
+
+/* "A..B" of --time: durations from the start of the run, of which one may be left out. STATUS_USAGE otherwise. */
+enum status render_choice_time(struct app *app, const char *text, struct render_choice *choice);
+/* "A..B", or one number, of --iterations. */
+enum status render_choice_iterations(struct app *app, const char *text,
+                                     struct render_choice *choice);
+/* Is the text of --rank well-formed? *only is the rank if it is one; else -1. */
+enum status render_choice_ranks(struct app *app, const char *text, int *only);
+
+/* As timeline_options.shows takes it. */
+bool render_choice_shows(void *choice, const struct trace_agent *agent);
+
+#endif

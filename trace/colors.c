@@ -1,0 +1,175 @@
+/* colors.c - see colors.h. */
+#include "colors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/parse.h"
+#include "plan/plan.h"
+
+#include "draw.h"
+
+/* Clearly different ones come first in the list of draw.h; they are used up before the others. */
+enum { CLEAR = DRAW_COLORS / 2 };
+
+static size_t hash_of(const char *name)
+{
+    size_t hash = 14695981039346656037u; /* FNV-1a */
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 1099511628211u;
+    return hash ^ hash >> 29;
+}
+
+void colors_init(struct colors *colors, struct arena *arena)
+{
+    *colors = (struct colors){.arena = arena};
+}
+
+static size_t place_of(const struct colors *colors, const char *name)
+{
+    size_t at = hash_of(name) & (colors->place_cap - 1);
+    while (colors->places[at] && strcmp(colors->items[colors->places[at] - 1].name, name) != 0)
+        at = (at + 1) & (colors->place_cap - 1);
+    return at;
+}
+
+static bool make_room(struct colors *colors)
+{
+    enum { FIRST = 64 };
+    void *items = colors->items;
+    if (!arena_grow(colors->arena, &items, colors->count, &colors->cap, sizeof *colors->items))
+        return false;
+    colors->items = items;
+    if (2 * colors->count < colors->place_cap)
+        return true;
+    colors->place_cap = colors->place_cap ? 2 * colors->place_cap : FIRST;
+    colors->places = ARENA_ARRAY(colors->arena, colors->place_cap, int);
+    for (size_t i = 0; colors->places && i < colors->count; i++)
+        colors->places[place_of(colors, colors->items[i].name)] = (int)i + 1;
+    return colors->places != NULL;
+}
+
+int colors_find(const struct colors *colors, const char *name)
+{
+    return colors->count ? colors->places[place_of(colors, name)] - 1 : -1;
+}
+
+int colors_add(struct colors *colors, const char *name)
+{
+    int found = colors_find(colors, name);
+    if (found >= 0)
+        return found;
+    if (!make_room(colors))
+        return -1;
+    colors->items[colors->count] = (struct named_color){.name = name, .group = (int)colors->count};
+    colors->places[place_of(colors, name)] = (int)colors->count + 1;
+    return (int)colors->count++;
+}
+
+static int compare_names(const void *left, const void *right, void *context)
+{
+    const struct colors *colors = context;
+    return strcmp(colors->items[*(const int *)left].name, colors->items[*(const int *)right].name);
+}
+
+/* The least used colour, of equal ones the first behind that which the name wants; clear ones before others. */
+static int choose(const struct colors *colors, const char *name)
+{
+    int wanted = (int)(hash_of(name) % CLEAR), best = wanted;
+    for (int step = 0; step < DRAW_COLORS; step++) {
+        int color = step / CLEAR * CLEAR + (wanted + step) % CLEAR;
+        if (colors->used[color] < colors->used[best])
+            best = color;
+    }
+    return best;
+}
+
+void colors_settle(struct colors *colors)
+{
+    size_t count = colors->count - colors->settled;
+    int *order = ARENA_ARRAY(colors->arena, count + 1, int);
+    for (size_t i = 0; order && i < count; i++)
+        order[i] = (int)(colors->settled + i);
+    if (order && count)
+        qsort_r(order, count, sizeof *order, compare_names, colors);
+    for (size_t i = 0; order && i < count; i++) {
+        struct named_color *item = &colors->items[order[i]];
+        if (item->group != order[i])
+            continue;
+        item->color = choose(colors, item->name);
+        colors->used[item->color]++;
+    }
+    colors->settled = colors->count;
+}
+
+int colors_group(const struct colors *colors, const char *name)
+{
+    int found = colors_find(colors, name);
+    return found >= 0 ? colors->items[found].group : -1;
+}
+
+/* "send F0@1 to rank 1" is "send F@ to rank "; NULL: there are no digits, or nothing else. */
+static const char *without_digits(struct arena *arena, const char *name)
+{
+    char *out = strpbrk(name, "0123456789") ? arena_strdup(arena, name) : NULL, *end = out;
+    for (const char *c = out; c && *c; c++)
+        if (*c < '0' || *c > '9')
+            *end++ = *c;
+    if (end)
+        *end = '\0';
+    return out && *out ? out : NULL;
+}
+
+/* More names than anyone can tell apart. */
+static void group_names(struct colors *colors)
+{
+    enum { MOST = 3 * DRAW_COLORS };
+    size_t count = colors->count;
+    for (size_t i = colors->settled; count - colors->settled > MOST && i < count; i++) {
+        const char *stem = without_digits(colors->arena, colors->items[i].name);
+        int group = stem ? colors_add(colors, stem) : -1;
+        if (group >= 0)
+            colors->items[i].group = group;
+    }
+}
+
+static void add_copy(struct colors *colors, const char *name)
+{
+    const char *copy =
+        name && colors_find(colors, name) < 0 ? arena_strdup(colors->arena, name) : NULL;
+    if (copy)
+        (void)colors_add(colors, copy);
+}
+
+/* A plan that cannot be read any more has no names to give. */
+static void add_plan(struct colors *colors, const struct run_info *info)
+{
+    struct diag unheard;
+    struct plan plan;
+    if (!info->plan_text || !*info->plan_text)
+        return;
+    diag_init(&unheard);
+    if (plan_parse("the plan of the run", info->plan_text, strlen(info->plan_text), &plan,
+                   &unheard) == STATUS_OK) {
+        for (size_t i = 0; plan.form == FORM_PIPELINE && i < plan.pipeline.task_count; i++)
+            add_copy(colors, plan.pipeline.tasks[i].name);
+        for (size_t i = 0; plan.form == FORM_THREADS && i < plan.thread_count; i++)
+            for (size_t k = 0; k < plan.threads[i].op_count; k++)
+                add_copy(colors, plan.threads[i].ops[k].name);
+        plan_fini(&plan);
+    }
+    diag_fini(&unheard);
+}
+
+bool colors_add_run(struct colors *colors, const struct trace *trace)
+{
+    add_plan(colors, &trace->info);
+    colors_settle(colors);
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].task && trace->spans[i].kind != SPAN_WAIT &&
+            colors_add(colors, trace->spans[i].task) < 0)
+            return false;
+    group_names(colors);
+    colors_settle(colors);
+    return !colors->arena->failed;
+}

@@ -1,0 +1,434 @@
+/* page.c - see page.h. */
+#include "page.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/json.h"
+#include "plan/text_stream.h"
+
+#include "page_path.h"
+#include "timeline_view.h"
+
+/* The files page.html and page.js, made at build. */
+static const unsigned char page_html[] = {
+#include "trace/page_html.inc"
+};
+static const unsigned char page_js[] = {
+#include "trace/page_js.inc"
+};
+
+/* A run with the order in which its spans are written. */
+struct leaf {
+    const struct trace *trace;
+    const struct timeline_options *options;
+    struct timeline_key *key;
+    struct arena *arena;
+    int *order;    /* spans that are shown, agent by agent, by their start */
+    size_t count;  /* of them */
+    int *place;    /* of each span in `order`; -1: not shown */
+    size_t *first; /* of each agent in `order` */
+    int *before;   /* per span: the work in front of it on its agent; -1: none */
+    const char **causes;
+    int *looks, *cause_of; /* per cause; per span, 0: none, else 1 + the cause */
+    size_t cause_count;
+};
+
+static bool is_shown(const struct leaf *leaf, size_t agent)
+{
+    const struct timeline_options *options = leaf->options;
+    return !options->shows || options->shows(options->context, &leaf->trace->agents[agent]);
+}
+
+/* ---- preparation ----------------------------------------------------------------------------- */
+
+static bool order_spans(struct leaf *leaf)
+{
+    const struct trace *trace = leaf->trace;
+    struct view view = {.trace = trace, .arena = leaf->arena};
+    leaf->order = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
+    leaf->place = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
+    leaf->before = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
+    leaf->first = ARENA_ARRAY(leaf->arena, trace->agent_count + 1, size_t);
+    if (leaf->arena->failed || !timeline_order(&view))
+        return false;
+    for (size_t a = 0; a < trace->agent_count; a++) {
+        int last = -1;
+        leaf->first[a] = leaf->count;
+        for (size_t at = view.first[a]; at < view.first[a + 1]; at++) {
+            int span = view.order[at];
+            leaf->before[span] = last;
+            last = trace->spans[span].kind != SPAN_WAIT ? span : last;
+            leaf->place[span] = is_shown(leaf, a) ? (int)leaf->count : -1;
+            if (is_shown(leaf, a))
+                leaf->order[leaf->count++] = span;
+        }
+    }
+    return true;
+}
+
+/* Causes of waits are few. A wait of the same words on another kind of agent may look otherwise, which is another one. */
+static bool find_causes(struct leaf *leaf)
+{
+    const struct trace *trace = leaf->trace;
+    size_t cap = 0;
+    leaf->cause_of = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
+    if (!leaf->cause_of)
+        return false;
+    struct colors seen;
+    colors_init(&seen, leaf->arena);
+    for (size_t i = 0; i < trace->span_count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        if (span->kind != SPAN_WAIT)
+            continue;
+        int look = timeline_look(trace, span);
+        const char *cause = span->cause ? span->cause : "something unknown";
+        const char *name = arena_printf(leaf->arena, "%d%s", look, cause);
+        int found = name ? colors_add(&seen, name) : -1;
+        if (found < 0)
+            return false;
+        if ((size_t)found == leaf->cause_count) {
+            void *causes = leaf->causes;
+            size_t before = cap;
+            if (!arena_grow(leaf->arena, &causes, leaf->cause_count, &cap, sizeof *leaf->causes))
+                return false;
+            leaf->causes = causes;
+            if (cap != before) {
+                int *looks = ARENA_ARRAY(leaf->arena, cap, int);
+                if (!looks)
+                    return false;
+                if (leaf->cause_count)
+                    memcpy(looks, leaf->looks, leaf->cause_count * sizeof *looks);
+                leaf->looks = looks;
+            }
+            leaf->causes[leaf->cause_count] = cause;
+            leaf->looks[leaf->cause_count++] = look;
+        }
+        leaf->cause_of[i] = found + 1;
+    }
+    return true;
+}
+
+/* ---- columns --------------------------------------------------------------------------------- */
+
+/* Base64 of bytes that come in pieces. */
+struct base64 {
+    FILE *out;
+    unsigned char rest[3];
+    int count;
+};
+
+static void put_three(struct base64 *base64, int bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *b = base64->rest;
+    unsigned all = (unsigned)b[0] << 16 | (unsigned)b[1] << 8 | b[2];
+    for (int i = 0; i < 4; i++)
+        fputc(i <= bytes ? digits[all >> (18 - 6 * i) & 63] : '=', base64->out);
+}
+
+static void put_bytes(struct base64 *base64, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++) {
+        base64->rest[base64->count++] = (unsigned char)(value >> (8 * i) & 0xff);
+        if (base64->count == 3) {
+            put_three(base64, 3);
+            base64->count = 0;
+        }
+    }
+}
+
+static void end_base64(struct base64 *base64)
+{
+    if (base64->count == 0)
+        return;
+    for (int i = base64->count; i < 3; i++)
+        base64->rest[i] = 0;
+    put_three(base64, base64->count);
+}
+
+static void put_double(struct base64 *base64, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_bytes(base64, bits, 8);
+}
+
+/* Written past the JSON writer: the text has nothing to escape. */
+static void begin_column(struct json *json, const char *key, struct base64 *base64)
+{
+    json_key(json, key);
+    json->after_key = false;
+    *base64 = (struct base64){.out = json->out};
+    fputc('"', json->out);
+}
+
+static void end_column(struct base64 *base64)
+{
+    end_base64(base64);
+    fputc('"', base64->out);
+}
+
+typedef int64_t column_value(const struct leaf *leaf, int span);
+
+static int64_t start_of(const struct leaf *leaf, int span)
+{
+    return leaf->trace->spans[span].start_ns;
+}
+
+static int64_t length_of(const struct leaf *leaf, int span)
+{
+    return leaf->trace->spans[span].end_ns - leaf->trace->spans[span].start_ns;
+}
+
+/* Behind the empty name, which is the first. */
+static int64_t name_of(const struct leaf *leaf, int span)
+{
+    const char *task = leaf->trace->spans[span].task;
+    return task ? colors_find(&leaf->key->colors, task) + 1 : 0;
+}
+
+static int64_t iteration_of(const struct leaf *leaf, int span)
+{
+    return leaf->trace->spans[span].iteration;
+}
+
+static int64_t cause_of(const struct leaf *leaf, int span)
+{
+    return leaf->cause_of[span];
+}
+
+static void write_columns(const struct leaf *leaf, struct json *json)
+{
+    static const struct {
+        const char *key;
+        column_value *value;
+        bool wide;
+    } columns[] = {{"starts", start_of, true},
+                   {"lengths", length_of, true},
+                   {"names_of", name_of, false},
+                   {"iterations_of", iteration_of, false},
+                   {"causes_of", cause_of, false}};
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+        struct base64 base64;
+        begin_column(json, columns[c].key, &base64);
+        for (size_t i = 0; i < leaf->count; i++) {
+            int64_t value = columns[c].value(leaf, leaf->order[i]);
+            if (columns[c].wide)
+                put_double(&base64, (double)value);
+            else
+                put_bytes(&base64, (uint64_t)value, 4);
+        }
+        end_column(&base64);
+    }
+}
+
+/* Edges whose two ends are shown. */
+static void write_edges(const struct leaf *leaf, struct json *json)
+{
+    for (int end = 0; end < 2; end++) {
+        struct base64 base64;
+        begin_column(json, end ? "edges_to" : "edges_from", &base64);
+        for (size_t i = 0; i < leaf->trace->edge_count; i++) {
+            const struct trace_edge *edge = &leaf->trace->edges[i];
+            int from = leaf->place[edge->from], to = leaf->place[edge->to];
+            if (from >= 0 && to >= 0)
+                put_bytes(&base64, (uint64_t)(end ? to : from), 4);
+        }
+        end_column(&base64);
+    }
+}
+
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static void write_agents(const struct leaf *leaf, struct json *json)
+{
+    json_begin_array_at(json, "agents");
+    for (size_t a = 0; a < leaf->trace->agent_count; a++) {
+        const struct trace_agent *agent = &leaf->trace->agents[a];
+        if (!is_shown(leaf, a))
+            continue;
+        json_begin_object(json);
+        json_put_int(json, "rank", agent->rank);
+        json_put_string(json, "kind", trace_agent_kind_text(agent->kind));
+        json_put_string(json, "name", agent->name);
+        json_put_int(json, "first", (int64_t)leaf->first[a]);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void write_names(const struct leaf *leaf, struct json *json)
+{
+    enum { NAMELESS = 8 }; /* a grey */
+    const struct colors *colors = &leaf->key->colors;
+    json_begin_array_at(json, "names");
+    json_string(json, "");
+    for (size_t i = 0; i < colors->count; i++)
+        json_string(json, colors->items[i].name);
+    json_end_array(json);
+    json_begin_array_at(json, "color");
+    json_int(json, NAMELESS);
+    for (size_t i = 0; i < colors->count; i++)
+        json_int(json, colors->items[colors->items[i].group].color);
+    json_end_array(json);
+    json_begin_array_at(json, "causes");
+    for (size_t i = 0; i < leaf->cause_count; i++)
+        json_string(json, leaf->causes[i]);
+    json_end_array(json);
+    json_begin_array_at(json, "look");
+    for (size_t i = 0; i < leaf->cause_count; i++)
+        json_int(json, leaf->looks[i]);
+    json_end_array(json);
+}
+
+static void write_iterations(const struct leaf *leaf, struct json *json)
+{
+    json_begin_array_at(json, "iterations");
+    for (size_t i = 0; i < leaf->trace->iteration_count; i++) {
+        const struct trace_iteration *iteration = &leaf->trace->iterations[i];
+        json_begin_array(json);
+        json_int(json, iteration->rank);
+        json_int(json, iteration->number);
+        json_int(json, iteration->start_ns);
+        json_int(json, iteration->retire_ns);
+        json_end_array(json);
+    }
+    json_end_array(json);
+}
+
+static bool write_path(const struct leaf *leaf, struct json *json)
+{
+    int *path;
+    size_t count;
+    if (!page_path_find(leaf->trace, leaf->before, leaf->arena, &path, &count))
+        return false;
+    json_begin_array_at(json, "path");
+    for (size_t i = 0; i < count; i++)
+        if (leaf->place[path[i]] >= 0)
+            json_int(json, leaf->place[path[i]]);
+    json_end_array(json);
+    return true;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static enum status write_run(struct leaf *leaf, struct json *json, struct diag *diag)
+{
+    const struct run_info *info = &leaf->trace->info;
+    int64_t start_ns, end_ns;
+    if (!order_spans(leaf) || !find_causes(leaf))
+        return diag_no_memory(diag);
+    if (leaf->count == 0)
+        return diag_error(diag, STATUS_INPUT, "nothing to show: no rank or stream is left");
+    trace_range(leaf->trace, &start_ns, &end_ns);
+    json_begin_object(json);
+    json_put_string(json, "title", leaf->options->title ? leaf->options->title : info->plan_name);
+    json_put_string(
+        json, "about",
+        arena_printf(leaf->arena, "%s%s%s%s%s", run_kind_text(info->kind),
+                     info->device && *info->device ? ", " : "", info->device ? info->device : "",
+                     info->driver != RUN_DRIVER_NONE ? ", driver " : "",
+                     info->driver != RUN_DRIVER_NONE ? run_driver_text(info->driver) : ""));
+    json_put_int(json, "end", end_ns);
+    write_agents(leaf, json);
+    write_names(leaf, json);
+    write_iterations(leaf, json);
+    write_columns(leaf, json);
+    write_edges(leaf, json);
+    bool written = write_path(leaf, json);
+    json_end_object(json);
+    return written && !leaf->arena->failed ? STATUS_OK : diag_no_memory(diag);
+}
+
+static void write_colors(struct json *json, const struct look *look)
+{
+    json_put_bool(json, "dark", look->theme == THEME_DARK);
+    json_put_bool(json, "light", look->theme == THEME_PAPER);
+    json_begin_array_at(json, "fills");
+    for (int i = 0; i < DRAW_COLORS; i++)
+        json_string(json, draw_fill(i));
+    json_end_array(json);
+    json_begin_array_at(json, "waits");
+    for (int i = 0; i < WAIT_LOOKS; i++)
+        json_string(json, timeline_waits[i].fill);
+    json_end_array(json);
+}
+
+static enum status write_data(const struct trace *traces, size_t count,
+                              const struct timeline_options *options, const struct look *look,
+                              struct arena *arena, FILE *out, struct diag *diag)
+{
+    struct timeline_key key = {.arena = arena};
+    struct json json;
+    enum status status = STATUS_OK;
+    colors_init(&key.colors, arena);
+    for (size_t i = 0; i < count; i++)
+        if (!timeline_names(&key, &traces[i]))
+            return diag_no_memory(diag);
+    json_open(&json, out);
+    json_begin_object(&json);
+    write_colors(&json, look);
+    json_begin_array_at(&json, "runs");
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct leaf leaf = {.trace = &traces[i], .options = options, .key = &key, .arena = arena};
+        status = write_run(&leaf, &json, diag);
+    }
+    if (status != STATUS_OK)
+        return status;
+    json_end_array(&json);
+    json_end_object(&json);
+    return STATUS_OK;
+}
+
+/* In JSON a '<' stands in texts only. */
+static void put_safely(const char *text, size_t bytes, FILE *out)
+{
+    for (const char *end = text + bytes; text < end;) {
+        const char *found = memchr(text, '<', (size_t)(end - text));
+        size_t length = (size_t)((found ? found : end) - text);
+        fwrite(text, 1, length, out);
+        if (found)
+            fputs("\\u003c", out);
+        text += length + (found != NULL);
+    }
+}
+
+/* page.html up to a mark, which is skipped; returns what follows. */
+static const char *put_until(const char *text, const char *mark, FILE *out)
+{
+    const char *end = (const char *)page_html + sizeof page_html;
+    size_t length = strlen(mark);
+    const char *found = memmem(text, (size_t)(end - text), mark, length);
+    fwrite(text, 1, (size_t)((found ? found : end) - text), out);
+    return found ? found + length : end;
+}
+
+enum status page_write(const struct trace *traces, size_t count,
+                       const struct timeline_options *options, const struct look *look, FILE *out,
+                       struct diag *diag)
+{
+    struct text_stream data;
+    struct arena arena;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        if (traces[i].info.kind == RUN_WITNESS)
+            return diag_error(diag, STATUS_INPUT, "a counterexample has steps and no times");
+    if (!text_open(&data))
+        return diag_no_memory(diag);
+    arena_init(&arena, 0);
+    enum status status = write_data(traces, count, options, look, &arena, data.out, diag);
+    char *text = text_close(&data, status == STATUS_OK, &bytes);
+    arena_fini(&arena);
+    if (status == STATUS_OK && !text)
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK) {
+        const char *rest = put_until((const char *)page_html, "@DATA@", out);
+        put_safely(text, bytes, out);
+        rest = put_until(rest, "@SCRIPT@", out);
+        fwrite(page_js, 1, sizeof page_js, out);
+        put_until(rest, "@END@", out);
+    }
+    free(text);
+    return status;
+}

@@ -1,0 +1,14 @@
+/*
+ * page_path.h - the chain of work that decided when a run was over, from the edges of its trace.
+ */
+#ifndef SWSIM_PAGE_PATH_H
+#define SWSIM_PAGE_PATH_H
+
+#include "trace.h"
+
+/* Indices of spans in the order of time, in `arena`; `before`: for each span the work in front of it on its agent, -1:
+   none. Waits are on no path. False: out of memory. */
+bool page_path_find(const struct trace *trace, const int *before, struct arena *arena, int **path,
+                    size_t *count);
+
+#endif

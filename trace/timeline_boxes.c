@@ -1,0 +1,390 @@
+/*
+ * timeline_boxes.c - see timeline_view.h: the spans of the lanes.
+ *
+ * A span that is wide enough has a box. Those behind one another that are not become a block: of its height each
+ * name has its share of the time, from the bottom up, with waits above and what nobody used left free. A block is as
+ * high as it would be if the lane were drawn a thousand times wider and shrunk.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/units.h"
+
+#include "timeline_view.h"
+
+/* Points: narrower spans are merged; a block is about so wide; and gaps beyond this part two blocks. */
+static const double narrow_pt = 2, block_pt = 5, gap_pt = 1.5;
+
+/* Bands of a block: names in the order of the legend, then all others, then waits by their look. */
+enum { NAMED = 12, OTHERS = NAMED, WAITS, BANDS = WAITS + WAIT_LOOKS };
+
+static const char text_dark[] = "#222222", wait_text[] = "#a8453b", other_fill[] = "#cccccc";
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* A label that may be used in a font of that size or smaller. */
+static bool fit(const char *text, double width_pt, double largest_pt, double smallest_pt,
+                double *out_font_pt)
+{
+    for (double font_pt = largest_pt; text && font_pt >= smallest_pt; font_pt--) {
+        if (draw_text_width(text, font_pt) + 3 <= width_pt) {
+            *out_font_pt = font_pt;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "Forward 3", else "IDW 3", else "3", else NULL. Notes the use of a short name. */
+static const char *work_label(const struct view *view, const struct trace_span *span,
+                              double width_pt, double height_pt, double *out_font_pt)
+{
+    double largest_pt = fmin(9, height_pt - 5), smallest_pt = fmax(largest_pt - 1, 4);
+    int task = view_task(view, span);
+    struct task_note *note = task >= 0 ? &view->key->notes[task] : NULL;
+    const char *names[] = {span->task, note ? note->short_name : NULL, ""};
+    if (width_pt < 6)
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *label = names[i];
+        if (label && span->iteration >= 0)
+            label = arena_printf(view->arena, "%s%s%" PRId64, label, *label ? " " : "",
+                                 span->iteration);
+        if (!label || !fit(label, width_pt, largest_pt, smallest_pt - (i == 2), out_font_pt))
+            continue;
+        if (i == 1)
+            note->short_used = true;
+        return label;
+    }
+    return NULL;
+}
+
+/* A time in full, in the unit of its size: "3.4525 ms". */
+static const char *exact_time(const struct view *view, int64_t ns)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+        int decimals;
+    } units[] = {{"s", 1000000000, 9}, {"ms", 1000000, 6}, {"us", 1000, 3}, {"ns", 1, 0}};
+    size_t i = 0;
+    while (i < 3 && llabs(ns) < units[i].ns)
+        i++;
+    char number[UNITS_TEXT];
+    snprintf(number, sizeof number, "%.*f", units[i].decimals, (double)ns / (double)units[i].ns);
+    for (size_t end = strlen(number); units[i].decimals && number[end - 1] == '0'; end--)
+        number[end - 1] = '\0';
+    if (number[strlen(number) - 1] == '.')
+        number[strlen(number) - 1] = '\0';
+    return arena_printf(view->arena, "%s %s", number, units[i].name);
+}
+
+/* "rank 0 stream default; 1 ms to 2 ms, 1 ms" */
+static const char *place_and_time(const struct view *view, int agent, int64_t start_ns,
+                                  int64_t end_ns)
+{
+    const struct trace_agent *it = &view->trace->agents[agent];
+    return arena_printf(view->arena, "rank %d %s %s; %s to %s, %s", it->rank,
+                        trace_agent_kind_text(it->kind), it->name, exact_time(view, start_ns),
+                        exact_time(view, end_ns), exact_time(view, end_ns - start_ns));
+}
+
+static const char *tooltip(const struct view *view, const struct trace_span *span)
+{
+    struct arena *arena = view->arena;
+    const char *iteration =
+        span->iteration >= 0 ? arena_printf(arena, " %" PRId64, span->iteration) : "";
+    const char *doing =
+        arena_printf(arena, "%s%s", span->task ? span->task : "", iteration ? iteration : "");
+    const char *what = doing;
+    if (span->kind == SPAN_WAIT)
+        what = arena_printf(arena, "%s%swaits for %s", doing ? doing : "", span->task ? " " : "",
+                            span->cause ? span->cause : "something unknown");
+    else if (span->cause)
+        what = arena_printf(arena, "%s, slowed %s", doing ? doing : "", span->cause);
+    return arena_printf(arena, "%s; %s", what,
+                        place_and_time(view, span->agent, span->start_ns, span->end_ns));
+}
+
+/* ---- one span -------------------------------------------------------------------------------- */
+
+static void draw_work(const struct view *view, const struct trace_span *span, struct draw_box *box)
+{
+    int task = view_task(view, span);
+    int color = task >= 0 ? view->key->colors.items[task].color : 0;
+    box->fill = task >= 0 ? draw_fill(color) : other_fill;
+    box->border = box->width_pt >= 3 ? (task >= 0 ? draw_border(color) : "#888888") : NULL;
+    box->text_color = text_dark;
+    box->label = work_label(view, span, box->width_pt, box->height_pt, &box->font_pt);
+}
+
+static void draw_wait(const struct view *view, const struct trace_span *span, struct draw_box *box)
+{
+    box->fill = timeline_waits[timeline_look(view->trace, span)].fill;
+    box->text_color = wait_text;
+    if (fit(span->cause, box->width_pt, fmin(7, box->height_pt - 3), 5, &box->font_pt))
+        box->label = span->cause;
+}
+
+static void draw_span(struct view *view, size_t index)
+{
+    const struct trace_span *span = &view->trace->spans[index];
+    const struct lane *lane = lanes_of(&view->lanes, span->agent);
+    double left = view_x(view, span->start_ns), right = view_x(view, span->end_ns);
+    struct draw_box box = {
+        .x_pt = left,
+        .y_pt = lane->y_pt,
+        .width_pt = right - left,
+        .height_pt = lane->height_pt,
+        .tooltip = tooltip(view, span),
+    };
+    if (span->kind == SPAN_WAIT)
+        draw_wait(view, span, &box);
+    else
+        draw_work(view, span, &box);
+    view->nodes[index] = draw_box(view->drawing, &box);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Narrow spans behind one another: the time of each name and kind of wait in them. */
+struct block {
+    int agent;
+    int64_t start_ns, end_ns, spans;
+    int names[NAMED]; /* of the colours; -1: free */
+    int64_t busy_ns[BANDS];
+};
+
+static bool is_narrow(const struct view *view, const struct trace_span *span)
+{
+    return view_x(view, span->end_ns) - view_x(view, span->start_ns) < narrow_pt;
+}
+
+static void open_block(struct block *block, int agent, int64_t start_ns)
+{
+    *block = (struct block){.agent = agent, .start_ns = start_ns, .end_ns = start_ns};
+    for (int i = 0; i < NAMED; i++)
+        block->names[i] = -1;
+}
+
+static int band_of(struct block *block, int name)
+{
+    for (int i = 0; i < NAMED && name >= 0; i++)
+        if (block->names[i] == name || block->names[i] < 0) {
+            block->names[i] = name;
+            return i;
+        }
+    return OTHERS;
+}
+
+static void add_span(const struct view *view, struct block *block, const struct trace_span *span)
+{
+    int band = span->kind == SPAN_WAIT ? WAITS + timeline_look(view->trace, span)
+                                       : band_of(block, view_task(view, span));
+    block->busy_ns[band] += span->end_ns - span->start_ns;
+    block->end_ns = span->end_ns > block->end_ns ? span->end_ns : block->end_ns;
+    block->spans += span->kind != SPAN_WAIT;
+}
+
+/* What a band is of the height; one that is narrower than a point takes its share of that point. */
+static double share_of(const struct view *view, const struct block *block, int band)
+{
+    double point_ns = (double)view->range_ns / (view->right_pt - view->left_pt), all_ns = 0;
+    for (int b = 0; b < BANDS; b++)
+        all_ns += (double)block->busy_ns[b];
+    all_ns = fmax(all_ns, fmax((double)(block->end_ns - block->start_ns), point_ns));
+    return (double)block->busy_ns[band] / all_ns;
+}
+
+/* The band of a name that may be without one in the block, 0: such a name. */
+static double share_of_name(const struct view *view, const struct block *block, int name)
+{
+    for (int band = 0; band < NAMED; band++)
+        if (block->names[band] == name)
+            return share_of(view, block, band);
+    return 0;
+}
+
+/* As far as can be seen: every band is as high as before. */
+static bool go_on(const struct view *view, const struct block *a, const struct block *b)
+{
+    static const double seen = 0.1;
+    if (a->agent != b->agent || view_x(view, b->start_ns) - view_x(view, a->end_ns) > gap_pt)
+        return false;
+    for (int band = 0; band < BANDS; band++) {
+        double before = share_of(view, a, band), now = share_of(view, b, band);
+        if (band < NAMED && a->names[band] >= 0 &&
+            fabs(before - share_of_name(view, b, a->names[band])) > seen)
+            return false;
+        if (band < NAMED && b->names[band] >= 0 &&
+            fabs(now - share_of_name(view, a, b->names[band])) > seen)
+            return false;
+        if (band >= NAMED && fabs(before - now) > seen)
+            return false;
+    }
+    return true;
+}
+
+static void join(struct block *a, const struct block *b)
+{
+    for (int band = 0; band < BANDS; band++)
+        a->busy_ns[band < NAMED ? band_of(a, b->names[band]) : band] += b->busy_ns[band];
+    a->end_ns = b->end_ns;
+    a->spans += b->spans;
+}
+
+static const char *band_word(const struct view *view, const struct block *block, int band)
+{
+    return band >= WAITS    ? timeline_waits[band - WAITS].words
+           : band == OTHERS ? "other work"
+                            : view->key->colors.items[block->names[band]].name;
+}
+
+/* "H2D 12%, Forward 40%; 31 works; rank 0 ..." */
+static const char *block_tooltip(const struct view *view, const struct block *block)
+{
+    const char *text = "";
+    for (int band = 0; band < BANDS; band++)
+        if (block->busy_ns[band] > 0)
+            text = arena_printf(view->arena, "%s%s%s %.3g%%", text ? text : "",
+                                text && *text ? ", " : "", band_word(view, block, band),
+                                100 * share_of(view, block, band));
+    return arena_printf(view->arena, "%s; %" PRId64 " works merged; %s", text, block->spans,
+                        place_and_time(view, block->agent, block->start_ns, block->end_ns));
+}
+
+static const char *band_fill(const struct view *view, const struct block *block, int band)
+{
+    return band >= WAITS    ? timeline_waits[band - WAITS].fill
+           : band == OTHERS ? other_fill
+                            : draw_fill(view->key->colors.items[block->names[band]].color);
+}
+
+/* Names in the order of the legend, so that neighbours look alike. */
+static void sort_bands(struct block *block)
+{
+    for (int i = 1; i < NAMED; i++)
+        for (int k = i; k > 0 && block->names[k] >= 0 && block->names[k] < block->names[k - 1];
+             k--) {
+            int name = block->names[k];
+            int64_t busy_ns = block->busy_ns[k];
+            block->names[k] = block->names[k - 1];
+            block->busy_ns[k] = block->busy_ns[k - 1];
+            block->names[k - 1] = name;
+            block->busy_ns[k - 1] = busy_ns;
+        }
+}
+
+/* From the bottom of the lane upwards. */
+static void draw_block(const struct view *view, struct block *block)
+{
+    sort_bands(block);
+    const struct lane *lane = lanes_of(&view->lanes, block->agent);
+    double x = view_x(view, block->start_ns), base = lane->y_pt + lane->height_pt;
+    double width = fmax(view_x(view, block->end_ns) - x, 1);
+    const char *words = block_tooltip(view, block);
+    double share = 0;
+    for (int band = 0; band < BANDS; band++) {
+        double low = round(base - fmin(share, 1) * lane->height_pt);
+        share += share_of(view, block, band);
+        double high = round(base - fmin(share, 1) * lane->height_pt);
+        if (low > high)
+            draw_box(view->drawing, &(struct draw_box){.x_pt = x,
+                                                       .y_pt = high,
+                                                       .width_pt = width,
+                                                       .height_pt = low - high,
+                                                       .fill = band_fill(view, block, band),
+                                                       .tooltip = words});
+    }
+}
+
+/* ---- a lane ---------------------------------------------------------------------------------- */
+
+static const struct trace_span *span_at(const struct view *view, size_t at)
+{
+    return &view->trace->spans[view->order[at]];
+}
+
+/* Narrow spans from `*at` on, until one is not, a gap comes or the block is wide enough. */
+static void take_block(const struct view *view, int agent, size_t *at, struct block *out)
+{
+    open_block(out, agent, span_at(view, *at)->start_ns);
+    double left = view_x(view, out->start_ns);
+    for (; *at < view->first[agent + 1]; (*at)++) {
+        const struct trace_span *span = span_at(view, *at);
+        double x = view_x(view, span->start_ns);
+        if (!view_has(view, span))
+            continue;
+        if (!is_narrow(view, span) || x - left >= block_pt ||
+            x - fmax(view_x(view, out->end_ns), left + 1) > gap_pt)
+            return;
+        add_span(view, out, span);
+    }
+}
+
+static void draw_blocks(const struct view *view, int agent)
+{
+    struct block last;
+    bool open = false;
+    for (size_t at = view->first[agent]; at < view->first[agent + 1];) {
+        struct block next;
+        if (!view_has(view, span_at(view, at)) || !is_narrow(view, span_at(view, at))) {
+            at++;
+            continue;
+        }
+        take_block(view, agent, &at, &next);
+        if (open && go_on(view, &last, &next)) {
+            join(&last, &next);
+            continue;
+        }
+        if (open)
+            draw_block(view, &last);
+        last = next;
+        open = true;
+    }
+    if (open)
+        draw_block(view, &last);
+}
+
+/* Waits first: work stands in front of them. */
+static void draw_lane(struct view *view, int agent)
+{
+    for (int work = 0; work <= 1; work++)
+        for (size_t at = view->first[agent]; at < view->first[agent + 1]; at++) {
+            const struct trace_span *span = span_at(view, at);
+            if ((span->kind != SPAN_WAIT) == work && view_has(view, span) && !is_narrow(view, span))
+                draw_span(view, (size_t)view->order[at]);
+        }
+    draw_blocks(view, agent);
+}
+
+void timeline_boxes(struct view *view)
+{
+    for (size_t i = 0; i < view->lanes.count; i++)
+        draw_lane(view, view->lanes.items[i].agent);
+}
+
+void timeline_note(struct view *view)
+{
+    struct timeline_key *key = view->key;
+    for (size_t i = 0; i < view->trace->span_count; i++) {
+        const struct trace_span *span = &view->trace->spans[i];
+        int index = view->lanes.of_agent[span->agent];
+        double font_pt;
+        if (index < 0 || !view_has(view, span))
+            continue;
+        if (span->kind == SPAN_WAIT) {
+            key->waits[timeline_look(view->trace, span)] = true;
+            continue;
+        }
+        double width_pt = view_x(view, span->end_ns) - view_x(view, span->start_ns);
+        int task = view_task(view, span);
+        if (task >= 0)
+            key->notes[task].widest_pt = fmax(key->notes[task].widest_pt, fmax(width_pt, 0.01));
+        key->merged |= is_narrow(view, span);
+        (void)work_label(view, span, width_pt, view->lanes.items[index].height_pt, &font_pt);
+    }
+}
