@@ -243,18 +243,22 @@ function drawAxis() {
 }
 
 function drawPath() {
+  paint.save();
+  paint.beginPath();
+  paint.rect(GUTTER, AXIS, width(), canvas.clientHeight);
+  paint.clip();
   paint.strokeStyle = css('--mark');
-  paint.lineWidth = 1.5;
+  paint.lineWidth = 2;
   for (const run of data.runs) {
     paint.beginPath();
     run.path.forEach((span, i) => {
-      const lane = laneOf(run, span), y = lane.y - view.top + lane.height / 2;
+      const lane = laneOf(run, span), y = lane.y - view.top + lane.height - 1;
       paint.lineTo(xOf(run.start[span]), y);
       paint.lineTo(xOf(run.start[span] + run.length[span]), y);
     });
     paint.stroke();
   }
-  paint.lineWidth = 1;
+  paint.restore();
 }
 
 function drawHeadings() {
@@ -327,7 +331,8 @@ function layOut() {
   for (const run of data.runs) {
     let before = '';
     if (data.runs.length > 1) { rows.push({ text: run.title + ': ' + run.about, y }); y += HEADING; }
-    for (const lane of run.lanes) {
+    const order = (l) => l.agent.rank * 4 + ['stream', 'thread', 'driver'].indexOf(l.agent.kind);
+    for (const lane of [...run.lanes].sort((a, b) => order(a) - order(b))) {
       const group = 'rank ' + lane.agent.rank + ' ' + lane.agent.kind + 's';
       if (group !== before) { rows.push({ text: group, y }); y += HEADING; }
       before = group;
