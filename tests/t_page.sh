@@ -39,7 +39,7 @@ check "in the order of their starts on each agent" holds \
 check "with names, colours and causes" holds \
     'all(0 <= s["name"] < len(run["names"]) and 0 <= s["cause"] <= len(run["causes"]) for s in spans) and
      len(run["names"]) == len(run["color"]) and len(run["causes"]) == len(run["look"]) and
-     {run["names"][s["name"]] for s in spans if s["cause"] == 0} >= {"H2D", "Forward"}'
+     {run["names"][s["name"]] for s in spans if s["cause"] == 0} >= {"CopyIn", "Compute", "CopyOut"}'
 check "edges lead from one span to another" holds 'edges and all(0 <= a < len(spans) and 0 <= b < len(spans) for a, b in edges)'
 check "every iteration" holds 'len({i[1] for i in run["iterations"]}) == 40'
 check "the critical path goes forward, over work, to the end" holds \
@@ -67,7 +67,7 @@ seen()
     grep -qE "$2" "$dir/body"
 }
 check "it opens in Chromium" seen '' 'data-boxes="[0-9]{3,}" data-lanes="[2-9]" data-drawn="[0-9]{2,}"'
-check "it finds a name" seen 'q=Forward' 'data-found="[0-9]{2,}"'
+check "it finds a name" seen 'q=Compute' 'data-found="[0-9]{2,}"'
 check "it shows a part, and the path" seen 'path&from=1000000&to=9000000' 'data-start="1000000" data-end="9000000"'
 check "it shows iterations" seen 'steps' 'data-drawn="[0-9]{2,}"'
 check "it tells what is under the pointer" seen 'at=0,100000' 'data-words="[^"]*rank 0'
