@@ -1,5 +1,6 @@
 #!/bin/sh
-# The package: the note on libraries opened at run time, the version said everywhere, a tarball that can be made again.
+# The package: the note on libraries opened at run time, the version said everywhere, the
+# pages as a site, a tarball that can be made again.
 . "${srcdir:-.}/tests/tap.sh"
 
 # The notes of a program, as JSON texts.
@@ -28,6 +29,14 @@ version=$("$SWSIM" --version | sed -n '1s/.* \([0-9.]*\).*/\1/p')
 check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"
 check "in CITATION.cff" grep -q "^version: $version\$" "$srcdir/CITATION.cff"
 check "in debian/changelog" grep -q "^swsim ($version)" "$srcdir/debian/changelog"
+
+if command -v pandoc >/dev/null && command -v mandoc >/dev/null && command -v python3 >/dev/null; then
+    check "the pages become a site" "$srcdir/scripts/site.sh" "$dir/site"
+    check "each of its links leads somewhere, and nothing is loaded from the network" \
+        python3 "$srcdir/tests/site_links.py" "$dir/site"
+else
+    skip "no pandoc, mandoc or python3 here"
+fi
 
 # pack FOLDER UMASK: clone, make ready and pack.
 pack()
