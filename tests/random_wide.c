@@ -773,7 +773,7 @@ static void write_parallel(struct random *random)
 {
     static const char *const reduce[] = {"none", "end", "stage", "overlap"};
     static const char *const embedding[] = {"none", "first", "last"};
-    static const char *const order[] = {"tp-dp-pp", "pp-tp-dp"};
+    static const char *const order[] = {"tp-cp-dp-pp", "pp-tp-cp-dp"};
     fputs("parallel: {", random->out);
     if (below(random, 2))
         write_pass_calls(random);
@@ -801,7 +801,7 @@ static void write_programs(struct random *random)
         fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
     else if (!generates && (grouped = rarely(random, 5)))
         write_parallel(random);
-    else if (rarely(random, 4))
+    else if (generates && rarely(random, 2)) /* never a fragment */
         fputs("arithmetic: {width: 4, batch: 2, layers_per_stage: 2}\n", random->out);
     if (rarely(random, 6))
         fputs("unrecorded: {messages: gloo}\n", random->out);
