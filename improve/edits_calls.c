@@ -168,19 +168,31 @@ static void propose_added(struct proposer *proposer, int t, size_t i, int u, siz
             nearer(proposer, t, places[n], u, k), extra + n);
 }
 
-/* The others as thread u: the more ranks make the call as it does, the cheaper; rank 0 is what others are made like. */
+/* Do all members of the meeting but one make the same call, `like` of them? */
+static bool is_odd_one(const struct plan *plan, const struct meeting *meeting, int like)
+{
+    enum { MANY = 3 };
+    int members = 0;
+    for (int t = 0; t < (int)plan->thread_count; t++)
+        members += meeting->at[t] != NOT_ASKED;
+    return like >= MANY && like == members - 1;
+}
+
+/* The others as thread u: the more ranks make the call as it does, the cheaper; rank 0 is what others are made like. A
+   single one that differs is the first suspect. */
 static void propose_as(struct proposer *proposer, const struct meeting *meeting, int u, int like)
 {
-    enum { MOST = 8 };
+    enum { MOST = 8, ODD_ONE = -140 };
     const struct plan *plan = proposer->plan;
     const size_t k = meeting->at[u];
+    const int first = is_odd_one(plan, meeting, like) ? ODD_ONE : 0;
     for (int t = 0; t < (int)plan->thread_count; t++) {
         const struct host_op *op = call_of(plan, meeting, t);
         if (t == u || meeting->at[t] == NOT_ASKED ||
             (op && is_like_call(op, &plan->threads[u].ops[k])))
             continue;
         const int extra = MOST - (like < MOST ? like : MOST) + (plan->threads[t].rank == 0);
-        propose_same(proposer, t, meeting->at[t], u, k, extra);
+        propose_same(proposer, t, meeting->at[t], u, k, extra + first);
         if (meeting->at[t] != k)
             propose_same(proposer, t, k, u, k, extra + 1);
         propose_added(proposer, t, meeting->at[t], u, k, extra);
