@@ -297,7 +297,7 @@ static void free_buffer(struct device_buffer *base)
     pthread_mutex_lock(&device->world->lock);
     for (struct host_stream *at = device->streams; at; at = at->next)
         while (at->head)
-            world_wait(device->world, &at->changed);
+            stream_wait(at, at->pushed, DEVICE_FOREVER);
     pthread_mutex_unlock(&device->world->lock);
     if (buffer->offset >= 0)
         link_free(device->world->link, buffer);
@@ -332,6 +332,7 @@ static enum status query_stream(struct device_stream *base, bool *done, struct d
     enum status status = stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
     if (!status)
         *done = stream->finished == stream->pushed;
+    stream_kick(stream);
     pthread_mutex_unlock(&stream->world->lock);
     return status;
 }
@@ -343,6 +344,8 @@ static enum status query_event(struct device_event *base, bool *done, struct dia
     pthread_mutex_lock(&device->world->lock);
     struct place place = ((struct host_event *)base)->last;
     bool reached = !place.stream || place.stream->finished >= place.count;
+    if (!reached)
+        stream_kick(place.stream);
     if (!reached && stream_failed(place.stream))
         status = stream_report(place.stream, diag);
     else
@@ -408,6 +411,8 @@ static enum status collect(struct device *base, struct diag *diag)
     struct host_device *device = (struct host_device *)base;
     (void)diag;
     pthread_mutex_lock(&device->world->lock);
+    for (struct host_stream *at = device->streams; at; at = at->next)
+        stream_kick(at);
     pthread_mutex_unlock(&device->world->lock);
     return STATUS_OK;
 }

@@ -8,12 +8,16 @@
  * the condition of the thing waited for:
  *
  *     stream->work      its FIFO has an entry, or it shall close (its thread waits)
- *     stream->changed   `finished` grew, an entry left the FIFO, or it failed (any thread waits)
+ *     stream->changed   `finished` has come to `goal`, or it failed (any thread waits)
  *     comm->changed     an operation of this rank on the communicator finished or was dropped
  *     channel->changed  a collective or group of the communicator made progress, any rank
  *     slots->released   residency slots were given back
  *
  * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
+ *
+ * A thread that is woken costs more than most operations here. So a stream wakes others only when it has come as far as
+ * one of them needs; a wait for an event alone does not wake it, since nothing can be seen of it before the next push,
+ * query or sync; and what takes no time in a stream that is idle is done by the thread that pushes it.
  * Except where stated otherwise the functions of this header are called with the lock held.
  */
 #ifndef SWSIM_HOST_H
@@ -68,6 +72,10 @@ struct host_stream {
     struct host_world *world;
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
     uint64_t pushed, finished; /* counts since the stream was opened */
+    uint64_t goal;             /* the least count that a thread waits for; UINT64_MAX: none does */
+    bool asleep;               /* its thread waits for work */
+    struct entry *spare;       /* entries to be used again */
+    size_t spare_count;
     struct failure failure;
     atomic_bool stop; /* failure, for kernels that compute without the lock */
     char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
@@ -177,12 +185,18 @@ void host_stream_free(struct host_stream *stream);    /* a closed one */
 enum status host_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
                       struct diag *diag); /* without the lock */
 
-/* An operation on its way: made without the lock (NULL: no memory), put into the FIFO with it. Until that
+/* An operation on its way: made with or without the lock (NULL: no memory), put into the FIFO with it. Until that
    has succeeded it is the caller's to free. */
 struct entry *entry_new(struct host_stream *stream, const struct device_op *op,
                         struct stamp *stamp);
 enum status entry_push(struct entry *entry, struct diag *diag);
 void entry_free(struct entry *entry); /* NULL is allowed */
+
+/* Wait until the stream has finished `count` operations or fails; false at the deadline. The caller looks again: it may
+   be woken before. */
+bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
+/* What is in its FIFO shall be done now. */
+void stream_kick(struct host_stream *stream);
 
 /* Wait until the place is reached. */
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);

@@ -22,7 +22,8 @@ enum {
        wakes some tens of microseconds late; the rest it sleeps, there being more streams than
        cores. */
     SPIN_TAIL_NS = 30000,
-    TIMER_SLACK_NS = 1000
+    TIMER_SLACK_NS = 1000,
+    MOST_SPARE = 64
 };
 
 /* ---- failing --------------------------------------------------------------------------------- */
@@ -39,6 +40,8 @@ void stream_fail(struct host_stream *stream, enum status status, const char *for
     atomic_store(&stream->stop, true);
     if (stream->world->failure.status == STATUS_OK)
         stream->world->failure = stream->failure;
+    if (stream->head && stream->head->phase == PHASE_EVENT)
+        pthread_cond_broadcast(&stream->head->awaited.stream->changed);
     pthread_cond_broadcast(&stream->changed);
     pthread_cond_broadcast(&stream->work);
     pthread_cond_broadcast(&stream->device->slots->released);
@@ -101,7 +104,7 @@ static void await_event(struct entry *entry)
     entry->phase = PHASE_EVENT;
     while (other->finished < entry->awaited.count && !stream_failed(other) &&
            !stream_failed(stream))
-        world_wait(stream->world, &other->changed);
+        stream_wait(other, entry->awaited.count, DEVICE_FOREVER);
     if (other->finished < entry->awaited.count && stream_failed(other))
         fail_after(stream, other);
 }
@@ -201,6 +204,19 @@ void entry_free(struct entry *entry)
     free(entry);
 }
 
+/* Keep it for a later push of its stream. */
+static void entry_retire(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    if (entry->parts || entry->copies || stream->spare_count == MOST_SPARE) {
+        entry_free(entry);
+        return;
+    }
+    entry->next = stream->spare;
+    stream->spare = entry;
+    stream->spare_count++;
+}
+
 /* Take the head out of the FIFO: finished, or dropped because the stream has failed. */
 static void finish(struct host_stream *stream)
 {
@@ -213,10 +229,13 @@ static void finish(struct host_stream *stream)
         stream->finished++;
     if (comm)
         comm_retire(comm, !stream_failed(stream));
-    pthread_cond_broadcast(&stream->changed);
+    if (stream->finished >= stream->goal || stream_failed(stream)) {
+        stream->goal = UINT64_MAX;
+        pthread_cond_broadcast(&stream->changed);
+    }
     if (entry->op.turn.leaves && !stream_failed(stream))
         gate_leave(entry->op.turn.gate, entry->op.turn.finish);
-    entry_free(entry);
+    entry_retire(entry);
 }
 
 static void name_thread(const struct host_stream *stream)
@@ -234,8 +253,10 @@ static void *serve(void *arg)
     name_thread(stream);
     pthread_mutex_lock(&stream->world->lock);
     for (;;) {
+        stream->asleep = true;
         while (!stream->head && !stream->closing)
             world_wait(stream->world, &stream->work);
+        stream->asleep = false;
         if (!stream->head)
             break;
         if (!stream_failed(stream))
@@ -273,6 +294,7 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
         goto fail_memory;
     }
     stream->base = (struct device_stream){.device = device, .name = copy};
+    stream->goal = UINT64_MAX;
     stream->device = owner;
     stream->world = owner->world;
     status = world_init_condition(owner->world, &stream->work, diag);
@@ -340,19 +362,35 @@ static bool copy_parts(struct entry *entry)
     return true;
 }
 
+static void fill(struct entry *entry, struct host_stream *stream, const struct device_op *op,
+                 struct stamp *stamp)
+{
+    *entry = (struct entry){.stream = stream, .op = *op, .stamp = stamp, .number = -1};
+}
+
 struct entry *entry_new(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
 {
-    struct entry *entry = calloc(1, sizeof *entry);
+    struct entry *entry = malloc(sizeof *entry);
     if (!entry)
         return NULL;
-    entry->stream = stream;
-    entry->op = *op;
-    entry->stamp = stamp;
-    entry->number = -1;
+    fill(entry, stream, op, stamp);
     if (op->kind == DEVICE_OP_GROUP && !copy_parts(entry)) {
         entry_free(entry);
         return NULL;
     }
+    return entry;
+}
+
+/* One that was used before, or a new one. With the lock held. */
+static struct entry *take_entry(struct host_stream *stream, const struct device_op *op,
+                                struct stamp *stamp)
+{
+    struct entry *entry = stream->spare;
+    if (!entry || op->kind == DEVICE_OP_GROUP)
+        return entry_new(stream, op, stamp);
+    stream->spare = entry->next;
+    stream->spare_count--;
+    fill(entry, stream, op, stamp);
     return entry;
 }
 
@@ -361,7 +399,7 @@ static enum status await_room(struct host_stream *stream, struct diag *diag)
 {
     uint64_t limit = (uint64_t)stream->world->base.config.launch_queue;
     while (limit > 0 && stream->pushed - stream->finished >= limit && !stream_failed(stream))
-        world_wait(stream->world, &stream->changed);
+        stream_wait(stream, stream->pushed - limit + 1, DEVICE_FOREVER);
     return stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
 }
 
@@ -381,7 +419,8 @@ static void append(struct entry *entry)
     stream->tail = entry;
     stream->pushed++;
     entry->pushed_ns = device_now(&stream->world->base);
-    pthread_cond_signal(&stream->work);
+    if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
+        stream_kick(stream);
 }
 
 /* Decisions of the host at the time of the call: turns, snapshots, the meaning of an event. */
@@ -412,11 +451,58 @@ enum status entry_push(struct entry *entry, struct diag *diag)
     return status;
 }
 
+/* ---- at once --------------------------------------------------------------------------------- */
+
+/* Is it over as soon as it is in the stream? */
+static bool takes_no_time(const struct host_stream *stream, const struct device_op *op)
+{
+    if (!stream->asleep || stream->head || stream->closing || stream_failed(stream) ||
+        stream->device->injections || op->turn.gate || op->time_ns > 0)
+        return false;
+    if (op->kind == DEVICE_OP_RECORD)
+        return true;
+    if (op->kind != DEVICE_OP_WAIT)
+        return false;
+    const struct place *place = &((const struct host_event *)op->event)->last;
+    return !place->stream || place->stream->finished >= place->count;
+}
+
+/* Instead of the stream's thread, which is not woken for it. */
+static void pass(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
+{
+    int64_t number = stream->device->pushes++;
+    stream->pushed++;
+    stream->finished++;
+    if (op->kind == DEVICE_OP_RECORD)
+        ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed};
+    if (stamp) {
+        int64_t now_ns = device_now(&stream->world->base);
+        stamp->number = number;
+        stamp->start_ns = stamp->end_ns = now_ns;
+        stamp->started = stamp->valid = true;
+    }
+}
+
 static bool blocks_host(const struct device_op *op)
 {
     return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
            (op->copy.from.buffer->memory == MEMORY_PAGEABLE ||
             op->copy.to.buffer->memory == MEMORY_PAGEABLE);
+}
+
+/* With the lock held. */
+static enum status push(struct host_stream *stream, const struct device_op *op, struct stamp *stamp,
+                        struct diag *diag)
+{
+    struct entry *entry = take_entry(stream, op, stamp);
+    if (!entry)
+        return diag_no_memory(diag);
+    enum status status = entry_push(entry, diag);
+    if (status)
+        entry_free(entry);
+    else if (blocks_host(op))
+        status = host_await((struct place){stream, stream->pushed}, DEVICE_FOREVER, diag);
+    return status;
 }
 
 enum status host_push(struct device_stream *base, const struct device_op *op, struct stamp *stamp,
@@ -425,20 +511,31 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
     struct host_stream *stream = (struct host_stream *)base;
     if (base->capture)
         return host_graph_keep(stream, op, stamp, diag);
-    struct entry *entry = entry_new(stream, op, stamp);
-    if (!entry)
-        return diag_no_memory(diag);
+    enum status status = STATUS_OK;
     pthread_mutex_lock(&stream->world->lock);
-    enum status status = entry_push(entry, diag);
-    if (status)
-        entry_free(entry);
-    else if (blocks_host(op))
-        status = host_await((struct place){stream, stream->pushed}, DEVICE_FOREVER, diag);
+    if (takes_no_time(stream, op))
+        pass(stream, op, stamp);
+    else
+        status = push(stream, op, stamp, diag);
     pthread_mutex_unlock(&stream->world->lock);
     return status;
 }
 
 /* ---- waiting, and saying for what ------------------------------------------------------------ */
+
+bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns)
+{
+    if (count < stream->goal)
+        stream->goal = count;
+    stream_kick(stream);
+    return world_wait_until(stream->world, &stream->changed, deadline_ns);
+}
+
+void stream_kick(struct host_stream *stream)
+{
+    if (stream->asleep && stream->head)
+        pthread_cond_signal(&stream->work);
+}
 
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag)
 {
@@ -448,7 +545,7 @@ enum status host_await(struct place place, int64_t deadline_ns, struct diag *dia
     while (stream->finished < place.count) {
         if (stream_failed(stream))
             return stream_report(stream, diag);
-        if (world_wait_until(stream->world, &stream->changed, deadline_ns))
+        if (stream_wait(stream, place.count, deadline_ns))
             continue;
         if (stream->finished >= place.count || stream_failed(stream))
             continue;

@@ -1,0 +1,312 @@
+/*
+ * hand.c - the library beside what one would write by hand: SparseDist's graph, eight tasks on three lanes, three
+ * iterations in flight.
+ *
+ *     hand [--rounds=N] [--ns=N]... [WAY...]
+ *
+ *     futex     a thread a lane, a counter a task; a lane sleeps on a counter that is too low
+ *     streams   the library, data-flow: tasks are functions that launch their work
+ *     workers   the same, but the function does the work itself, on a thread group a lane
+ *     clock     as `streams`, under the clock
+ *     record    as `streams`, recorded (swpipe_record), kept in memory
+ *     store     the same, into a trace store
+ *
+ * All ways in turns, so many rounds; medians. A task computes for `ns` (0: nothing). Printed: microseconds an iteration
+ * and a task, the same of processor time, iterations a second, context switches a task, and the rate as a part of that
+ * of the first way.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpu/lib/swpipe.h"
+
+enum { TASKS = 8, LANES = 3, IN_FLIGHT = 3, MOST_ROUNDS = 101, MOST_TIMES = 8 };
+
+/* %s: a thread group a lane, or nothing: one for all. */
+static const char plan[] =
+    "swplan: 1\nname: hand\npipeline_depth: 3\nmax_depth: 3\nschedule:\n"
+    "  T0: {stage: 0, stream: a%s}\n  T1: {stage: 1, stream: b%s}\n  T2: {stage: 1, stream: b%s}\n"
+    "  T3: {stage: 2, stream: c%s}\n  T4: {stage: 2, stream: c%s}\n  T5: {stage: 2, stream: c%s}\n"
+    "  T6: {stage: 2, stream: c%s}\n  T7: {stage: 2, stream: c%s}\n"
+    "intra_iter_deps: [[T1, T0], [T2, T1], [T4, T2], [T4, T3], [T5, T2], [T5, T4], [T6, T5], [T7, "
+    "T6]]\n"
+    "inter_iter_deps: [[T5, T7], [T3, T7]]\n";
+static const char *const names[TASKS] = {"T0", "T1", "T2", "T3", "T4", "T5", "T6", "T7"};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static int64_t task_ns;
+
+static void work(void *arg)
+{
+    (void)arg;
+    if (task_ns == 0)
+        return;
+    for (int64_t end_ns = now_ns() + task_ns; now_ns() < end_ns;)
+        continue;
+}
+
+/* ---- by hand ----------------------------------------------------------------------------------- */
+
+/* Iterations of a task that are done, and whether a lane sleeps until there are more. */
+struct counter {
+    _Alignas(64) atomic_int done;
+    atomic_int sleepers;
+};
+
+static struct counter counters[TASKS];
+static int iterations;
+
+static void await(struct counter *counter, int least)
+{
+    for (int done; (done = atomic_load(&counter->done)) < least;) {
+        atomic_fetch_add(&counter->sleepers, 1);
+        syscall(SYS_futex, &counter->done, FUTEX_WAIT_PRIVATE, done, NULL, NULL, 0);
+        atomic_fetch_sub(&counter->sleepers, 1);
+    }
+}
+
+static void finish(struct counter *counter)
+{
+    atomic_fetch_add(&counter->done, 1);
+    if (atomic_load(&counter->sleepers) > 0)
+        syscall(SYS_futex, &counter->done, FUTEX_WAKE_PRIVATE, LANES, NULL, NULL, 0);
+}
+
+static void *lane_main(void *arg)
+{
+    static const struct {
+        int first, last;
+    } lanes[LANES] = {{0, 0}, {1, 2}, {3, 7}};
+    /* per task: one of another lane that it needs in its iteration; -1: none */
+    static const int needs[TASKS] = {-1, 0, -1, -1, 2, -1, -1, -1};
+    int lane = *(const int *)arg;
+    for (int i = 0; i < iterations; i++) {
+        if (lane == 0)
+            await(&counters[TASKS - 1], i + 1 - IN_FLIGHT);
+        for (int task = lanes[lane].first; task <= lanes[lane].last; task++) {
+            if (needs[task] >= 0)
+                await(&counters[needs[task]], i + 1);
+            work(NULL);
+            finish(&counters[task]);
+        }
+    }
+    return NULL;
+}
+
+static bool run_futex(void)
+{
+    static const int numbers[LANES] = {0, 1, 2};
+    pthread_t lanes[LANES];
+    memset(counters, 0, sizeof counters);
+    for (int lane = 0; lane < LANES; lane++)
+        if (pthread_create(&lanes[lane], NULL, lane_main, (void *)&numbers[lane]))
+            return false;
+    for (int lane = 0; lane < LANES; lane++)
+        pthread_join(lanes[lane], NULL);
+    return true;
+}
+
+/* ---- the library ------------------------------------------------------------------------------- */
+
+static int launch(struct swpipe_context *context, void *arg)
+{
+    return swpipe_launch(context, work, arg);
+}
+
+static int compute(struct swpipe_context *context, void *arg)
+{
+    (void)context;
+    work(arg);
+    return 0;
+}
+
+static int next_batch(void *arg, int rank, void **batch)
+{
+    (void)rank;
+    *batch = NULL;
+    return (*(int *)arg)-- > 0;
+}
+
+static bool run_library(enum swpipe_driver driver, swpipe_function *function, const char *record)
+{
+    struct swpipe_task tasks[TASKS];
+    struct swpipe *pipe;
+    char text[2 * sizeof plan];
+    const char *a = "", *b = "", *c = "";
+    if (function == compute)
+        a = ", thread_group: a", b = ", thread_group: b", c = ", thread_group: c";
+    snprintf(text, sizeof text, plan, a, b, b, c, c, c, c, c);
+    for (int t = 0; t < TASKS; t++)
+        tasks[t] = (struct swpipe_task){.name = names[t], .function = function};
+    const struct swpipe_config config = {.plan_text = text,
+                                         .plan_file = "hand",
+                                         .tasks = tasks,
+                                         .task_count = TASKS,
+                                         .driver = driver,
+                                         .max_depth = IN_FLIGHT};
+    int left = iterations;
+    const struct swpipe_source source = {next_batch, &left};
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK && record)
+        status = swpipe_record(pipe, record);
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    if (status != SWPIPE_OK)
+        fprintf(stderr, "hand: %s\n", swpipe_error(pipe));
+    swpipe_close(pipe);
+    return status == SWPIPE_OK;
+}
+
+static bool run_streams(void)
+{
+    return run_library(SWPIPE_DATAFLOW, launch, NULL);
+}
+static bool run_workers(void)
+{
+    return run_library(SWPIPE_DATAFLOW, compute, NULL);
+}
+static bool run_clock(void)
+{
+    return run_library(SWPIPE_CLOCK, launch, NULL);
+}
+static bool run_record(void)
+{
+    return run_library(SWPIPE_DATAFLOW, launch, "");
+}
+
+static bool run_store(void)
+{
+    char path[] = "/tmp/hand.XXXXXX";
+    int file = mkstemp(path);
+    if (file < 0)
+        return false;
+    close(file);
+    bool good = run_library(SWPIPE_DATAFLOW, launch, path);
+    unlink(path);
+    return good;
+}
+
+/* ---- all of them, in turns --------------------------------------------------------------------- */
+
+static const struct way {
+    const char *name;
+    bool (*run)(void);
+} ways[] = {{"futex", run_futex}, {"streams", run_streams}, {"workers", run_workers},
+            {"clock", run_clock}, {"record", run_record},   {"store", run_store}};
+enum { WAYS = sizeof ways / sizeof ways[0] };
+
+struct figures {
+    double iteration_us[MOST_ROUNDS], busy_us[MOST_ROUNDS], switches[MOST_ROUNDS];
+};
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static double switches(const struct rusage *usage)
+{
+    return (double)(usage->ru_nvcsw + usage->ru_nivcsw);
+}
+
+static double busy_us(const struct rusage *usage)
+{
+    return 1e6 * (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
+           (double)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+}
+
+static bool measure(const struct way *way, struct figures *out, int round)
+{
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    int64_t begin_ns = now_ns();
+    if (!way->run())
+        return false;
+    out->iteration_us[round] = 1e-3 * (double)(now_ns() - begin_ns) / iterations;
+    getrusage(RUSAGE_SELF, &after);
+    out->busy_us[round] = (busy_us(&after) - busy_us(&before)) / iterations / TASKS;
+    out->switches[round] = (switches(&after) - switches(&before)) / iterations / TASKS;
+    return true;
+}
+
+static bool compare(int rounds, const bool *chosen)
+{
+    static struct figures figures[WAYS];
+    double first_us = 0;
+    iterations = (int)(400000000 / (8 * task_ns + 40000));
+    for (int round = 0; round < rounds; round++)
+        for (int w = 0; w < WAYS; w++)
+            if (chosen[w] && !measure(&ways[w], &figures[w], round))
+                return false;
+    printf("tasks of %lld us, %d iterations, %d rounds\n", (long long)task_ns / 1000, iterations,
+           rounds);
+    for (int w = 0; w < WAYS; w++) {
+        if (!chosen[w])
+            continue;
+        double us = median(figures[w].iteration_us, rounds);
+        first_us = first_us > 0 ? first_us : us;
+        printf("  %-8s %8.2f us an iteration, a task %7.2f us, busy %7.2f us, %5.2f switches; "
+               "%8.0f it/s %6.2f\n",
+               ways[w].name, us, us / TASKS, median(figures[w].busy_us, rounds),
+               median(figures[w].switches, rounds), 1e6 / us, first_us / us);
+    }
+    return true;
+}
+
+static bool choose(const char *name, bool *chosen)
+{
+    for (int w = 0; w < WAYS; w++)
+        if (strcmp(ways[w].name, name) == 0)
+            return chosen[w] = true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    int64_t times[MOST_TIMES] = {0, 10000, 100000};
+    int rounds = 7, given = 0, named = 0;
+    bool chosen[WAYS] = {false}, good = true;
+    for (int i = 1; i < argc && good; i++) {
+        if (strncmp(argv[i], "--rounds=", 9) == 0)
+            rounds = atoi(argv[i] + 9);
+        else if (strncmp(argv[i], "--ns=", 5) == 0 && given < MOST_TIMES)
+            times[given++] = atoll(argv[i] + 5);
+        else if ((good = choose(argv[i], chosen)))
+            named++;
+    }
+    if (!good || rounds < 1 || rounds > MOST_ROUNDS) {
+        fprintf(stderr, "usage: hand [--rounds=N] [--ns=N]... [futex|streams|workers|clock|record|"
+                        "store]...\n");
+        return 2;
+    }
+    for (int w = 0; named == 0 && w < WAYS; w++)
+        chosen[w] = true;
+    for (int t = 0; t < (given ? given : 3) && good; t++) {
+        task_ns = times[t];
+        good = compare(rounds, chosen);
+    }
+    return good ? 0 : 1;
+}
