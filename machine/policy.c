@@ -112,7 +112,8 @@ void policy_complete(struct policy *policy, int rank, int task, int64_t iteratio
 {
     struct effect effect = {0};
     struct work_state w = {policy->program, policy->state->cells, &effect, NULL};
-    if (policy->program->driver == DRIVER_DATAFLOW)
-        dataflow_complete(&w, rank, task, iteration);
+    if (policy->program->driver != DRIVER_DATAFLOW)
+        return;
+    dataflow_complete(&w, rank, task, iteration);
     deliver(policy, rank);
 }

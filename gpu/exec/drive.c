@@ -15,8 +15,8 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
 {
     const struct program *p = run->program;
     int instance = (rank * p->tasks + task) * p->slots + (int)(iteration % p->slots);
-    run->flags[instance] = false;
-    run->recorded[instance] = false;
+    atomic_store(&run->flags[instance], false);
+    atomic_store(&run->recorded[instance], false);
 }
 
 static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
@@ -34,6 +34,16 @@ static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
 /* How far an iteration must be: submitted; its last task finished; submitted and everything finished. */
 enum goal { GOAL_SUBMITTED, GOAL_LAST_TASK, GOAL_DEVICE };
 
+static enum goal retire_goal(const struct run *run)
+{
+    switch (run->program->plan->pipeline.retire) {
+    case RETIRE_SUBMIT: return GOAL_SUBMITTED;
+    case RETIRE_LAST_TASK: return GOAL_LAST_TASK;
+    case RETIRE_DEVICE: break;
+    }
+    return GOAL_DEVICE;
+}
+
 static bool host_side_done(const struct in_flight *state, enum goal goal)
 {
     switch (goal) {
@@ -42,6 +52,12 @@ static bool host_side_done(const struct in_flight *state, enum goal goal)
     case GOAL_DEVICE: break;
     }
     return state->submit_left == 0 && state->record_left == 0;
+}
+
+/* make_room waits for all of it. */
+bool drive_is_ready(const struct run *run, const struct in_flight *state)
+{
+    return host_side_done(state, GOAL_DEVICE) || host_side_done(state, retire_goal(run));
 }
 
 /* Later than its caller can bear: everything stops. */
@@ -59,7 +75,8 @@ static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, in
     struct diag diag;
     bool done = true;
     diag_init(&diag);
-    for (int task = first; task <= last && done; task++) {
+    for (int task = last; task >= first && done;
+         task--) { /* the first sleeps longest, the others rarely */
         struct device_event *event = push_done_event(run, self->rank, task, iteration);
         enum status status = device_event_sync(event, deadline_ns, &diag);
         done = status == STATUS_LIMIT ? late(self, iteration) : run_check(run, status, &diag);
@@ -91,16 +108,6 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
     case GOAL_DEVICE: break;
     }
     return sync_tasks(self, iteration, 0, run->program->tasks - 1, deadline_ns);
-}
-
-static enum goal retire_goal(const struct run *run)
-{
-    switch (run->program->plan->pipeline.retire) {
-    case RETIRE_SUBMIT: return GOAL_SUBMITTED;
-    case RETIRE_LAST_TASK: return GOAL_LAST_TASK;
-    case RETIRE_DEVICE: break;
-    }
-    return GOAL_DEVICE;
 }
 
 /* ---- the two steps of a driver --------------------------------------------------------------- */

@@ -173,14 +173,22 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
     return run->events[family * p->slots + (int)(iteration % p->slots)];
 }
 
-/* Count the task as recorded, for the driver. */
-static void count_record(struct run *run, int rank, const struct op *op, int64_t iteration)
+void push_count_record(struct run *run, int task, struct in_flight *state)
 {
-    struct in_flight *state = run_iteration(run, rank, iteration);
-    pthread_mutex_lock(&run->lock);
     state->record_left--;
-    state->last_recorded = state->last_recorded || op->task == run->program->last_task;
-    run_wake(run, state);
+    state->last_recorded = state->last_recorded || task == run->program->last_task;
+    if (drive_is_ready(run, state))
+        run_wake(run, state);
+}
+
+/* In a run that is forced into an order the driver may have its turn before the task's next step; in others that
+   step counts the record as well. */
+static void count_forced(struct run *run, int rank, const struct op *op, int64_t iteration)
+{
+    if (!run->config.gate)
+        return;
+    pthread_mutex_lock(&run->lock);
+    push_count_record(run, op->task, run_iteration(run, rank, iteration));
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -190,9 +198,7 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
     int instance = run_instance(run, op, iteration);
     bool of_task = run->program->tasks && op->task >= 0;
     struct push push;
-    pthread_mutex_lock(&run->lock);
-    run->recorded[instance] = true; /* before it is true: a wait now finds the event as it was */
-    pthread_mutex_unlock(&run->lock);
+    atomic_store(&run->recorded[instance], true); /* early: a wait now finds the event as it was */
     bool done = push_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD,
                                                    .event = run->events[instance]});
@@ -204,7 +210,7 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
                          &push.diag);
     done = push_end(&push, done);
     if (done && of_task)
-        count_record(run, self->rank, op, iteration);
+        count_forced(run, self->rank, op, iteration);
     return done;
 }
 
@@ -214,9 +220,7 @@ static struct device_event *event_to_wait_for(struct run_thread *self, const str
 {
     struct run *run = self->run;
     int instance = run_instance(run, op, iteration);
-    pthread_mutex_lock(&run->lock);
-    bool recorded = run->program->tasks == 0 || run->recorded[instance];
-    pthread_mutex_unlock(&run->lock);
+    bool recorded = run->program->tasks == 0 || atomic_load(&run->recorded[instance]);
     return recorded ? run->events[instance]
                     : run->ranks[run->program->streams[op->stream].rank].never;
 }

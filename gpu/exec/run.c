@@ -57,8 +57,10 @@ static void wake_thread(struct run_thread *thread)
 void run_block(struct run_thread *self, const void *object)
 {
     self->awaits = object;
+    self->run->blocked++;
     if (!is_woken_soon(self))
         pthread_cond_wait(&self->wake, &self->run->lock);
+    self->run->blocked--;
     self->awaits = NULL;
 }
 
@@ -75,16 +77,18 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
     until.tv_sec += left_ns / 1000000000;
     until.tv_nsec = left_ns % 1000000000;
     self->awaits = object;
+    self->run->blocked++;
     bool woken = is_woken_soon(self) ||
                  pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
+    self->run->blocked--;
     self->awaits = NULL;
     return woken;
 }
 
 void run_wake(struct run *run, const void *object)
 {
-    for (int t = 0; t < run->program->thread_count; t++)
-        if (run->threads[t].awaits == object)
+    for (int t = 0, left = run->blocked; left > 0 && t < run->program->thread_count; t++)
+        if (run->threads[t].awaits && left-- && run->threads[t].awaits == object)
             wake_thread(&run->threads[t]);
 }
 
@@ -396,7 +400,8 @@ void run_give(struct run *run, int thread, const struct instance *instance)
     assert(worker->queue_count < worker->queue_cap);
     int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
     worker->queue[place] = *instance;
-    run_wake(run, worker->queue);
+    if (worker->awaits == worker->queue)
+        wake_thread(worker);
 }
 
 /* The policy's instances go to the workers' queues; called with the lock held. */

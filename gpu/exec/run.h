@@ -72,7 +72,8 @@ struct run_thread {
     struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
     int queue_cap, queue_first, queue_count;
     struct instance current; /* WORKER */
-    struct log *log;         /* NULL: this run is not recorded */
+    bool loops, has_taken; /* WORKER: it takes instances itself; the current one is taken already */
+    struct log *log;       /* NULL: this run is not recorded */
     struct call call;
     _Atomic int64_t
         at; /* where it is, for the watchdog: operation << 32 | iteration; -1: nowhere */
@@ -188,8 +189,9 @@ struct run {
     int alive;
     struct policy *policy;       /* pipeline form */
     struct in_flight *in_flight; /* [rank][window] */
-    bool *flags;                 /* [flag_families * slots] */
-    bool *recorded;              /* [event_families * slots]: since the slot was armed */
+    atomic_bool *flags;          /* [flag_families * slots]; changed under the lock */
+    atomic_bool *recorded;       /* [event_families * slots]: since the slot was armed */
+    int blocked;                 /* threads in run_block */
     int *holders;                /* locks: thread, -1 */
     int *queued;                 /* queues between host threads */
     bool *loaded;                /* [rank][kernel]: lazy loading */
@@ -302,6 +304,8 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
 void drive_run(struct run_thread *self);
 /* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
+/* Has this iteration come as far as a driver may wait for on the host side? With the lock held. */
+bool drive_is_ready(const struct run *run, const struct in_flight *state);
 /* Admit nothing more; all ranks end after the same iteration. With ranks in other processes this takes
    until all have said how far they are: called again until it returns true. */
 bool drive_drain(struct run *run);
@@ -349,6 +353,8 @@ void callback_run(struct run_thread *self, int body, int64_t iteration);
 bool push_work(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_callback(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_record(struct run_thread *self, const struct op *op, int64_t iteration);
+/* Count the task as recorded, for the driver. With the lock held. */
+void push_count_record(struct run *run, int task, struct in_flight *state);
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration);
 bool push_mark(struct run_thread *self, const struct op *op, int64_t iteration);
 /* The turns in which an operation starts and finishes, in a run that is forced into an order. */

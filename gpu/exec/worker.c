@@ -54,6 +54,12 @@ static bool depends(const struct run *run, int rank, const struct op *op, int64_
     return !run->policy || policy_dependence_applies(run->policy, rank, op, iteration);
 }
 
+/* Can it not depend on how far the driver is? */
+static bool depends_always(const struct run *run, const struct op *op)
+{
+    return !run->policy || op->distance <= 0;
+}
+
 static bool flag_is_set(const struct run *run, int rank, const struct op *op, int64_t iteration)
 {
     return !depends(run, rank, op, iteration) || run->flags[run_instance(run, op, iteration)];
@@ -64,6 +70,8 @@ static bool await_flag(struct run_thread *self, const struct op *op, int64_t ite
     struct run *run = self->run;
     int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
     bool in_time = true;
+    if (depends_always(run, op) && atomic_load(&run->flags[run_instance(run, op, iteration)]))
+        return !run_stopped(run) && note_op(self, op, iteration, begin_ns, run_now(run));
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
@@ -73,16 +81,22 @@ static bool await_flag(struct run_thread *self, const struct op *op, int64_t ite
     return in_time ? done : waited_too_long(self, op, iteration);
 }
 
-static bool signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
+/* With the lock held. */
+static bool set_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    bool *flag = &run->flags[run_instance(run, op, iteration)];
-    pthread_mutex_lock(&run->lock);
+    atomic_bool *flag = &run->flags[run_instance(run, op, iteration)];
     int64_t now_ns = run_now(run);
-    *flag = true;
+    atomic_store(flag, true);
     run_wake(run, flag);
-    bool done = note_op(self, op, iteration, now_ns, now_ns);
-    pthread_mutex_unlock(&run->lock);
+    return note_op(self, op, iteration, now_ns, now_ns);
+}
+
+static bool signal_flag(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    pthread_mutex_lock(&self->run->lock);
+    bool done = set_flag(self, op, iteration);
+    pthread_mutex_unlock(&self->run->lock);
     return done;
 }
 
@@ -228,19 +242,26 @@ static bool spend(struct run_thread *self, const struct op *op, int64_t iteratio
     return note_op(self, op, iteration, begin_ns, run_now(run));
 }
 
-static bool complete(struct run_thread *self, const struct op *op, int64_t iteration)
+/* With the lock held. */
+static bool count_complete(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
     struct in_flight *state = run_iteration(run, self->rank, iteration);
-    pthread_mutex_lock(&run->lock);
     int64_t now_ns = run_now(run);
     state->submit_left--;
     if (--run->ranks[self->rank].handed_out == 0 && run->ranks[self->rank].graphs)
         run_wake(run, &run->ranks[self->rank].handed_out);
     policy_complete(run->policy, self->rank, op->task, iteration);
-    run_wake(run, state);
-    bool done = note_op(self, op, iteration, now_ns, now_ns);
-    pthread_mutex_unlock(&run->lock);
+    if (drive_is_ready(run, state))
+        run_wake(run, state);
+    return note_op(self, op, iteration, now_ns, now_ns);
+}
+
+static bool complete(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    pthread_mutex_lock(&self->run->lock);
+    bool done = count_complete(self, op, iteration);
+    pthread_mutex_unlock(&self->run->lock);
     return done;
 }
 
@@ -255,6 +276,8 @@ static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t it
 static bool wait_event(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
+    if (depends_always(run, op))
+        return push_wait(self, op, iteration);
     pthread_mutex_lock(&run->lock);
     bool skipped = !depends(run, self->rank, op, iteration), done = true;
     int64_t now_ns = run_now(run);
@@ -365,6 +388,50 @@ static void end_range(struct range *range)
 
 /* ---- bodies ------------------------------------------------------------------------------------ */
 
+/* The oldest instance of the queue becomes the current one; false where there is none. With the lock held. */
+static bool take_first(struct run_thread *self)
+{
+    if (run_stopped(self->run) || self->queue_count == 0)
+        return false;
+    self->current = self->queue[self->queue_first];
+    self->queue_first = (self->queue_first + 1) % self->queue_cap;
+    self->queue_count--;
+    return true;
+}
+
+/* The current instance is taken: a step. With the lock held. */
+static bool note_taken(struct run_thread *self, int64_t begin_ns)
+{
+    struct run *run = self->run;
+    if (run->program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
+        drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
+    return run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
+                    run_now(run));
+}
+
+/* The last steps of a task, and the taking of the next one if it is there, in one section of the lock: SIGNAL and
+   COMPLETE follow each other. */
+static bool end_task(struct run_thread *self, const struct op *signal, int64_t iteration)
+{
+    struct run *run = self->run;
+    const struct op *completed = signal + 1;
+    pthread_mutex_lock(&run->lock);
+    push_count_record(run, completed->task, run_iteration(run, self->rank, iteration));
+    bool done = set_flag(self, signal, iteration) && count_complete(self, completed, iteration);
+    if (done && self->loops && take_first(self))
+        self->has_taken = done = note_taken(self, run_now(run));
+    pthread_mutex_unlock(&run->lock);
+    return done;
+}
+
+/* Not in a run that is forced into an order: there others have their turns in between. */
+static bool ends_task(const struct run *run, const struct body *body, int i)
+{
+    const struct op *op = &run->program->ops[body->first + i];
+    return !run->config.gate && op->kind == OP_SIGNAL && i + 1 < body->count &&
+           op[1].kind == OP_COMPLETE;
+}
+
 static bool execute_body(struct run_thread *self, int body, int64_t iteration)
 {
     struct run *run = self->run;
@@ -385,6 +452,8 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
             work_refresh(run, op, iteration);
         else if (by_function && !called)
             done = called = called_run(self, op->task, iteration, what);
+        else if (ends_task(run, what, i))
+            done = end_task(self, op, iteration), i++;
         else if (!by_function)
             done = execute(self, op, iteration);
         run_end_step(self);
@@ -413,28 +482,13 @@ void callback_run(struct run_thread *self, int body, int64_t iteration)
     execute_body(self, body, iteration);
 }
 
-/* The oldest instance of the queue becomes the current one; false at the end. With the lock held. */
+/* False at the end. With the lock held. */
 static bool wait_for_instance(struct run_thread *self)
 {
     struct run *run = self->run;
     while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
         run_block(self, self->queue);
-    if (run_stopped(run) || self->queue_count == 0)
-        return false;
-    self->current = self->queue[self->queue_first];
-    self->queue_first = (self->queue_first + 1) % self->queue_cap;
-    self->queue_count--;
-    return true;
-}
-
-/* The current instance is taken: a step. With the lock held. */
-static bool note_taken(struct run_thread *self, int64_t begin_ns)
-{
-    struct run *run = self->run;
-    if (run->program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
-        drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
-    return run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
-                    run_now(run));
+    return take_first(self);
 }
 
 static bool take(struct run_thread *self)
@@ -470,7 +524,9 @@ bool worker_submit(struct run_thread *self)
 void worker_run(struct run_thread *self)
 {
     struct run *run = self->run;
-    while (take(self)) {
+    self->loops = true;
+    while (self->has_taken || take(self)) {
+        self->has_taken = false;
         if (!execute_current(self))
             return;
         if (run->journal)
