@@ -16,8 +16,9 @@
  * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
  *
  * A thread that is woken costs more than most operations here. So a stream wakes others only when it has come as far as
- * one of them needs; a wait for an event alone does not wake it, since nothing can be seen of it before the next push,
- * query or sync; and what takes no time in a stream that is idle is done by the thread that pushes it.
+ * one of them needs. The thread of a stream sleeps on where a wait for an event is the first thing in it: the stream of
+ * the event wakes it; and a wait with nothing behind it wakes nobody before the next push, query or sync. What takes no
+ * time in a stream that is idle is done by the thread that pushes it.
  * Except where stated otherwise the functions of this header are called with the lock held.
  */
 #ifndef SWSIM_HOST_H
@@ -153,6 +154,7 @@ struct entry {
     struct stamp *stamp;
     int64_t number; /* -1: the device's next, when it goes into the FIFO */
     int64_t pushed_ns;
+    int64_t begun_ns; /* a wait: its start; 0: it has not begun, or its thread says when */
     enum phase phase;
     enum status injected;
     struct place awaited;    /* WAIT: the snapshot */

@@ -176,7 +176,7 @@ static void run(struct entry *entry)
     if (stream_failed(stream))
         return;
     stream->device->slots->free -= entry->op.sm;
-    int64_t start_ns = device_now(&stream->world->base);
+    int64_t start_ns = entry->begun_ns ? entry->begun_ns : device_now(&stream->world->base);
     if (entry->stamp) {
         entry->stamp->start_ns = start_ns;
         entry->stamp->started = true;
@@ -217,6 +217,31 @@ static void entry_retire(struct entry *entry)
     stream->spare_count++;
 }
 
+/* Is the event of this entry, a wait, there or gone for good? */
+static bool is_decided(const struct entry *entry)
+{
+    const struct place *place = &entry->awaited;
+    return !place->stream || place->stream->finished >= place->count ||
+           stream_failed(place->stream);
+}
+
+/* Is it a wait, for another stream of the device, that has nothing to do yet? */
+static bool waits_for_sibling(const struct entry *entry)
+{
+    return entry->op.kind == DEVICE_OP_WAIT && !entry->op.turn.gate && !entry->injected &&
+           !is_decided(entry) && entry->awaited.stream->device == entry->stream->device;
+}
+
+/* Others may go on: threads that wait, and streams of the device whose threads sleep before a wait. */
+static void announce(struct host_stream *stream)
+{
+    stream->goal = UINT64_MAX;
+    pthread_cond_broadcast(&stream->changed);
+    for (struct host_stream *at = stream->device->streams; at; at = at->next)
+        if (at != stream)
+            stream_kick(at);
+}
+
 /* Take the head out of the FIFO: finished, or dropped because the stream has failed. */
 static void finish(struct host_stream *stream)
 {
@@ -229,10 +254,8 @@ static void finish(struct host_stream *stream)
         stream->finished++;
     if (comm)
         comm_retire(comm, !stream_failed(stream));
-    if (stream->finished >= stream->goal || stream_failed(stream)) {
-        stream->goal = UINT64_MAX;
-        pthread_cond_broadcast(&stream->changed);
-    }
+    if (stream->finished >= stream->goal || stream_failed(stream))
+        announce(stream);
     if (entry->op.turn.leaves && !stream_failed(stream))
         gate_leave(entry->op.turn.gate, entry->op.turn.finish);
     entry_retire(entry);
@@ -403,6 +426,17 @@ static enum status await_room(struct host_stream *stream, struct diag *diag)
     return stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
 }
 
+/* A wait that lies in a stream whose thread sleeps begins with its push. */
+static void begin_wait(struct entry *entry)
+{
+    entry->phase = waits_for_sibling(entry) ? PHASE_EVENT : PHASE_QUEUED;
+    entry->begun_ns = entry->pushed_ns;
+    if (entry->stamp) {
+        entry->stamp->start_ns = entry->begun_ns;
+        entry->stamp->started = true;
+    }
+}
+
 static void append(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
@@ -421,6 +455,8 @@ static void append(struct entry *entry)
     entry->pushed_ns = device_now(&stream->world->base);
     if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
         stream_kick(stream);
+    else if (stream->asleep && stream->head == entry)
+        begin_wait(entry);
 }
 
 /* Decisions of the host at the time of the call: turns, snapshots, the meaning of an event. */
@@ -533,8 +569,17 @@ bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns
 
 void stream_kick(struct host_stream *stream)
 {
-    if (stream->asleep && stream->head)
+    struct entry *head = stream->head;
+    if (!stream->asleep || !head)
+        return;
+    if (!waits_for_sibling(head)) {
         pthread_cond_signal(&stream->work);
+        return;
+    }
+    struct host_stream *other = head->awaited.stream;
+    if (head->awaited.count < other->goal)
+        other->goal = head->awaited.count;
+    stream_kick(other);
 }
 
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag)
