@@ -247,7 +247,14 @@ static enum status open_locks(struct run *run, struct diag *diag)
     if (pthread_condattr_init(&clock))
         return diag_error(diag, STATUS_SYSTEM, "cannot make a condition");
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    int failed = pthread_mutex_init(&run->lock, NULL);
+    pthread_mutexattr_t attributes;
+    int failed = pthread_mutexattr_init(&attributes);
+    if (!failed) {
+        pthread_mutexattr_settype(&attributes,
+                                  PTHREAD_MUTEX_ADAPTIVE_NP); /* its sections are short */
+        failed = pthread_mutex_init(&run->lock, &attributes);
+        pthread_mutexattr_destroy(&attributes);
+    }
     failed = failed ? failed : pthread_cond_init(&run->watch, &clock);
     for (int t = 0; t < run->program->thread_count && !failed; t++)
         failed = pthread_cond_init(&run->threads[t].wake, &clock);

@@ -18,13 +18,56 @@ enum { ALIGNMENT = 64 };
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
+/* Those to be signalled as soon as the lock is free; a few at a time. */
+static int take_rings(struct host_world *world, pthread_cond_t **out, int most)
+{
+    int count = 0;
+    for (struct host_stream *at; count + 2 <= most && (at = world->rings);
+         world->rings = at->next_ring) {
+        if (at->ring_work)
+            out[count++] = &at->work;
+        if (at->ring_changed)
+            out[count++] = &at->changed;
+        at->ring_work = at->ring_changed = at->rings = false;
+    }
+    return count;
+}
+
+void world_unlock(struct host_world *world)
+{
+    enum { MOST = 16 };
+    pthread_cond_t *conditions[MOST];
+    int count = take_rings(world, conditions, MOST);
+    bool more = world->rings;
+    pthread_mutex_unlock(&world->lock);
+    for (int i = 0; i < count; i++)
+        pthread_cond_broadcast(conditions[i]);
+    if (more) {
+        pthread_mutex_lock(&world->lock);
+        world_unlock(world);
+    }
+}
+
+/* Before a thread sleeps it wakes others, and then looks again. */
+static bool has_rung(struct host_world *world)
+{
+    if (!world->rings)
+        return false;
+    world_unlock(world);
+    pthread_mutex_lock(&world->lock);
+    return true;
+}
+
 void world_wait(struct host_world *world, pthread_cond_t *condition)
 {
-    pthread_cond_wait(condition, &world->lock);
+    if (!has_rung(world))
+        pthread_cond_wait(condition, &world->lock);
 }
 
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns)
 {
+    if (has_rung(world))
+        return true;
     int64_t until_ns, apart_ns = device_clock_ns() - device_now(&world->base);
     if (__builtin_add_overflow(apart_ns, deadline_ns, &until_ns)) {
         pthread_cond_wait(condition, &world->lock);
@@ -49,7 +92,13 @@ enum status world_init_condition(struct host_world *world, pthread_cond_t *condi
 
 static enum status init_locking(struct host_world *world, struct diag *diag)
 {
-    int failed = pthread_mutex_init(&world->lock, NULL);
+    pthread_mutexattr_t attributes;
+    int failed = pthread_mutexattr_init(&attributes);
+    if (failed)
+        goto fail;
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP); /* its sections are short */
+    failed = pthread_mutex_init(&world->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
     if (failed)
         goto fail;
     failed = pthread_condattr_init(&world->clock);
@@ -179,7 +228,7 @@ static void world_abort(struct device_world *base, const char *why)
     world_fail_all(world, why);
     if (first && world->link)
         link_abort(world->link, why);
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
 }
 
 static enum status world_status(struct device_world *base, struct diag *diag)
@@ -189,7 +238,7 @@ static enum status world_status(struct device_world *base, struct diag *diag)
     enum status status = world->failure.status;
     if (status)
         diag_error(diag, status, "%s", world->failure.text);
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
     return status;
 }
 
@@ -204,7 +253,7 @@ static void world_explain(struct device_world *base, struct diag *diag)
                 diag_note(diag, "%s", text);
             else if (at->last_words)
                 diag_note(diag, "%s", at->last_words);
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
 }
 
 /* ---- device ---------------------------------------------------------------------------------- */
@@ -230,7 +279,7 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     bool taken = world->devices[rank];
     if (!taken)
         world->devices[rank] = device;
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
     if (taken) {
         free(device);
         return diag_error(diag, STATUS_INPUT, "rank %d is open already", rank);
@@ -245,7 +294,7 @@ static void close_device(struct device *base)
     assert(!device->comms && "a communicator is still open");
     pthread_mutex_lock(&device->world->lock);
     device->world->devices[base->rank] = NULL;
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     while (device->streams) {
         struct host_stream *stream = device->streams;
         assert(stream->closing && "a stream is still open");
@@ -298,7 +347,7 @@ static void free_buffer(struct device_buffer *base)
     for (struct host_stream *at = device->streams; at; at = at->next)
         while (at->head)
             stream_wait(at, at->pushed, DEVICE_FOREVER);
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     if (buffer->offset >= 0)
         link_free(device->world->link, buffer);
     else
@@ -333,7 +382,7 @@ static enum status query_stream(struct device_stream *base, bool *done, struct d
     if (!status)
         *done = stream->finished == stream->pushed;
     stream_kick(stream);
-    pthread_mutex_unlock(&stream->world->lock);
+    world_unlock(stream->world);
     return status;
 }
 
@@ -350,7 +399,7 @@ static enum status query_event(struct device_event *base, bool *done, struct dia
         status = stream_report(place.stream, diag);
     else
         *done = reached;
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     return status;
 }
 
@@ -369,7 +418,7 @@ static enum status sync_stream(struct device_stream *base, int64_t deadline_ns, 
     struct host_stream *stream = (struct host_stream *)base;
     pthread_mutex_lock(&stream->world->lock);
     enum status status = drain(stream, stream->pushed, deadline_ns, diag);
-    pthread_mutex_unlock(&stream->world->lock);
+    world_unlock(stream->world);
     return status;
 }
 
@@ -378,7 +427,7 @@ static enum status sync_event(struct device_event *base, int64_t deadline_ns, st
     struct host_device *device = (struct host_device *)base->device;
     pthread_mutex_lock(&device->world->lock);
     enum status status = host_await(((struct host_event *)base)->last, deadline_ns, diag);
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     return status;
 }
 
@@ -400,7 +449,7 @@ static enum status sync_device(struct device *base, int64_t deadline_ns, struct 
         places[count++] = (struct place){at, at->pushed};
     for (size_t i = 0; i < count && !status; i++)
         status = drain(places[i].stream, places[i].count, deadline_ns, diag);
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     free(places);
     return status;
 }
@@ -413,7 +462,7 @@ static enum status collect(struct device *base, struct diag *diag)
     pthread_mutex_lock(&device->world->lock);
     for (struct host_stream *at = device->streams; at; at = at->next)
         stream_kick(at);
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     return STATUS_OK;
 }
 
@@ -427,7 +476,7 @@ static enum status inject(struct device *base, int64_t number, enum status statu
     pthread_mutex_lock(&device->world->lock);
     injection->next = device->injections;
     device->injections = injection;
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     return STATUS_OK;
 }
 

@@ -41,8 +41,9 @@ struct host_world {
     struct device_world base;
     struct host_link *link; /* to the other processes of the world; NULL: there are none */
     pthread_mutex_t lock;
-    pthread_condattr_t clock; /* CLOCK_MONOTONIC, for all conditions */
-    struct failure failure;   /* the first of any rank, or the abort */
+    struct host_stream *rings; /* whose threads, or those that wait for them, are to be woken */
+    pthread_condattr_t clock;  /* CLOCK_MONOTONIC, for all conditions */
+    struct failure failure;    /* the first of any rank, or the abort */
     bool aborted;
     struct host_device **devices; /* [ranks], NULL where closed */
     struct host_slots *slots;     /* [ranks]: at the first rank of each device */
@@ -83,6 +84,8 @@ struct host_stream {
     bool closing;
     pthread_t thread;
     pthread_cond_t work, changed;
+    struct host_stream *next_ring; /* in world->rings, if it `rings` */
+    bool rings, ring_work, ring_changed;
 };
 
 /* "The first `count` operations of `stream`"; stream NULL: nothing. */
@@ -172,7 +175,10 @@ struct entry {
 /* Fail all streams of all ranks that are here. With the lock held. */
 void world_fail_all(struct host_world *world, const char *why);
 
-/* Wait on a condition; the second gives up at the deadline and then returns false. */
+/* Give the lock back, and wake whom stream_ring has named: who is woken while it is held has to wait again. */
+void world_unlock(struct host_world *world);
+
+/* Wait on a condition, in a loop that looks again; the second gives up at the deadline and then returns false. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
 enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
@@ -197,6 +203,8 @@ void entry_free(struct entry *entry); /* NULL is allowed */
 /* Wait until the stream has finished `count` operations or fails; false at the deadline. The caller looks again: it may
    be woken before. */
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
+/* Wake its thread, or all that wait on `changed`, when the lock is given back. */
+void stream_ring(struct host_stream *stream, bool work);
 /* What is in its FIFO shall be done now. */
 void stream_kick(struct host_stream *stream);
 

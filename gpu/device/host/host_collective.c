@@ -245,7 +245,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
                            .root = place_of(channel, what->root),
                            .what = what};
     meeting->moving = true;
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
     int unreached = fetch_far(world->link, &all, &stream->stop);
     if (unreached < 0) {
         deliver(&all);

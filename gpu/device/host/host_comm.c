@@ -186,7 +186,7 @@ enum status host_comm_open(struct device *base, const char *name, const int *mem
         device->comms = comm;
         *out = &comm->base;
     }
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     return status;
 }
 
@@ -204,7 +204,7 @@ void host_comm_close(struct device_comm *base)
     comm->channel->open[base->me] = false;
     comm->channel->handles--;
     channel_release(device->world, comm->channel);
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     pthread_cond_destroy(&comm->changed);
     free(comm);
 }

@@ -144,7 +144,7 @@ enum status host_graph_arm(struct device_graph *base, struct diag *diag)
     pthread_mutex_lock(&device->world->lock);
     base->first = device->pushes;
     device->pushes += (int64_t)base->pushes;
-    pthread_mutex_unlock(&device->world->lock);
+    world_unlock(device->world);
     return STATUS_OK;
 }
 
@@ -189,7 +189,7 @@ enum status host_graph_launch(struct device_graph *base, struct stamp *const *st
         status = entry_push(entries[pushed], diag);
         pushed += !status;
     }
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
     free_from(entries, pushed, base->pushes);
     free(entries);
     return status;

@@ -147,7 +147,7 @@ static bool exchange(struct entry *entry)
         const struct part *send = part->what->send ? part : other;
         const struct part *receive = part->what->send ? other : part;
         any = true;
-        pthread_mutex_unlock(&world->lock);
+        world_unlock(world);
         size_t bytes = (size_t)send->what->bytes;
         bool here = send->entry ||
                     link_fetch(world->link, guest_of_part(other), bytes, 0, &entry->stream->stop);

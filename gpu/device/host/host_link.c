@@ -374,7 +374,7 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
         hear_word(link, channel, &message, first, second);
     else
         keep_early(link, data, bytes);
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
 }
 
 void link_introduce(struct host_link *link, struct channel *channel)

@@ -66,7 +66,7 @@ static void await_turn(struct entry *entry, int agent)
     struct gate *gate = entry->op.turn.gate;
     if (!gate)
         return;
-    pthread_mutex_unlock(&entry->stream->world->lock);
+    world_unlock(entry->stream->world);
     gate_wait(gate, agent);
     pthread_mutex_lock(&entry->stream->world->lock);
 }
@@ -113,7 +113,7 @@ static void await_event(struct entry *entry)
 static void perform_alone(struct entry *entry)
 {
     struct host_world *world = entry->stream->world;
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
     if (entry->op.kind == DEVICE_OP_CALLBACK)
         entry->op.callback.run(entry->op.callback.arg);
     else
@@ -128,7 +128,7 @@ static void stretch(struct entry *entry, int64_t end_ns)
     struct host_world *world = stream->world;
     while (!stream_failed(stream) && device_now(&world->base) < end_ns - SPIN_TAIL_NS)
         world_wait_until(world, &stream->changed, end_ns - SPIN_TAIL_NS);
-    pthread_mutex_unlock(&world->lock);
+    world_unlock(world);
     while (device_now(&world->base) < end_ns && !atomic_load(&stream->stop))
         continue;
     pthread_mutex_lock(&world->lock);
@@ -236,7 +236,7 @@ static bool waits_for_sibling(const struct entry *entry)
 static void announce(struct host_stream *stream)
 {
     stream->goal = UINT64_MAX;
-    pthread_cond_broadcast(&stream->changed);
+    stream_ring(stream, false);
     for (struct host_stream *at = stream->device->streams; at; at = at->next)
         if (at != stream)
             stream_kick(at);
@@ -286,7 +286,7 @@ static void *serve(void *arg)
             run(stream->head);
         finish(stream);
     }
-    pthread_mutex_unlock(&stream->world->lock);
+    world_unlock(stream->world);
     return NULL;
 }
 
@@ -335,7 +335,7 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
     owner->streams = stream;
     if (owner->world->aborted)
         stream_fail(stream, owner->world->failure.status, "%s", owner->world->failure.text);
-    pthread_mutex_unlock(&owner->world->lock);
+    world_unlock(owner->world);
     *out = &stream->base;
     return STATUS_OK;
 
@@ -355,7 +355,7 @@ void host_stream_close(struct device_stream *base)
     pthread_mutex_lock(&stream->world->lock);
     stream->closing = true;
     pthread_cond_broadcast(&stream->work);
-    pthread_mutex_unlock(&stream->world->lock);
+    world_unlock(stream->world);
     pthread_join(stream->thread, NULL);
 }
 
@@ -553,7 +553,7 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
         pass(stream, op, stamp);
     else
         status = push(stream, op, stamp, diag);
-    pthread_mutex_unlock(&stream->world->lock);
+    world_unlock(stream->world);
     return status;
 }
 
@@ -567,13 +567,24 @@ bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns
     return world_wait_until(stream->world, &stream->changed, deadline_ns);
 }
 
+void stream_ring(struct host_stream *stream, bool work)
+{
+    struct host_world *world = stream->world;
+    *(work ? &stream->ring_work : &stream->ring_changed) = true;
+    if (stream->rings)
+        return;
+    stream->rings = true;
+    stream->next_ring = world->rings;
+    world->rings = stream;
+}
+
 void stream_kick(struct host_stream *stream)
 {
     struct entry *head = stream->head;
     if (!stream->asleep || !head)
         return;
     if (!waits_for_sibling(head)) {
-        pthread_cond_signal(&stream->work);
+        stream_ring(stream, true);
         return;
     }
     struct host_stream *other = head->awaited.stream;
