@@ -75,7 +75,7 @@ struct host_stream {
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
     uint64_t pushed, finished; /* counts since the stream was opened */
     uint64_t goal;             /* the least count that a thread waits for; UINT64_MAX: none does */
-    bool asleep;               /* its thread waits for work */
+    bool asleep, called;       /* its thread waits for work; has been told that there is some */
     struct entry *spare;       /* entries to be used again */
     size_t spare_count;
     struct failure failure;

@@ -279,7 +279,7 @@ static void *serve(void *arg)
         stream->asleep = true;
         while (!stream->head && !stream->closing)
             world_wait(stream->world, &stream->work);
-        stream->asleep = false;
+        stream->asleep = stream->called = false;
         if (!stream->head)
             break;
         if (!stream_failed(stream))
@@ -581,9 +581,10 @@ void stream_ring(struct host_stream *stream, bool work)
 void stream_kick(struct host_stream *stream)
 {
     struct entry *head = stream->head;
-    if (!stream->asleep || !head)
+    if (!stream->asleep || stream->called || !head)
         return;
     if (!waits_for_sibling(head)) {
+        stream->called = true;
         stream_ring(stream, true);
         return;
     }
