@@ -198,11 +198,12 @@ struct launch_config {
 static void end_launch(const struct call *call, int result, word stream, const void *kernel,
                        void **args)
 {
-    word words[MOST] = {stream};
+    word words[MOST];
     if (result != 0 || !call->outer) {
         tape_drop(call);
         return;
     }
+    words[0] = stream;
     const size_t count = 1 + names_launch(kernel, args, words + 1, MOST - 1);
     tape_end(call, RECORDING_LAUNCH, count, words);
 }

@@ -123,11 +123,14 @@ check "an illegal address in a launch" refused work=60 'rank 0.*illegal memory a
 
 # fault WHAT: three ranks, of which number 1 meets it.
 fault() { complains "$1" "$3" env SWSIM_EMULATION_FAULT="$2" "$SWRUN" --device cuda -n 1000 --timeout 5s "$dir/quick.yaml"; }
-check "an illegal address: the rank is said" fault 2 work=40@swrun-rank-1 'rank 1.*illegal memory access'
+check "an illegal address: the rank is said" fault 2 work=40@swrun-rank-1 'rank 1.*illegal memory access.*; the process can use the GPU no more: start it anew'
 check "the ranks end by themselves" sh -c '! grep -q "did not end" "$1/err"' sh "$dir"
 check "an error of NCCL, and what NCCL says of it" \
     fault 2 nccl=30@swrun-rank-1 'communicator dp: unhandled system error.*: call to connect failed'
 check "the ranks end by themselves, too" sh -c '! grep -q "did not end" "$1/err"' sh "$dir"
+old_abort() { complains 2 'communicator dp: unhandled system error' env SWSIM_EMULATED_NCCL=22105 SWSIM_EMULATION_FAULT=nccl=30@swrun-rank-1 \
+    "$SWRUN" --device cuda -n 1000 --timeout 5s "$dir/quick.yaml" && ! grep -q "did not end" "$dir/err"; }
+check "before NCCL 2.22 communicators are aborted by a thread each" old_abort
 check "a push that is refused" fault 2 cudaEventRecord=90@swrun-rank-1 'rank 1, stream .*out of memory'
 check "a stream that cannot be made" fault 2 cudaStreamCreateWithFlags=2@swrun-rank-1 'cannot make a stream: out of memory'
 check "no memory for a communicator on one rank ends all" \

@@ -4,13 +4,17 @@
 #     tests/gpu/run.sh [BUILD]    BUILD: programs, from `make` or tests/gpu/pack.sh (default: beside tests/ in a
 #                                 pack, else gpu-pack/ where there is one, else build/)
 #
-#     OUT=DIR                     folder of the JSON (default doc/measurements/), named by date and GPU; the
-#                                 output of failed rows is beside it, in a folder of that name
+#     OUT=DIR                     folder of the JSON (default doc/measurements/), named by date and GPU, which is
+#                                 written anew behind each row; beside it an archive with the output of all
+#                                 rows, and a folder with that of failed ones
 #     ROWS=PATTERN                only the rows whose names match, as in ROWS='sparse_dist*'
 #     SECONDS_AT_MOST=N           for all rows together (default 460); rows not begun by then fail
 #     SWSIM_GPU_EMULATED=1        try the script out on emulated CUDA (tests/cuda_emulation): no result of a
 #                                 GPU. Table and JSON say so, and nothing is written under doc/. With
 #                                 SWSIM_LONG=1, too, predictions for all plans and not for one
+#
+# Rows come in the order of what they need: the device alone, then NCCL with 2 and 4 ranks. What NCCL warns of is in
+# their output (NCCL_DEBUG).
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA
 # toolkit for its row. Exit status: 0 all passed, 1 a row failed, 77 no GPU here, with a message.
@@ -33,7 +37,7 @@ trap 'rm -rf "$dir"' EXIT
 
 if [ -n "$emulated" ]; then
     swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
-    settle=1 iterations=4 rounds=1 tasks=200
+    settle=1 iterations=4 rounds=1 tasks=200 long=20
     slack=10 # times all budgets: a busy machine, a sanitizer
     predicted=plans/reference/sparse_dist.yaml
     [ -z "${SWSIM_LONG:-}" ] || predicted='plans/reference/*.yaml'
@@ -44,7 +48,7 @@ if [ -n "$emulated" ]; then
     echo "EMULATED CUDA: not a result of a GPU"
 else
     swrun=$build/swrun suite=$build/tests/t_device overhead=$build/tests/bench/overhead
-    settle=6 iterations=30 rounds=3 tasks=2000
+    settle=6 iterations=30 rounds=3 tasks=2000 long=3000
     slack=1
     predicted='plans/reference/*.yaml'
     out=${OUT:-doc/measurements}
@@ -94,6 +98,16 @@ processor=$(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -n 1)
 cores=$(getconf _NPROCESSORS_ONLN)
 commit=$(cat "$build/commit" 2>/dev/null || git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)
 
+# Clocks, MIG, who may use the GPU; and a process that keeps the driver loaded between rows.
+export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
+state=
+if [ -z "$emulated" ] && command -v nvidia-smi >/dev/null; then
+    state=$(nvidia-smi --query-gpu=clocks.sm,clocks.max.sm,mig.mode.current,compute_mode,persistence_mode --format=csv,noheader 2>/dev/null | head -n 1)
+    mkdir -p "$dir/logs"
+    nvidia-smi --query-gpu=timestamp,clocks.sm,temperature.gpu,power.draw --format=csv -l 5 >"$dir/logs/clocks.csv" 2>&1 &
+    trap 'kill '$!' 2>/dev/null; rm -rf "$dir"' EXIT
+fi
+
 find_tool()
 {
     command -v "$1" || ls "${CUDA_HOME:-/usr/local/cuda}/bin/$1" /usr/local/cuda*/bin/"$1" 2>/dev/null | head -n 1
@@ -117,6 +131,25 @@ left() { echo $((at_most - $(date +%s) + begun)); }
 json_text() { sed 's/\\/\\\\/g; s/"/\\"/g' <<<"$1" | tr -d '\000-\037'; }
 wanted() { [[ $1 == ${ROWS:-*} ]]; } # the right side is a pattern
 
+file_name() { echo "$(tr -cs 'A-Za-z0-9_' - <<<"$1" | sed 's/-*$//').log"; }
+
+# write_json COMPLETE: all rows so far, whole at any moment.
+write_json()
+{
+    {
+        printf '{"emulated":%s,"gpu":"%s","driver":"%s","cuda":"%s","nccl":"%s","device":"%s","cpu":"%s","cores":%d,' \
+            "$([ -n "$emulated" ] && echo true || echo false)" "$(json_text "$gpu")" "$driver" "$cuda" "$nccl" \
+            "$(json_text "$device")" "$(json_text "$processor")" "$cores"
+        printf '"commit":"%s","date":"%s","state":"%s","rows_wanted":"%s","complete":%s,"passed":%s,"seconds":%d,"rows":[\n' \
+            "$(json_text "$commit")" "$(date -u +%FT%TZ)" "$(json_text "$state")" "$(json_text "${ROWS:-*}")" "$1" \
+            "$([ $failed -eq 0 ] && echo true || echo false)" $(($(date +%s) - begun))
+        for i in "${!rows[@]}"; do
+            printf '%s%s\n' "${rows[$i]}" "$([ "$i" -lt $((${#rows[@]} - 1)) ] && echo ,)"
+        done
+        printf '],"compare":%s}\n' "$(cat "$dir/compare.json" 2>/dev/null || echo null)"
+    } >"$out/.$stem.json" && mv "$out/.$stem.json" "$out/$stem.json"
+}
+
 # say NAME STATUS SECONDS [NOTE]: a line of the table, an object of the JSON.
 say()
 {
@@ -124,8 +157,10 @@ say()
     words=$(cat "$WORDS" 2>/dev/null)
     [ ! -s "$FIGURES" ] || figures=$(cat "$FIGURES")
     printf '%-38s %-8s %6.1f s  %s\n' "$1" "$2" "$3" "$words${words:+${note:+; }}$note"
+    mkdir -p "$dir/logs" && cp "$dir/log" "$dir/logs/$(file_name "$1")" 2>/dev/null
     rows+=("{\"name\":\"$(json_text "$1")\",\"status\":\"$2\",\"seconds\":$3,\"figures\":$figures,\"note\":\"$(json_text "$note")\"}")
     [ "$2" != FAILED ] || failed=1
+    write_json false
     rm -f "$FIGURES" "$WORDS" "$MISSED"
 }
 skip() { ! wanted "$1" || say "$1" skipped 0 "$2"; }
@@ -134,7 +169,7 @@ skip() { ! wanted "$1" || say "$1" skipped 0 "$2"; }
 fail()
 {
     local log
-    log=$logs/$(tr -cs 'A-Za-z0-9_' - <<<"$1" | sed 's/-*$//').log
+    log=$logs/$(file_name "$1")
     rm -f "$FIGURES" "$WORDS"
     say "$1" FAILED "$2" "$3"
     mkdir -p "$logs" && cp "$dir/log" "$log" && tail -n 8 "$log" | sed 's/^/    /' && echo "    all of it: $log"
@@ -301,6 +336,15 @@ for file in plans/reference/*.yaml; do
     done
 done
 ask 150 "predicted against measured" run_compare $((4 * iterations)) "$predicted"
+# Steady periods as graphs, and the cost of an empty period.
+for plan in sparse_dist fused_sparse_dist staged; do
+    plan 20 "$plan clock, graphs" plans/reference/$plan.yaml --ranks 1 --graph=require -n $iterations
+done
+plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
+plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
+plan 60 "half a minute: clocks are tied again" plans/torchrec/sparse_dist.yaml --ranks 1 -n $long
+
+# From here on a row needs NCCL and several processes.
 for ranks in 2 4; do
     for kind in clock dataflow; do
         plan 40 "sparse_dist $kind, $ranks ranks" plans/reference/sparse_dist.yaml --ranks $ranks --driver $kind -n $iterations
@@ -317,14 +361,7 @@ for ranks in 2 4; do
     ask 60 "one of $ranks ranks is killed" says_who_died $ranks
 done
 
-# Steady periods as graphs, and the cost of an empty period.
-for plan in sparse_dist fused_sparse_dist staged; do
-    plan 20 "$plan clock, graphs" plans/reference/$plan.yaml --ranks 1 --graph=require -n $iterations
-done
 plan 40 "sparse_dist clock, graphs, 2 ranks" plans/reference/sparse_dist.yaml --ranks 2 --graph=require -n $iterations
-plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
-plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
-
 # The longest comes last.
 if [ -n "$emulated" ]; then
     skip "conformance under compute-sanitizer" "emulated CUDA checks addresses itself"
@@ -341,17 +378,8 @@ if [ ${#rows[@]} -eq 0 ]; then
     exit 1
 fi
 seconds=$(($(date +%s) - begun))
-{
-    printf '{"emulated":%s,"gpu":"%s","driver":"%s","cuda":"%s","nccl":"%s","device":"%s","cpu":"%s","cores":%d,' \
-        "$([ -n "$emulated" ] && echo true || echo false)" "$(json_text "$gpu")" "$driver" "$cuda" "$nccl" \
-        "$(json_text "$device")" "$(json_text "$processor")" "$cores"
-    printf '"commit":"%s","date":"%s","rows_wanted":"%s","passed":%s,"seconds":%d,"rows":[\n' "$(json_text "$commit")" \
-        "$(date -u +%FT%TZ)" "$(json_text "${ROWS:-*}")" "$([ $failed -eq 0 ] && echo true || echo false)" $seconds
-    for i in "${!rows[@]}"; do
-        printf '%s%s\n' "${rows[$i]}" "$([ "$i" -lt $((${#rows[@]} - 1)) ] && echo ,)"
-    done
-    printf '],"compare":%s}\n' "$(cat "$dir/compare.json" 2>/dev/null || echo null)"
-} >"$out/$stem.json"
+write_json true
+tar -czf "$out/$stem.logs.tar.gz" -C "$dir" logs
 echo "$([ $failed -eq 0 ] && echo passed || echo FAILED) in $seconds s${emulated:+, on EMULATED CUDA, not a GPU}"
-echo "written: $out/$stem.json"
+echo "written: $out/$stem.json, $out/$stem.logs.tar.gz"
 exit $failed

@@ -10,7 +10,7 @@
  * connections of collectives are made by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
  *
  * An abort waits for pushed operations, and these for other communicators that are being aborted, so all are
- * aborted in one group, by a thread of its own: the aborting thread goes on at once. Calls of NCCL hold
+ * aborted in one group (before NCCL 2.22: by a thread each), by a thread of its own: the aborting thread goes on at once. Calls of NCCL hold
  * comm->lock; one that does not come back within ABORT_WAIT_S is stuck, and only the abort ends it.
  */
 #include "cuda_impl.h"
@@ -46,7 +46,9 @@ struct cuda_comm {
     ncclComm_t handle;
     atomic_bool aborted; /* the handle is gone; set under the world's lock */
     bool locked;         /* by the abort */
-    char *scratch;       /* a number for each member; a barrier sums the first */
+    bool aborting;       /* by a thread of its own */
+    pthread_t abort_thread;
+    char *scratch; /* a number for each member; a barrier sums the first */
 };
 
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
@@ -406,6 +408,35 @@ static struct cuda_comm *take_all(struct cuda_device *device)
     return taken;
 }
 
+static void *abort_one(void *arg)
+{
+    struct cuda_comm *comm = arg;
+    cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    comm->nccl->CommAbort(comm->handle);
+    return NULL;
+}
+
+/* Work of one communicator may wait for another's: none is aborted behind another. */
+static void abort_apart(struct cuda_comm *taken)
+{
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->aborting = pthread_create(&comm->abort_thread, NULL, abort_one, comm) == 0;
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (!comm->aborting)
+            abort_one(comm);
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (comm->aborting)
+            pthread_join(comm->abort_thread, NULL);
+}
+
+static void abort_together(const struct nccl *nccl, struct cuda_comm *taken)
+{
+    nccl->GroupStart();
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        nccl->CommAbort(comm->handle);
+    nccl->GroupEnd();
+}
+
 static void *abort_all(void *arg)
 {
     struct cuda_device *device = arg;
@@ -416,10 +447,10 @@ static void *abort_all(void *arg)
     for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
         comm->locked = pthread_mutex_timedlock(&comm->lock, &until) == 0;
     cuda_enter(device->world);
-    device->nccl->GroupStart();
-    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
-        comm->nccl->CommAbort(comm->handle);
-    device->nccl->GroupEnd();
+    if (device->nccl->version >= NCCL_ABORTS_TOGETHER)
+        abort_together(device->nccl, taken);
+    else
+        abort_apart(taken);
     for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
         if (comm->locked)
             pthread_mutex_unlock(&comm->lock);

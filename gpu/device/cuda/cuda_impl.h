@@ -88,7 +88,8 @@ struct cuda_device {
     struct gpu_clock clock;
     struct injection *injections;
     int64_t pushes;
-    pthread_mutex_t abort_lock; /* taken first of all locks, by cuda_comm_settle alone */
+    pthread_mutex_t collect_lock; /* taken before the world's: one thread collects at a time */
+    pthread_mutex_t abort_lock;   /* taken first of all locks, by cuda_comm_settle alone */
     pthread_t abort_thread;
     struct cuda_comm *condemned; /* what it aborts */
     bool aborting;               /* the aborting thread exists and is not joined */
@@ -124,6 +125,8 @@ struct cuda_buffer {
 /* ---- device_cuda.c --------------------------------------------------------------------------- */
 
 /* Describe a CUDA error; STATUS_SYSTEM. */
+/* What to do about an error behind its words: "" where the process can go on. */
+const char *cuda_way_out(cudaError_t error);
 enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error);
 /* Report what ended the run, if anything did: an abort, an error of NCCL. */
 enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);

@@ -130,10 +130,10 @@ void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char
 static void fail_with(struct cuda_stream *stream, const struct device_op *op, cudaError_t error)
 {
     char text[OP_TEXT];
-    cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s: %s (%s)",
+    cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s: %s (%s)%s",
                      stream->device->base.rank, stream->base.name,
                      op ? device_op_text(op, text) : "waiting", cudaGetErrorString(error),
-                     cudaGetErrorName(error));
+                     cudaGetErrorName(error), cuda_way_out(error));
 }
 
 static struct failure failure_of(struct cuda_stream *stream)
@@ -185,8 +185,9 @@ static enum status device_fail(struct cuda_device *device, const char *what, cud
     pthread_mutex_lock(&world->lock);
     if (!world->failure.status) {
         world->failure.status = STATUS_SYSTEM;
-        snprintf(world->failure.text, sizeof world->failure.text, "rank %d, %s: %s (%s)",
-                 device->base.rank, what, cudaGetErrorString(error), cudaGetErrorName(error));
+        snprintf(world->failure.text, sizeof world->failure.text, "rank %d, %s: %s (%s)%s",
+                 device->base.rank, what, cudaGetErrorString(error), cudaGetErrorName(error),
+                 cuda_way_out(error));
     }
     enum status status = diag_error(diag, world->failure.status, "%s", world->failure.text);
     pthread_mutex_unlock(&world->lock);
@@ -627,35 +628,59 @@ static cudaError_t fill_stamp(struct cuda_device *device, const struct pending *
     return cudaSuccess;
 }
 
+/* Fills the stamp of the operation at `link`, which has finished, and forgets it. *end follows if it was the last. */
+static cudaError_t take_finished(struct cuda_device *device, struct pending **link,
+                                 struct pending ***end)
+{
+    struct pending *pending = *link;
+    pthread_mutex_lock(&device->world->lock);
+    cudaError_t error = fill_stamp(device, pending);
+    if (error == cudaSuccess) {
+        *link = pending->next;
+        if (device->pendings_end == &pending->next)
+            device->pendings_end = link;
+        if (*end == &pending->next)
+            *end = link;
+        marker_release_locked(device, pending->start);
+        marker_release_locked(device, pending->end);
+        free(pending);
+    }
+    pthread_mutex_unlock(&device->world->lock);
+    return error;
+}
+
+/* Pushes go on meanwhile: they add behind `end`, and only this takes away. */
+static cudaError_t collect_stamps(struct cuda_device *device)
+{
+    cudaError_t error = cudaSuccess;
+    pthread_mutex_lock(&device->world->lock);
+    struct pending **link = &device->pendings, **end = device->pendings_end;
+    pthread_mutex_unlock(&device->world->lock);
+    while (link != end && error == cudaSuccess) {
+        error = cuda_ask_event((*link)->end->handle);
+        if (error == cudaSuccess)
+            error = take_finished(device, link, &end);
+        else if (error == cudaErrorNotReady) {
+            error = cudaSuccess;
+            link = &(*link)->next;
+        }
+    }
+    return error;
+}
+
 enum status cuda_collect(struct device *base, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     cudaError_t error = cuda_enter(device->world);
     cuda_clock_follow(device);
+    pthread_mutex_lock(&device->collect_lock);
+    if (error == cudaSuccess)
+        error = collect_stamps(device);
     pthread_mutex_lock(&device->world->lock);
-    struct pending **link = &device->pendings;
-    while (*link && error == cudaSuccess) {
-        struct pending *pending = *link;
-        error = cuda_ask_event(pending->end->handle);
-        if (error == cudaErrorNotReady) {
-            error = cudaSuccess;
-            link = &pending->next;
-            continue;
-        }
-        if (error == cudaSuccess)
-            error = fill_stamp(device, pending);
-        if (error != cudaSuccess)
-            break;
-        *link = pending->next;
-        if (!*link)
-            device->pendings_end = link;
-        marker_release_locked(device, pending->start);
-        marker_release_locked(device, pending->end);
-        free(pending);
-    }
     if (error == cudaSuccess)
         error = cuda_graph_collect(device);
     pthread_mutex_unlock(&device->world->lock);
+    pthread_mutex_unlock(&device->collect_lock);
     return error == cudaSuccess ? STATUS_OK
                                 : device_fail(device, "reading time stamps", error, diag);
 }

@@ -20,10 +20,33 @@
 
 enum { ALIGNMENT = 64 };
 
+/* After these the context is lost: every further call gives the same error. */
+static bool is_sticky(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorAssert: return true;
+    default: return false;
+    }
+}
+
+const char *cuda_way_out(cudaError_t error)
+{
+    return is_sticky(error) ? "; the process can use the GPU no more: start it anew" : "";
+}
+
 enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
 {
-    return diag_error(diag, STATUS_SYSTEM, "%s: %s (%s)", what, cudaGetErrorString(error),
-                      cudaGetErrorName(error));
+    return diag_error(diag, STATUS_SYSTEM, "%s: %s (%s)%s", what, cudaGetErrorString(error),
+                      cudaGetErrorName(error), cuda_way_out(error));
 }
 
 /* ---- what is unfinished ---------------------------------------------------------------------- */
@@ -422,6 +445,7 @@ static void release(struct cuda_device *device)
     if (device->stop)
         cudaFreeHost(device->stop);
     cuda_nccl_close(device);
+    pthread_mutex_destroy(&device->collect_lock);
     pthread_mutex_destroy(&device->abort_lock);
     injection_free_all(device->injections);
     free(device);
@@ -438,6 +462,8 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     device->world = world;
     device->pendings_end = &device->pendings;
     int failed = pthread_mutex_init(&device->abort_lock, NULL);
+    if (!failed && (failed = pthread_mutex_init(&device->collect_lock, NULL)))
+        pthread_mutex_destroy(&device->abort_lock);
     if (failed) {
         free(device);
         return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
@@ -526,6 +552,19 @@ static enum status alloc_buffer(struct device *base, enum device_memory memory, 
     return STATUS_OK;
 }
 
+/* After an abort a kernel of the user's may never end, and cudaFree would wait for it: the memory stays until the
+   process ends. */
+static bool must_leak(const struct device_buffer *buffer)
+{
+    const struct cuda_device *device = (const struct cuda_device *)buffer->device;
+    if (buffer->memory == MEMORY_PAGEABLE || !atomic_load(&device->world->aborted))
+        return false;
+    for (const struct cuda_stream *at = device->streams; at; at = at->next)
+        if (cuda_ask_stream(at->handle) == cudaErrorNotReady)
+            return true;
+    return false;
+}
+
 /* A failure of the device shows up in the next push or sync; freeing goes on. */
 static void free_buffer(struct device_buffer *buffer)
 {
@@ -533,6 +572,10 @@ static void free_buffer(struct device_buffer *buffer)
     diag_init(&ignored);
     cuda_device_sync(buffer->device, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
+    if (must_leak(buffer)) {
+        free(buffer);
+        return;
+    }
     switch (buffer->memory) {
     case MEMORY_DEVICE: cudaFree(buffer->address); break;
     case MEMORY_PINNED: cudaFreeHost(buffer->address); break;

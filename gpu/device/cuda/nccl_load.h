@@ -43,6 +43,8 @@
 
 /* The first version whose operations can be captured into graphs. */
 enum { NCCL_WITH_GRAPHS = 20900 };
+/* The first version in which a group of aborts is one call: in others each waits for the communicator's own work. */
+enum { NCCL_ABORTS_TOGETHER = 22200 };
 
 struct nccl {
     void *library; /* NULL: not loaded */
