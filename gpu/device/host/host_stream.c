@@ -361,6 +361,11 @@ void host_stream_close(struct device_stream *base)
 
 void host_stream_free(struct host_stream *stream)
 {
+    while (stream->spare) {
+        struct entry *next = stream->spare->next;
+        entry_free(stream->spare);
+        stream->spare = next;
+    }
     pthread_cond_destroy(&stream->changed);
     pthread_cond_destroy(&stream->work);
     free(stream->base.name);
