@@ -10,16 +10,6 @@
 #include "plan/units.h"
 #include "sim/predict/explained.h"
 
-static const char *finished_text(enum run_finished finished)
-{
-    switch (finished) {
-    case RUN_OPEN: return "open";
-    case RUN_FINISHED: return "finished";
-    case RUN_INTERRUPTED: break;
-    }
-    return "interrupted";
-}
-
 static void write_run(const struct store_run *run, void *context)
 {
     struct json *json = context;
@@ -36,7 +26,7 @@ static void write_run(const struct store_run *run, void *context)
     json_put_int(json, "spans", run->spans);
     json_put_int(json, "created_unix_s", info->created_unix_s);
     json_put_int(json, "duration_ns", info->duration_ns);
-    json_put_string(json, "state", finished_text(info->finished));
+    json_put_string(json, "state", run_finished_text(info->finished));
     json_put_string(json, "note", info->note);
     json_end_object(json);
 }
@@ -62,7 +52,7 @@ static void print_run(const struct store_run *run, void *context)
     *begun = true;
     printf("%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %-12s  %s%s%s\n",
            run->id, created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
-           run->iterations, duration, witness ? "-" : finished_text(info->finished),
+           run->iterations, duration, witness ? "-" : run_finished_text(info->finished),
            info->device && *info->device ? info->device : "-", info->plan_name,
            witness && info->note ? ", " : "", witness && info->note ? info->note : "");
 }

@@ -25,6 +25,7 @@ static const struct verb {
     {"compare", "DB", "predicted against measured", cmd_compare},
     {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},
+    {"watch", "DB", "a run that goes on", cmd_watch},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

@@ -103,7 +103,7 @@ nasty="char(27) || '[31m' || char(7, 155, 8238, 8294, 10) || CAST(x'ff' AS TEXT)
 changed run "UPDATE run SET plan_name = plan_name || $nasty, note = $nasty, device = $nasty;
     UPDATE agent SET name = name || $nasty; UPDATE span SET task = task || $nasty, cause = $nasty;
     UPDATE stat SET key = key || $nasty"
-for verb in runs 'runs --json' "render -o $dir/x.svg" "render -o $dir/x.dot" 'compare' 'compare --json'; do
+for verb in runs 'runs --json' 'watch --timeout=2s' "render -o $dir/x.svg" "render -o $dir/x.dot" 'compare' 'compare --json'; do
     check "swsim $verb of a store with nasty names" hears "$SWSIM" $verb "$dir/changed.db"
 done
 check "the SVG has none of it" harmless "$dir/x.svg"

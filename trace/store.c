@@ -22,6 +22,7 @@
 enum {
     BUSY_TIMEOUT_MS = 10000,
     BUSY_NAP_MS = 1,
+    PLAIN_NAPS = 100,
     MAX_VALUE_BYTES = 256 << 20 /* of a text in a row */
 };
 
@@ -229,6 +230,17 @@ enum status store_open(const char *path, bool create, struct store **out, struct
     return STATUS_OK;
 }
 
+/* Back to one plain file. Refused while another process has the store open. One that looks at it now and then is
+   waited for; to another it is left: the rows are safe in the write-ahead log. */
+static void become_plain(struct store *store)
+{
+    int naps = 0;
+    while ((sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) & 0xff) ==
+               SQLITE_BUSY &&
+           naps < PLAIN_NAPS)
+        (void)nap_between(NULL, naps++);
+}
+
 enum status store_close(struct store *store, struct diag *diag)
 {
     if (!store)
@@ -238,10 +250,8 @@ enum status store_close(struct store *store, struct diag *diag)
         (void)sqlite3_finalize(store->statements[i]);
         store->statements[i] = NULL;
     }
-    /* Back to one plain file. Refused while another process has the store open, and then left to
-       that one: the rows are safe in the write-ahead log. */
     if (store->writable && !store->failed)
-        (void)sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+        become_plain(store);
     free_store(store);
     return status;
 }

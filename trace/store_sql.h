@@ -79,6 +79,17 @@
       " WHERE run = ?1 AND rank = ?2 UNION SELECT max(number) FROM iteration"                      \
       " WHERE run = ?1 AND rank = ?2 UNION SELECT number FROM iteration"                           \
       " WHERE run = ?1 AND rank = ?2 AND number BETWEEN ?3 AND ?4) ORDER BY number")               \
+    X(RUN_STATE, "SELECT finished, duration_ns, iterations_wanted FROM run WHERE id = ?")          \
+    X(ITERATIONS_DONE, "SELECT (SELECT min(number) FROM iteration WHERE run = ?1 AND rank = ?2),"  \
+                       " (SELECT max(number) FROM iteration WHERE run = ?1 AND rank = ?2)")        \
+    X(LAST_ITERATIONS, "SELECT retire_ns FROM iteration WHERE run = ? AND rank = ?"                \
+                       " ORDER BY number DESC LIMIT ?")                                            \
+    X(NEWEST_END, "SELECT end_ns FROM span WHERE agent = ? ORDER BY start_ns DESC LIMIT 1")        \
+    /* one that began before and lasts is the last one that began before */                        \
+    X(BUSY, "SELECT task, sum(min(end_ns, ?3) - max(start_ns, ?2)) FROM span WHERE agent = ?1"     \
+            " AND start_ns >= coalesce((SELECT max(start_ns) FROM span WHERE agent = ?1"           \
+            " AND start_ns <= ?2), ?2) AND start_ns < ?3 AND end_ns > ?2 AND kind = ?4"            \
+            " GROUP BY task ORDER BY 2 DESC, task")                                                \
     X(STATS, "SELECT key, value FROM stat WHERE run = ? ORDER BY key")                             \
     X(STEPS, "SELECT seq, rank, agent, op, task, iteration, time_ns FROM step WHERE run = ?"       \
              " ORDER BY seq LIMIT ?")

@@ -44,8 +44,17 @@ const char *edge_kind_text(enum edge_kind kind)
     static const char *const texts[] = {EDGE_KIND_LIST(X)};
     return texts[kind];
 }
-
 #undef X
+
+const char *run_finished_text(enum run_finished finished)
+{
+    switch (finished) {
+    case RUN_OPEN: return "open";
+    case RUN_FINISHED: return "finished";
+    case RUN_INTERRUPTED: break;
+    }
+    return "interrupted";
+}
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -80,6 +80,7 @@ const char *run_driver_text(enum run_driver driver);
 const char *trace_agent_kind_text(enum trace_agent_kind kind);
 const char *span_kind_text(enum span_kind kind);
 const char *edge_kind_text(enum edge_kind kind);
+const char *run_finished_text(enum run_finished finished); /* "open", "finished", "interrupted" */
 
 struct run_info {
     enum run_kind kind;
