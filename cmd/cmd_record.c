@@ -284,8 +284,9 @@ static enum status make_folder(struct recording *recording)
     if (!mkdtemp(folder))
         return diag_error(&app->diag, STATUS_SYSTEM, "cannot write %s: %s", recording->path,
                           strerror(errno));
-    recording->folder =
-        realpath(folder, NULL) ? arena_strdup(&app->arena, realpath(folder, NULL)) : folder;
+    char *whole = realpath(folder, NULL);
+    recording->folder = whole ? arena_strdup(&app->arena, whole) : folder;
+    free(whole);
     return recording->folder ? STATUS_OK : diag_no_memory(&app->diag);
 }
 

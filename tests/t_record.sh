@@ -2,6 +2,8 @@
 # swsim record on emulated CUDA as shared libraries: programs with known mistakes whose runs go well are found out, and
 # proved when they are repaired; runs of swrun have the verdicts of their plans.
 . "${srcdir:-.}/tests/tap.sh"
+# The recorder comes before the libraries of what it records; a sanitizer that is linked into both would be first.
+export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}"
 program=$PWD/tests/record/program
 swrun=$PWD/tests/swrun_shared
 
