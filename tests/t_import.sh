@@ -221,7 +221,7 @@ echo 'a job of two ranks' >"$dir/job/README"
 echo '{"seed": 1}' >"$dir/job/config.json"
 check "a folder is its ranks" takes 620000 2000 "$dir/job/"
 check "... with its name" has '^name: job' "$dir/job/"
-check "... others than traces are passed over" complains 0 "2 of 4 files are neither" "$SWSIM" import "$dir/job"
+check "... others than traces are passed over" complains 0 "2 of 4 files are no traces" "$SWSIM" import "$dir/job"
 sed 's/"distributedInfo": {[^}]*}, //' "$dir/r0.json" >"$dir/job/rank2.json"
 sed 's/"distributedInfo": {[^}]*}, //' "$dir/r1.json" | gzip >"$dir/job/rank10.json.gz"
 check "... in the order of numbers in their names" sh -c \
@@ -452,7 +452,7 @@ echo '{"entries": []}' >"$dir/none.0"
 check "a dump without entries" complains 3 "no entries" "$SWSIM" import "$dir/none.0"
 
 rm -f "$dir/none.yaml"
-check "a dump has no run to store" complains 2 "a dump has no measured run" \
+check "a dump has no run to store" complains 2 "a dump or recording has no measured run" \
     "$SWSIM" import --db="$dir/none.db" -o "$dir/none.yaml" "$dir/late.0"
 check "... and nothing is written" sh -c "[ ! -e '$dir/none.yaml' ] && [ ! -e '$dir/none.db' ]"
 

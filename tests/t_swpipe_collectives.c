@@ -81,7 +81,7 @@ static void put(enum swpipe_number number, void *to, size_t i, double value)
     case SWPIPE_F16: ((uint16_t *)to)[i] = number_to_f16((float)value * 1.03125F); break;
     case SWPIPE_BF16: ((uint16_t *)to)[i] = number_to_bf16((float)value * 1.03125F); break;
     case SWPIPE_I32: ((int32_t *)to)[i] = (int32_t)value; break;
-    case SWPIPE_I64: ((int64_t *)to)[i] = (int64_t)value << 33; break;
+    case SWPIPE_I64: ((int64_t *)to)[i] = (int64_t)value * ((int64_t)1 << 33); break;
     }
 }
 
