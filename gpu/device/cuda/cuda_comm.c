@@ -562,6 +562,17 @@ static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group
     return result != ncclSuccess ? result : ended;
 }
 
+/* A push that is refused behind the death of a peer: the abort, which says who it was, may come in a moment. */
+static void await_news(struct cuda_world *world, ncclResult_t result)
+{
+    const int64_t since_ns = device_now(&world->base);
+    if (result == ncclSuccess || result == ncclInvalidArgument || result == ncclInvalidUsage)
+        return;
+    while (world->base.config.rendezvous && !atomic_load(&world->aborted) &&
+           device_now(&world->base) - since_ns < NEWS_NS)
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+}
+
 void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 {
     struct cuda_comm *comm = (struct cuda_comm *)device_op_comm(op);
@@ -573,6 +584,7 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
                      ? push_group(comm, &op->group, stream->handle)
                      : push_collective(comm, &op->collective, stream->handle);
     pthread_mutex_unlock(&comm->lock);
+    await_news(stream->device->world, result);
     if (result != ncclSuccess)
         cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
                          stream->device->base.rank, stream->base.name, device_op_text(op, text),
