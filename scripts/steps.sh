@@ -28,6 +28,9 @@ in_dir()
     (cd "$1" && shift && "$@")
 }
 
+# The optional parts that this machine has.
+parts_found="--with-cuda=guess --with-mpi=guess --with-nvtx=guess"
+
 # build_configured DIR OPTION...: `configure` in DIR, which is in the checkout, unless it was run
 # there with the same options; make runs it again when it has changed.
 build_configured()

@@ -44,7 +44,7 @@ pack()
     (
         umask "$2"
         git clone -q "$srcdir" "$1" && cd "$1" && ./autogen.sh && mkdir build && cd build &&
-            ../configure --with-cuda=no --with-mpi=no && make dist
+            ../configure && make dist
     ) >"$dir/log" 2>&1 || { tail -n 20 "$dir/log"; return 1; }
 }
 

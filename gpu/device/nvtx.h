@@ -9,7 +9,7 @@
  * A range spans the work of a task on its thread, not what it waits for before. Host programs and rank
  * programs have one for each operation: SWP/grads. NVTX's headers load an injection library when the environment names one
  * (NVTX_INJECTION64_PATH), as profilers do. Without one, and in a build without the headers
- * (configure --with-nvtx=no), nothing is done: a run asks once, nvtx_open, and then looks at one flag a
+ * (configure asks for them by --with-nvtx), nothing is done: a run asks once, nvtx_open, and then looks at one flag a
  * task. Names longer than 255 bytes are cut.
  *
  * Streams of the cuda device are named where they are opened; the threads of the host device, which

@@ -28,7 +28,7 @@ has_libfuzzer()
 build()
 {
     cd "$work" || return 1
-    [ -f Makefile ] || "$srcdir/configure" CC="$cc" CFLAGS="-O2 -g" --enable-fuzzer --with-cuda=no --with-mpi=no >>"$log" 2>&1 || return 1
+    [ -f Makefile ] || "$srcdir/configure" CC="$cc" CFLAGS="-O2 -g" --enable-fuzzer >>"$log" 2>&1 || return 1
     $make -s -j"${JOBS:-2}" fuzz-programs >>"$log" 2>&1
 }
 

@@ -40,7 +40,7 @@ pack=$(cd "$pack" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$top/configure" -q --with-cuda YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite -lm -ldl -lpthread" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
+"$top/configure" -q --with-cuda=guess --with-mpi=guess --with-nvtx=guess YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite -lm -ldl -lpthread" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
 cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
