@@ -274,9 +274,9 @@ static int run(struct state *state, struct swpipe_group *group, char *said)
                                    .group = group};
     const struct swpipe_source source = {next, state};
     struct swpipe *pipe;
-    int status = swpipe_open(&config, &pipe);
+    int status = (int)swpipe_open(&config, &pipe);
     if (status == SWPIPE_OK)
-        status = swpipe_run(pipe, &source, NULL);
+        status = (int)swpipe_run(pipe, &source, NULL);
     snprintf(said, SAID_CAP, "%s", swpipe_error(pipe));
     swpipe_close(pipe);
     return status;

@@ -73,12 +73,12 @@ static int run_once(struct swpipe *pipe, struct rank *rank, int *retired)
 {
     const struct swpipe_source source = {next, rank};
     int64_t iteration;
-    int status = swpipe_fill(pipe, &source);
+    int status = (int)swpipe_fill(pipe, &source);
     for (*retired = 0; status == SWPIPE_OK; (*retired)++) {
         if (rank->scene->trouble == CLOSES && rank->number == rank->scene->who &&
             *retired == rank->scene->at)
             return SWPIPE_OK;
-        status = swpipe_progress(pipe, &source, &iteration);
+        status = (int)swpipe_progress(pipe, &source, &iteration);
         if (status != SWPIPE_OK)
             break;
     }
@@ -100,7 +100,7 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
     struct swpipe *pipe;
     if (rank->scene->trouble == LEAVES && rank->number == rank->scene->who)
         return;
-    out->status = swpipe_open(&config, &pipe);
+    out->status = (int)swpipe_open(&config, &pipe);
     if (out->status == SWPIPE_OK)
         out->status = rank->scene->serial ? (int)swpipe_run_serial(pipe, &source, NULL)
                                           : run_once(pipe, rank, &out->count);
