@@ -46,6 +46,18 @@ struct reading {
     struct arena *arena;
 };
 
+static enum status find_run(struct watch *watch, struct store *store)
+{
+    struct app *app = watch->app;
+    enum status status = progress_find(store, watch->run.run, &app->arena, &watch->run, &app->diag);
+    if (status != STATUS_OK || watch->run.info.kind != RUN_WITNESS)
+        return status;
+    return diag_error(&app->diag, STATUS_INPUT,
+                      "run %" PRId64
+                      " in %s is a witness, which never ran: 'swsim render' draws it",
+                      watch->run.run, watch->path);
+}
+
 /* Of the whole run when it is over. */
 static enum status read_store(struct app *app, struct store *store, void *context)
 {
@@ -53,7 +65,7 @@ static enum status read_store(struct app *app, struct store *store, void *contex
     struct watch *watch = reading->watch;
     enum status status = STATUS_OK;
     if (watch->looks == 0)
-        status = progress_find(store, watch->run.run, &app->arena, &watch->run, &app->diag);
+        status = find_run(watch, store);
     if (status == STATUS_OK)
         status =
             progress_read(store, &watch->run, WINDOW_NS, reading->arena, reading->now, &app->diag);

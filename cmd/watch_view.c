@@ -62,12 +62,14 @@ static size_t find_rows(const struct watch_look *look, struct row *rows)
     return count;
 }
 
-static void name_row(const struct watch_look *look, const struct row *row, char name[NAME])
+/* `comma` stands between the name and the rank. */
+static void name_row(const struct watch_look *look, const struct row *row, const char *comma,
+                     char name[NAME])
 {
     if (row->ranks > 1)
-        snprintf(name, NAME, "%.40s, %d ranks", row->name, row->ranks);
+        snprintf(name, NAME, "%.40s%s %d ranks", row->name, comma, row->ranks);
     else if (look->run->rank_count > 1)
-        snprintf(name, NAME, "%.40s, rank %d", row->name, row->rank);
+        snprintf(name, NAME, "%.40s%s rank %d", row->name, comma, row->rank);
     else
         snprintf(name, NAME, "%.60s", row->name);
 }
@@ -175,7 +177,7 @@ static void print_row(const struct watch_look *look, const struct row *row, int 
     memset(bar, '#', (size_t)filled);
     memset(bar + filled, '.', (size_t)(BAR - filled));
     bar[BAR] = '\0';
-    name_row(look, row, name);
+    name_row(look, row, ",", name);
     print_doing(look->now, row, doing, sizeof doing);
     snprintf(line, LINE, "  %-*s  %5.1f%%  %s%s%s", width, name, 100 * row->share, bar,
              *doing ? "  " : "", doing);
@@ -186,7 +188,7 @@ static int widest(const struct watch_look *look, const struct row *rows, size_t 
     char name[NAME];
     int width = 0;
     for (size_t i = 0; i < count; i++) {
-        name_row(look, &rows[i], name);
+        name_row(look, &rows[i], ",", name);
         width = (int)strlen(name) > width ? (int)strlen(name) : width;
     }
     return width;
@@ -229,7 +231,7 @@ void watch_view_line(const struct watch_look *look, struct arena *scratch, FILE 
         fprintf(out, ": %s", line);
     }
     for (size_t i = 0; i < count; i++) {
-        name_row(look, &rows[i], name);
+        name_row(look, &rows[i], "", name);
         fprintf(out, "%s %s %.0f%%", i ? "," : ";", name, 100 * rows[i].share);
     }
     fputc('\n', out);

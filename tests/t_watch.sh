@@ -45,19 +45,25 @@ check "streams of both ranks" grep -q '"rank":0,"stream":"main","busy":0\.[0-9]*
 starts "$dir/int.db" -n 100000
 "$SWSIM" watch --timeout=60s "$dir/int.db" >"$dir/watch.out" 2>&1 &
 watching=$!
-wait_until 50 grep -q "$line" "$dir/watch.out"
+wait_until 50 grep -qs "$line" "$dir/watch.out"
 kill -TERM $watching
 ends_within 5 $watching
 check "a signal ends the looking, undecided" test "$code" -eq 4
 check "and not the run" runs $pid
+rm "$dir/watch.out"
 "$SWSIM" watch "$dir/int.db" >"$dir/watch.out" 2>&1 &
 watching=$!
-wait_until 50 grep -q "$line" "$dir/watch.out"
+wait_until 50 grep -qs "$line" "$dir/watch.out"
 kill -TERM $pid
 ends_within 10 $watching
 check "a run that is interrupted ends it, with 1" test "$code" -eq 1
 check "and a summary" grep -q '^hello, run 1, measured, interrupted after ' "$dir/watch.out"
 wait $pid
+
+# A program has no iterations.
+"$SWRUN" -q --db="$dir/program.db" "$srcdir/plans/bugs/nccl_send_send_fixed.yaml" >"$dir/null" 2>&1
+check "a program of ranks" prints 0 '^  comm, rank 1  *[0-9.]*%' "$SWSIM" watch "$dir/program.db"
+check "without a line of iterations" test "$(grep -c iterations "$dir/out")" -eq 0
 
 # ---- on a terminal --------------------------------------------------------------------------------
 
@@ -103,6 +109,8 @@ check "no store" complains 2 'cannot open trace store .*none.db' "$SWSIM" watch 
 : >"$dir/empty.db"
 check "an empty file" complains 3 'is empty, not a swsim trace store' "$SWSIM" watch "$dir/empty.db"
 check "another file" complains 3 'not a swsim trace store' "$SWSIM" watch "$hello"
+"$SWSIM" verify -q --witness="$dir/witness.db" "$srcdir/plans/bugs/nccl_send_send_broken.yaml" >"$dir/null" 2>&1
+check "a witness never ran" complains 3 'is a witness, which never ran' "$SWSIM" watch "$dir/witness.db"
 check "no such run" complains 3 'has no run 7' "$SWSIM" watch --run=7 "$dir/on.db"
 if command -v sqlite3 >"$dir/null"; then
     sqlite3 "$dir/ranks.db" 'PRAGMA foreign_keys = ON; DELETE FROM run'
