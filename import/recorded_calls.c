@@ -433,8 +433,8 @@ static bool take_text(const struct walk *walk)
 static const char *short_name(struct arena *arena, const char *text)
 {
     static const char unnamed[] = "(anonymous namespace)::";
-    char *out =
-        arena_strndup(arena, strncmp(text, "void ", 5) == 0 ? text + 5 : text, PLAN_MAX_NAME / 2);
+    const char *from = strncmp(text, "void ", 5) == 0 ? text + 5 : text;
+    char *out = arena_strndup(arena, from, strnlen(from, PLAN_MAX_NAME / 2));
     for (char *at; out && (at = strstr(out, unnamed));)
         memmove(at, at + sizeof unnamed - 1, strlen(at + sizeof unnamed - 1) + 1);
     if (out && strchr(out, '(') > out)

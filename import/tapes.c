@@ -47,7 +47,7 @@ static enum status find_thread(struct reading *reading, uint32_t number, struct 
 static void take_process(struct tapes *tapes, const struct recording_item *item)
 {
     tapes->pid = (int64_t)item->word[0];
-    tapes->rank = (int64_t)item->word[1] - 1;
+    tapes->rank = (int64_t)(item->word[1] - 1);
     tapes->size = (int64_t)item->word[2];
 }
 
@@ -62,6 +62,8 @@ static enum status add_items(struct reading *reading, const struct recording_chu
             return damaged(reading, "an item is cut off");
         if (item->kind >= RECORDING_KINDS || item->words < least_words(item->kind))
             return damaged(reading, "an item of no kind, or with too few words");
+        if (item->at_ns < 0 || item->at_ns > INT64_MAX / 2)
+            return damaged(reading, "an item has no time");
         if (!arena_grow(reading->arena, (void **)&thread->items, thread->count, &thread->cap,
                         sizeof(struct recording_item *)))
             return diag_no_memory(reading->diag);

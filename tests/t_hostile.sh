@@ -134,7 +134,7 @@ printf 'swplan: 1\nabout: "%s"\nschedule: {A: {stage: 0, writes: ["%s"]}}\nintra
     "$yaml" "$yaml" "$yaml" >"$dir/names.yaml"
 printf '%s0F0,0B0\n1F0%s,1B0\n' "$esc" "$esc" >"$dir/cells.csv"
 printf 'swplan: 1\n# %s\nschedule: {A: {stage: 0}}\n' "$esc" >"$dir/bytes.yaml"
-for verb in verify predict lower schedule stages export tune compare "render -o $dir/x.svg" 'verify --json' 'predict --json' 'export --format=csv' 'runs'; do
+for verb in verify predict lower schedule stages export 'tune --budget=3' compare "render -o $dir/x.svg" 'verify --json' 'predict --json' 'export --format=csv' 'runs'; do
     for plan in "$good" "$dir/keys.yaml" "$dir/names.yaml" "$dir/cells.csv" "$dir/bytes.yaml" "$dir/none$esc"; do
         check "swsim $verb $(printf '%s' "${plan#"$dir"/}" | tr -cd 'a-z.')" hears "$SWSIM" $verb "$plan"
     done
