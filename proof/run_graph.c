@@ -75,7 +75,8 @@ static int object_of(const struct program *p, const struct op *op, enum use use)
         return calls && p->plan->machine.launch_order_implicit ? p->streams[op->stream].rank : -1;
     case HW_QUEUE: return pushes ? p->streams[op->stream].hw_queue : -1;
     case LOCK: return op_operand(op->kind) == OPERAND_LOCK ? op->object : -1;
-    case EVENT: return op_operand(op->kind) == OPERAND_EVENT ? op->object : -1;
+    case EVENT: /* a wait for a load names a kernel */
+        return op_operand(op->kind) == OPERAND_EVENT && op->sync != SYNC_LOAD ? op->object : -1;
     case RECORD: return op->kind == OP_RECORD ? op->object : -1;
     case PUT: return op->kind == OP_PUT ? op->object : -1;
     case GET: return op->kind == OP_GET ? op->object : -1;
