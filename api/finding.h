@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * finding.h - what is found out about a plan: the verdicts of its drivers, its repair, warnings, what a verdict covers.
  *

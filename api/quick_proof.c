@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* quick_proof.c - see quick_proof.h. */
 #include "quick_proof.h"
 

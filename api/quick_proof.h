@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quick_proof.h - what can be said of a plan at once: what is proved by structure, in microseconds, and what a short
  * search finds.

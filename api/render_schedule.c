@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* render_schedule.c - see render_schedule.h. */
 #include "render_schedule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * render_schedule.h - `swsim render` of rank programs: plans, predicted on the way, and runs of stores, as charts to be
  * drawn (trace/schedule_picture.h).

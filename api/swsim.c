@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* swsim.c - see swsim.h: plans, and what all questions and results have in common. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swsim.h - plans proved, predicted, tuned and drawn, as a C library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swsim_impl.h - plans and results of libswsim; private to its files.
  */

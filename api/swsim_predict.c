@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* swsim_predict.c - swsim_predict of swsim.h. */
 #include "plan/coverage.h"
 #include "plan/warnings.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* swsim_tune.c - swsim_tune and swsim_render of swsim.h: better plans, and pictures of plans. */
 #include <string.h>
 

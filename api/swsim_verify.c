@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* swsim_verify.c - swsim_verify of swsim.h. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* telling.c - see telling.h. */
 #include "telling.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * telling.h - the lines of a story: steps that belong together are one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tuning.c - see tuning.h. */
 #include "tuning.h"
 

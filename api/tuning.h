@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tuning.h - what a search for a better plan has found, as text and as JSON; for `swsim tune` and libswsim alike.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* unexplained.c - see unexplained.h. */
 #include "unexplained.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unexplained.h - an imported plan whose job was idle for reasons that its trace does not tell.
  */

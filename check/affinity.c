@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* affinity.c - see affinity.h. */
 #include "affinity.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bitstate.h - a search that remembers states by a few bits: it finds violations, it proves nothing.
  *

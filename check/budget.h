@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * budget.h - memory under a hard limit: every allocation of a search is counted.
  *

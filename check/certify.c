@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* certify.c - see certify.h. */
 #include "certify.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certify.h - write down why a plan is proved, for others to check: `swsim verify --certificate`.
  *

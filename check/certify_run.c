@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certify_run.c - numbers and paths of a program without iterations.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certify_states.c - all states of a plan, breadth first, and how each was reached: without reduction, or with the set
  * of agents that the reducer would choose in each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certify_structure.h - what the writers of a pipeline's certificate share: numbers and paths of accesses, and under data-flow
  * the order of collectives (certify_traffic.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* certify_teams.c - failure safety by structure: the certificate says no more than that. */
 #include "certify.h"
 #include "faults.h"

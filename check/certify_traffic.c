@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certify_traffic.c - the order of collectives under data-flow, as proof/proof_traffic.c reads it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cycle.c - see cycle.h. Nodes without incoming edges are removed until no node is left, or a cycle
  * (Kahn, Topological Sorting of Large Networks, CACM 1962). The nodes to be removed are a list linked

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cycle.h - does a graph of states have an infinite run?
  *

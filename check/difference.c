@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* difference.c - see difference.h. Four lines at a time, and one by one where those differ. */
 #include "difference.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * difference.h - the lines in which two blocks of memory differ, as fast as memory can be read.
  *

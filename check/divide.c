@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* divide.c - see divide.h. */
 #include "divide.h"
 

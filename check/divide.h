@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * divide.h - which leaves of a state go into which half of its tree, learned from states.
  *

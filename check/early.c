@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* early.c - see early.h. */
 #include "early.h"
 

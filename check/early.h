@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * early.h - the first violation, told while the searches go on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - see explain.h: replays the path through the machine and lets it describe each step.
  */
 #include "explain.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * explain.h - a counterexample as a story: numbered steps in words, the blocked agents and their
  * waits, the cycle.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* explore.c - see explore.h. */
 #include "explore.h"
 

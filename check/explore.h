@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * explore.h - the successors of states: the work of one thread of a search.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* faults.c - see faults.h; the arguments are in doc/checker.md, "Failure safety". */
 #include "faults.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * faults.h - failure safety: after any one fault no agent stays blocked for ever.
  *

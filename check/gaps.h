@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gaps.h - by how many iterations one task of a pipeline must come later to happen after another.
  *

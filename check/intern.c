@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* intern.c - see intern.h. */
 #include "intern.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * intern.h - numbers for values: equal words get equal numbers, different ones different numbers.
  *

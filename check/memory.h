@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memory.h - the bytes that host and rank programs hold, against `machine: {memory}`.
  *

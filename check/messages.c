@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* messages.c - see messages.h. */
 #include "messages.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * messages.h - sends and receives without a partner: the property `message`.
  *

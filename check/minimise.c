@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* minimise.c - see minimise.h. */
 #include "minimise.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * minimise.h - a shorter and straighter path to the same violation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* one_run.c - see one_run.h. */
 #include "one_run.h"
 

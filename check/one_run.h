@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * one_run.h - races and lifetimes in a finite program of any size, from one of its runs.
  *

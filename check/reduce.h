@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * reduce.h - which steps must be explored from a state, and which may be explored later.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* scout.c - see scout.h. */
 #include "scout.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * search.h - every interleaving of a program: explicit-state search over the machine.
  *

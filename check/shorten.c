@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shorten.c - see shorten.h. */
 #include "shorten.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shorten.h - a shorter counterexample, within a budget that all properties of a plan share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * states.h - the states found so far: exact, by dense numbers, each with its parent and step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stopwatch.h - the time since the start of a search, on the monotonic clock. For reports and limits
  * of time only: no verdict depends on it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * structure.c - see structure.h; the proofs are in doc/checker.md, "Proved by structure".
  *

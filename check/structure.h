@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * structure.h - properties of a pipeline that are proved without a search.
  *

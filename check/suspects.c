@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* suspects.c - see suspects.h. */
 #include "suspects.h"
 

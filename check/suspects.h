@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * suspects.h - the operations involved in a counterexample, which repairs edit first.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * traffic.h - do the collectives of a pipeline come through, in whatever order threads are handed their
  * work? The conditions 3 of doc/checker.md, "Proved by structure".

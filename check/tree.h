@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tree.h - a state as a pair of numbers: recursive compression of states.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * verify.h - prove a plan or refute it: the outcome of every property, and the story of a violation.
  */

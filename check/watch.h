@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * watch.h - has long work been told to end, by its time limit or by an interrupt?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* action_times.c - see action_times.h. */
 #include "action_times.h"
 

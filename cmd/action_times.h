@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * action_times.h - `--times=F=1ms,B=2ms`: durations of actions instead of the plan's own; a schedule in CSV has none.
  */

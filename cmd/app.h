@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * app.h - what every command shares: common options, messages, colours, exit codes.
  *

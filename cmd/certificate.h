@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certificate.h - the file of `swsim verify --certificate`: why a plan is proved, for swcheck.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* channels.c - see channels.h. */
 #include "channels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * channels.h - `--p2p`: rank programs under another channel than that of the plan, or under all of them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_compare.c - `swsim compare`: the pipelined runs of a trace store beside their predictions; two runs: two_runs.c. */
 #include <inttypes.h>
 #include <math.h>

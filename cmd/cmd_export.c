@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_export.c - `swsim export`: a plan in another format. */
 #include "app.h"
 #include "options.h"

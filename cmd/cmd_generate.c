@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_generate.c - `swsim generate`: the plan of a known pipeline-parallel schedule. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_groups.c - `swsim groups`: the groups of ranks that `parallel:` makes. */
 #include <stdlib.h>
 #include <string.h>

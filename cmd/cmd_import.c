@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_import.c - `swsim import`: a trace of a real job becomes a plan. */
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_lower.c - `swsim lower`: the machine operations a plan stands for. */
 #include <stdlib.h>
 #include <string.h>

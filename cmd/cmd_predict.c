@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_predict.c - `swsim predict`: simulate a plan, report how fast it is and why. */
 #include <ctype.h>
 #include <inttypes.h>

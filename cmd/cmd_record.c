@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_record.c - `swsim record`: runs a CUDA program with the recorder before its libraries. */
 #include <dirent.h>
 #include <elf.h>

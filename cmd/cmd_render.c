@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_render.c - `swsim render`: runs of trace stores as timelines, schedules as rows of passes, a plan as a graph. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_runs.c - `swsim runs`: the runs of a trace store, one a line, and the ledger of one. */
 #include <inttypes.h>
 #include <stdlib.h>

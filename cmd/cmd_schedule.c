@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_schedule.c - `swsim schedule`: which task works on which iteration in which period. */
 #include "app.h"
 #include "options.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_stages.c - `swsim stages`: how few stages would do, and which dependences stall a stream. */
 #include "app.h"
 #include "options.h"

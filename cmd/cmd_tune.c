@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_tune.c - `swsim tune`: find a better plan and show the differences. */
 #include <inttypes.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_verify.c - `swsim verify`: prove plans or refute them. */
 #include <inttypes.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cmd_watch.c - `swsim watch`: how far a run is that another process writes to a trace store.
  *

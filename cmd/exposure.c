@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* exposure.c - see exposure.h: the profile of the public library, for people and as JSON. */
 #include "exposure.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exposure.h - `swrun --profile`: what each task adds to an iteration.
  */

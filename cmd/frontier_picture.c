@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontier_picture.c - see frontier_picture.h. */
 #include "frontier_picture.h"
 

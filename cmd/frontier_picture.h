@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frontier_picture.h - the candidates of a frontier as points: memory to the right, time of a microbatch upwards.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontier_shared.c - see frontier_shared.h. */
 #include "frontier_shared.h"
 

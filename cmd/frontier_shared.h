@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frontier_shared.h - the candidates of a frontier, divided among the processes of mpirun or srun.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* gzip.c - see gzip.h. */
 #include "gzip.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * interrupts.h - the first SIGINT, SIGTERM or SIGHUP ends long work early, with the results so far; a second one
  * ends the process.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launch.h - a run with a process for each rank: how they start, meet and end.
  *

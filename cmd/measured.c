@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measured.c - see measured.h. */
 #include "measured.h"
 

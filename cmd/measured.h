@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * measured.h - the figures of a real run, as text and as JSON: the output of `swrun`.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_load.c - see mpi_load.h. */
 #include "mpi_load.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_load.h - MPI, loaded and initialised only where a launcher has started us.
  *

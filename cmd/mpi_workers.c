@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mpi_workers.c - see mpi_workers.h. */
 #include "mpi_workers.h"
 

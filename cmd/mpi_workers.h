@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mpi_workers.h - a command's processes under mpirun or srun: rank 0 leads, the others help it predict.
  *

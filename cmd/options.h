@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * options.h - one table describes a command's options: it parses them and prints its --help.
  *

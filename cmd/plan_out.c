@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan_out.c - see plan_out.h. */
 #include "plan_out.h"
 

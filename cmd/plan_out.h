@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan_out.h - a plan in one of the formats that can be exported.
  */

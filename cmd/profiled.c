@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiled.c - see profiled.h. */
 #include "profiled.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiled.h - `--profile FILE[:RUN]`: a plan with times from a measured serial run.
  */

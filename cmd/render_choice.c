@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* render_choice.c - see render_choice.h. */
 #include "render_choice.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * render_choice.h - the part of a run that `swsim render` is asked for: ranks, streams, time, iterations.
  */

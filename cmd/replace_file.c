@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replace_file.c - see replace_file.h. */
 #include "replace_file.h"
 

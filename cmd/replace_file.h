@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replace_file.h - a file gets another text, whole or not at all.
  */

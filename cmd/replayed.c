@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replayed.c - see replayed.h. */
 #include "replayed.h"
 

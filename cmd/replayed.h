@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replayed.h - the outcome of a replayed witness: did the device do what the checker predicted?
  */

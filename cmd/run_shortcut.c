@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_shortcut.c - see run_shortcut.h. */
 #include "run_shortcut.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_shortcut.h - `swrun --shortcut`: a run in which the results of some tasks are put back instead of being
  * computed, by the public library (gpu/lib/swpipe.h).

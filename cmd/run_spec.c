@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_spec.c - see run_spec.h. */
 #include "run_spec.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_spec.h - DB[:RUN] on a command line: a run of a trace store.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* starter.c - see starter.h. */
 #include "starter.h"
 

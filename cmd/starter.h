@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * starter.h - was this process started by mpirun, mpiexec or srun, as one of several?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swcheck.c - is a certificate of `swsim verify --certificate` a proof of a plan?
  *

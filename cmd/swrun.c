@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swrun.c - run a plan, on threads or on a GPU; or replay a counterexample of one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* swsim.c - prove, predict and draw plans: finds the verb and hands over to it. */
 #include <string.h>
 

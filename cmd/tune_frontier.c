@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tune_frontier.c - see tune_frontier.h. */
 #include "tune_frontier.h"
 

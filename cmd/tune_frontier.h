@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tune_frontier.h - `swsim tune` of rank programs: the frontier of time against memory (improve/frontier.h).
  */

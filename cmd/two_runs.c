@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* two_runs.c - see two_runs.h: the two runs are found or made, and held against each other. */
 #include "two_runs.h"
 

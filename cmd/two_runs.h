@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * two_runs.h - `swsim compare DB:RUN ...`: one run held against another, or against a prediction.
  */

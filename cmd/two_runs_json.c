@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* two_runs_json.c - see two_runs_text.h: two runs and their difference as JSON. */
 #include "two_runs_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* two_runs_text.c - see two_runs_text.h: tables and sentences. JSON is in two_runs_json.c. */
 #include "two_runs_text.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * two_runs_text.h - two runs held against each other, as tables, as sentences, as JSON.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* warned.c - see warned.h. */
 #include "warned.h"
 

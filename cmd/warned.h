@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * warned.h - the warnings about a plan, told once by each command that proves, predicts or runs it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* watch_view.c - see watch_view.h. */
 #include "watch_view.h"
 

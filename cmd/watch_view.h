@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * watch_view.h - a look at a run that goes on: as the block of lines of a terminal, as one line, as JSON.
  *

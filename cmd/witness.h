@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * witness.h - counterexamples in files: as text, as JSON, as a picture, and as runs of a trace store
  * that `swsim render` draws and `swrun --replay` repeats.

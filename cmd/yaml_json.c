@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * yaml_json.c - see yaml_json.h: libyaml's events, one JSON call each.
  *

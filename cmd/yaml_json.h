@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * yaml_json.h - a canonical plan text, which is YAML, as JSON.
  */

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # swsim.bash - completion for swsim, swrun and swcheck. It reads the programs' own --help, and so completes
 # every verb, option and choice that they accept.
 

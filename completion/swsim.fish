@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # swsim.fish - completion of swsim, swrun and swcheck for fish. It reads the programs' own --help, and so completes
 # every verb, option and choice that they accept, with the help's words.
 

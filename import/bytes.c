@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bytes.c - a file or a piece of memory, through zlib where it is compressed. */
 #include "bytes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bytes.h - the bytes of a file from its beginning to its end, inflated if they are compressed.
  *

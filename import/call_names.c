@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* call_names.c - tables of words. */
 #include "call_names.h"
 

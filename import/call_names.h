@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * call_names.h - what the names in a trace mean: calls of CUDA and HIP, kernels, steps.
  */

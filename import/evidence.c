@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evidence.c - see evidence.h. Calls are walked in the order of their beginnings, all threads together, so "before"
  * is one order for pushes, records and waits.

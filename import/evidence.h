@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * evidence.h - why each work of a rank began when it did: by the trace's own word, or by inference.
  *

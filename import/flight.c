@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flight.c - see flight.h. Process groups become communicators first; then every rank becomes a thread. */
 #include "flight.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flight.h - dumps of PyTorch's flight recorder, one a rank, as a plan: which collectives, sends and receives each rank
  * called, in its order.

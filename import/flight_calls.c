@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flight_calls.c - see flight_calls.h: entries one by one, their groups, their batches; then what rings have lost. */
 #include "flight_calls.h"
 

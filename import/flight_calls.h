@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flight_calls.h - what the dumps of PyTorch's flight recorder say: which collectives, sends and receives each rank
  * called, in its order, alone or in batches.

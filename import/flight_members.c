@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flight_members.c - see flight_members.h. */
 #include "flight_members.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flight_members.h - what differs between the dumps of one backend and another: who belongs to a process group, which
  * calls have come to their end, and which are not recorded.

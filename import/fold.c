@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold.c - see fold.h. What is no wait for an event, no record and no unnamed CPU time is a slot of its step. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fold.h - the steps of a recorded rank as one step that is repeated, with the measured times by position.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold_body.c - the repeated step, written once for each iteration with its own times. */
 #include <string.h>
 

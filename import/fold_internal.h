@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fold_internal.h - what the files share that fold the steps of a rank: fold.c finds steps that do the same, fold_waits.c
  * what such a step waits for and the events that it records, fold_body.c writes it.

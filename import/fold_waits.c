@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fold_waits.c - the waits of streams that a repeated step has, and the events that it records for them. */
 #include <stdlib.h>
 

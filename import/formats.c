@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* formats.c - the first bytes of a file, and the first keys of JSON. */
 #include "formats.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* handoffs.c - see handoffs.h: all candidates, sorted, without those that others imply. */
 #include "handoffs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * handoffs.h - the order between the threads of a rank, which a trace shows only by its times.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_form.c - see host_form.h. A clock follows each thread: when its next operation begins in the plan. */
 #include "host_form.h"
 

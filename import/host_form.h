@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_form.h - a recorded job as host programs: its threads, call by call.
  *

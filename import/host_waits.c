@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_waits.c - host_work.h: the waits that a trace tells, those that its times tell, and how long its threads are there. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* host_work.c - see host_work.h: what was done is sorted, joined with what asked for it, and then with the waits. */
 #include "host_work.h"
 

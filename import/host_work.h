@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_work.h - a job whose work is on threads of the host: PyTorch on CPUs, whose ranks meet over gloo.
  *

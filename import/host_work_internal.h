@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_work_internal.h - what host_work.c (operations and their calls) and host_waits.c (waits, threads) share.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * import.h - files of profilers as one job, and the job as a plan: the public face of the room.
  *

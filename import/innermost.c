@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* innermost.c - see innermost.h: nested ranges, flattened with a stack. */
 #include "innermost.h"
 

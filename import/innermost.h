@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * innermost.h - the place of a thread in its program: the innermost annotation, or the call that blocks it.
  *

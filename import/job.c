@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* job.c - see job.h. Work is joined with calls by sorting both by the correlation id. */
 #include "job.h"
 

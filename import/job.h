@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * job.h - what a profiler recorded of a job, whatever the format of its file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_reader.c - the grammar as a state between two tokens, and a window of the text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_reader.h - reads JSON of any size piece by piece: bytes in, tokens out.
  *

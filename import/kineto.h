@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kineto.h - traces of PyTorch's profiler (Kineto), which are JSON of the Chrome Trace Event format, as ranks of
  * a job: an object with `traceEvents`, or the bare array of them. Names of CUDA and of HIP; the categories of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* meetings.c - see meetings.h. A list per rank of its collectives, by communicator and start; equal places meet. */
 #include "meetings.h"
 

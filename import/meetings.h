@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meetings.h - the collectives of several ranks, matched by their order on each communicator.
  *

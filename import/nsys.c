@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nsys.c - see nsys.h. Work comes first: its processes are the ranks, and calls of other processes are passed over. */
 #include "nsys.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nsys.h - exports of Nsight Systems (SQLite) as ranks of a job: one for each process with work on a device.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pickle.c - value.h: the part of Python's pickle that is data (protocols 0x80 0x02 and later).
  *

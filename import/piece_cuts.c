@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* piece_cuts.c - where a run of work is cut: see pieces.h. */
 #include "pieces_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* piece_deps.c - what pieces wait for, as most steps show it and none contradicts. */
 #include "pieces_internal.h"
 

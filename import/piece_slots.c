@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* piece_slots.c - works and waits by their place in the steps. */
 #include "pieces_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* piece_times.c - the times of pieces, by a clock that follows the thread through each step. */
 #include "pieces_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pieces.c - see pieces.h: pieces in order, and the small ones as part of those in front of them. */
 #include "pieces_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pieces.h - the sections of a job in pieces that a pipeline's tasks can be.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pieces_internal.h - what the files that find pieces share: the works of a step in slots, the cuts between them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline_buffers.c - what the sections of TorchRec's pipelines read and write, so that races have something to be about.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_deps.c - the stages of tasks, and what they depend on. */
 #include <string.h>
 

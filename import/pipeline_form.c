@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_form.c - see pipeline_form.h: the plan around tasks and dependences. */
 #include "pipeline_form.h"
 

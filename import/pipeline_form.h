@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline_form.h - a recorded job as a pipeline: its annotations become tasks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline_internal.h - what the files share that write a job as a pipeline.
  *

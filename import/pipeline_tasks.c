@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_tasks.c - the pieces of a step as tasks: their names, times and streams, and how ranks differ in them. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * processes.h - several processes in one trace of PyTorch's profiler, as files that were joined have them: a rank each.
  *

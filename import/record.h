@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * record.h - the measured run of an imported job, as a trace like those of our own runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recorded.c - see recorded.h. */
 #include "recorded_internal.h"
 

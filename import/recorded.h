@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recorded.h - recordings of `swsim record` as host programs: what each thread called, with the events, streams and
  * memory that the calls named.

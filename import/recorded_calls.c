@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recorded_calls.c - the items of a recording, in the order of their ends, as operations of threads and graphs.
  *

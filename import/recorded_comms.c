@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recorded_comms.c - see recorded_internal.h. */
 #include "recorded_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recorded_form.c - the operations of recordings as a plan of host programs.
  *

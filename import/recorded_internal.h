@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recorded_internal.h - what a walk over recordings finds, before it is a plan.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* recorded_memory.c - see recorded_internal.h. Live allocations are sorted by address. */
 #include "recorded_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - import.h: the ledger of idle time, for people and as JSON. */
 #include <inttypes.h>
 

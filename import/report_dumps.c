@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_dumps.c - see report_dumps.h. */
 #include "report_dumps.h"
 

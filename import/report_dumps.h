@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_dumps.h - what dumps of the flight recorder hold: of each rank and process group how many calls, how many of
  * them are over, and which is the first that is not.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sections.c - see sections.h: the sequence of most steps, and the table of its sections. */
 #include "sections.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sections.h - the steps of a job, each cut into the sections that the program has annotated.
  *

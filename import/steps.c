@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* steps.c - see steps.h: clean names, the stepping thread, its steps by the profiler or by what repeats. */
 #include "steps.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steps.h - the steps of a job and the annotations in them, by which thread and at what times: the ground of
  * sections.h.

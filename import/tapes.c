@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tapes.c - see tapes.h. */
 #include "tapes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tapes.h - a recording of one process (recorder/recording.h): its threads and the items of each, in their order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* turns.c - see turns.h. Copies of all lists, one rank behind the other; indices and times are displaced. */
 #include "turns.h"
 

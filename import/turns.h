@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * turns.h - the ranks of a job as one rank: each has its turn when those before it are over.
  *

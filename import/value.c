@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* value.c - see value.h; trees from JSON. */
 #include "value.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * value.h - a small document of data as a tree: what JSON and the harmless part of pickle can say.
  */

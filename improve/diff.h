@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * diff.h - two texts compared line by line, as a unified diff.
  *

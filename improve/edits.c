@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edits.c - see edits.h: the cost of edits, and the list in order of cost. */
 #include "edits_internal.h"
 

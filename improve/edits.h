@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edits.h - small changes of a plan, as an expert would try them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edits_calls.c - edits of calls that ranks make together: one that differs becomes as another rank's, and one that is
  * left out is added.

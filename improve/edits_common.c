@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edits_common.c - edits of the machine's knobs, which every form has, and of rank programs. */
 #include "edits_internal.h"
 

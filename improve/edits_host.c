@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * edits_host.c - proposed edits of host programs: order of calls, events, signals, locks, streams.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edits_host_apply.c - edits of host programs, made and described. */
 #include "edits_internal.h"
 

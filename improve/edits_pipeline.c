@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edits_pipeline.c - proposed edits of a pipeline: knobs of the drivers, order, stages, dependences, threads
    and streams. */
 #include "edits_internal.h"

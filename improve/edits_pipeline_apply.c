@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* edits_pipeline_apply.c - edits of a pipeline, made and described. */
 #include "edits_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontier.c - see frontier.h: which candidates there are, how each is judged, which are the frontier. */
 #include "frontier.h"
 

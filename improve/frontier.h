@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frontier.h - schedules of rank programs by time and memory: every choice tried, proved and predicted.
  *

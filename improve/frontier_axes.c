@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontier_axes.c - see frontier_axes.h. */
 #include "frontier_axes.h"
 

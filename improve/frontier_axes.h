@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frontier_axes.h - the candidates of a frontier: the given plan, and every combination of the values of its axes.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontier_costs.c - see frontier_costs.h. */
 #include "frontier_costs.h"
 

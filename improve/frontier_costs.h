@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frontier_costs.h - the costs of a plan for other schedules: divided among more or fewer stages, and what is missing.
  *

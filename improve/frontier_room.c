@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* frontier_room.c - see frontier_room.h. */
 #include "frontier_room.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * frontier_room.h - how many activations a rank has room for beside its weights and state.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* repair.c - see repair.h. */
 #include "repair.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * repair.h - the smallest change of a plan that the checker itself proves repairs it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tune.c - see tune.h: candidates and how they are judged. */
 #include "tune.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tune.h - a better plan: other stages, streams, threads, enqueue orders and depths, searched.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tune_moves.c - see tune_climb.h: the moves of the local search. */
 #include "tune_climb.h"
 

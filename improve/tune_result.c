@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tune_result.c - see tune.h: the plan that was found, judged from its text, and its changes in words. */
 #include "tune.h"
 

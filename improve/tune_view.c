@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tune_view.c - see tune_view.h. */
 #include "tune_view.h"
 

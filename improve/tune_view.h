@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tune_view.h - the results of a plan, as far as the order of its accesses determines them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * canonical.c - states with equal futures get equal memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clock.c - the clock-driven driver: period p hands out (t, p - stage(t)) for every task t in
  * enqueue order. Fill enqueues periods 0 .. depth-1; then every retired iteration is followed by

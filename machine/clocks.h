@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clocks.h - knowledge of accesses beside a state, for one run of a program too big to keep it in states; private to
  * the machine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conflicts.c - which steps conflict: what follows from the uses of objects (uses.h), and why.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conflicts.h - which agents matter to the next step of one agent.
  *

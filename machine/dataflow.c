@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dataflow.c - the data-flow driver: an instance is fired when
  *

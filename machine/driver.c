@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* driver.c - the common part of the clock-driven and the data-flow driver; see driver.h. */
 #include "driver.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * driver.h - the two drivers (doc/semantics.md, section 4); private to the machine.
  *

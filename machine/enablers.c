@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enablers.c - of whom one must act before a blocked agent can: machine_enablers of conflicts.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * failure.h - faults and their consequences (doc/semantics.md, section 4, "Failures");
  * private to the machine.

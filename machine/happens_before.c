@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* happens_before.c - see happens_before.h. */
 #include "happens_before.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * happens_before.h - knowledge of accesses, and the races it reveals; private to the machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layout.c - computes the layout of a state; the drawing is in machine_internal.h. */
 #include "lower.h"
 #include "machine_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower_devices.c - one thread that calls NCCL for the devices of several ranks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower_graph.c - the launch of a graph: its piece of work once more, on streams of its own.
  *

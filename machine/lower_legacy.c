@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower_legacy.c - the order that the legacy default stream imposes, made of records and waits.
  *

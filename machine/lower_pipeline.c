@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower_pipeline.c - tasks and dependences become one body of operations per rank and task.
  *

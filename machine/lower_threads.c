@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lower_threads.c - host programs become one body a thread, almost operation by operation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine.c - the steps of every operation; see machine.h for the contract and machine_internal.h for
  * the layout of a state.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine.h - the meaning of a plan: one transition system for checker, simulator and runtime.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * machine_internal.h - the layout of a state; private to the machine's files.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * policy.h - the two drivers for a real run: the machine decides which instance is handed out next.
  *

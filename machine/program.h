@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.h - a plan made ready to execute: the immutable tables the machine runs on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ready.c - see ready.h. */
 #include "ready.h"
 

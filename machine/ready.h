@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ready.h - the ready set: which agents can step, kept while steps are taken.
  *

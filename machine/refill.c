@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* refill.c - see refill.h. */
 #include "refill.h"
 

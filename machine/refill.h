@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * refill.h - can a drained pipeline be filled again?
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * serial.h - does a run access its buffers in the order of a serial run? Private to the machine.
  *

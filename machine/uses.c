@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* uses.c - see uses.h; why these uses are the ones that matter is argued in conflicts.c. */
 #include "uses.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * uses.h - which objects a step uses, and how: internal to machine.
  *

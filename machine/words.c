@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * words.c - the machine in words: why an agent cannot step, and what its steps are.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * address.h - a meeting place that its members know beforehand: the host and port of member 0, and a password.
  *

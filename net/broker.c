@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * broker.c - the broker of a rendezvous: a thread that carries mail and notices deaths; see broker_impl.h.
  *

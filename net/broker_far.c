@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * broker_far.c - members on other machines, as the broker sees them: see broker_impl.h and net/listener.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * broker_impl.h - the broker of a rendezvous from inside; private to its two files:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* far_clock.c - see far_clock.h. */
 #include "far_clock.h"
 

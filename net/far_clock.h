@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * far_clock.h - the broker's time on another machine: a far member's clock follows the broker's during a run.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * listener.h - where members on other machines handshake; private to the rendezvous (see net/rendezvous.h).
  */

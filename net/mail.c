@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mail.c - see mail.h. */
 #include "mail.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mail.h - the packets on the sockets of a rendezvous (net/rendezvous.h), and what both ends share.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rendezvous.c - a member's end of a rendezvous, wherever the broker is; see rendezvous_impl.h.
  *

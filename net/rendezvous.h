@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rendezvous.h - where the processes of one run meet: a broker, and its members.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rendezvous_bytes.c - memory of members that cannot be mapped here: fetched and stored by mail.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rendezvous_far.c - a member on another machine than the broker: its TCP connection; see rendezvous_impl.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rendezvous_impl.h - a member's end of a rendezvous from inside; private to its three files:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* actions.c - see actions.h: one function a grammar rule. */
 #include "actions.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * actions.h - PyTorch's action text: stage, operation, microbatch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arena.c - see arena.h: a list of malloc'd blocks, bump allocation in the newest. */
 #include "arena.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * arena.h - memory with one lifetime: allocate piecewise, free everything at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* arithmetic.c - see arithmetic.h. */
 #include "arithmetic.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * arithmetic.h - `arithmetic:`, the dense layers that a real run of rank programs computes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * balance.h - layers divided into stages such that the slowest stage is the fastest (`balance: found`).
  *

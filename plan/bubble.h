@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bubble.h - how long an order of passes takes, and the least that any order takes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bubble_channel.h - how long lists of passes take where messages share channels (`p2p: {fifo}`).
  *

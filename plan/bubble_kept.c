@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bubble_kept.c - see bubble_kept.h. */
 #include "bubble_kept.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bubble_kept.h - the orders that were found last in this process, by the problem they solve.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* bubble_search.c - see bubble_search.h. */
 #include "bubble_search.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bubble_search.h - schedules with split backwards, found from costs and a memory limit.
  *

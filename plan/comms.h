@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * comms.h - from compute actions to compute and communication actions.
  *

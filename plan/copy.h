@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * copy.h - a plan of its own with the same meaning: printed and parsed again.
  *

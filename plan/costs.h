@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * costs.h - what the actions of rank programs cost: time of passes and messages, bytes that stages hold.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * coverage.h - what a verdict about a plan covers: which work declares what it reads and writes, and what is assumed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* csv.c - see csv.h: rows, cells and their dialect. */
 #include "csv.h"
 

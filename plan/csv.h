@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * csv.h - PyTorch's pipeline-parallel schedule files.
  *

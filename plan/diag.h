@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * diag.h - messages for the user: the position, the found text, the expected text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dist.h - how a duration varies: the text form of a distribution.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dynamic_library.h - libraries that are opened at run time: their note for packagers, and their symbols.
  *

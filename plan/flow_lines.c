@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* flow_lines.c - see flow_lines.h. Each line is copied, and a NUL put behind each text of the copy. */
 #include "flow_lines.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flow_lines.h - the lines of a plan that our own reader turns into nodes, because libyaml is slow on millions of them.
  *

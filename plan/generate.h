@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * generate.h - pipeline-parallel schedules from their parameters: `generate:` in a plan.
  *

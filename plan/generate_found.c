@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* generate_found.c - see generate_internal.h: the problem that a search solves, and what it found. */
 #include "bubble_channel.h"
 #include "bubble_kept.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * generate_internal.h - shared by the files that make schedules.
  *

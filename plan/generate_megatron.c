@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * generate_megatron.c - see generate_internal.h: the passes of a rank with the messages that Megatron-LM sends between
  * them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * generate_vee.c - see generate_internal.h: two chunks a rank, each kind of pass in the order of the microbatches.
  *

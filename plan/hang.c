@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hang.c - see hang.h. */
 #include "hang.h"
 

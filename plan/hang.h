@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hang.h - dependences that one thread can never satisfy under the clock driver.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hash.h - a 64-bit hash of a block of bytes, the same on every machine and in every run.
  *

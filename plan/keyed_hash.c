@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* keyed_hash.c - see keyed_hash.h. */
 #include "keyed_hash.h"
 

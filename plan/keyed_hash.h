@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keyed_hash.h - a 64-bit hash of names that come from outside, under a key that each process draws.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* keywords.c - see keywords.h. */
 #include "keywords.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * keywords.h - the words of enums in a plan file, for parser and printer alike.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * list_warnings.h - what is wrong with the lists of rank programs, action by action.
  *

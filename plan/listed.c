@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* listed.c - see listed.h. */
 #include "listed.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * listed.h - the actions that a lowered rank program was made of, in sentences.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.h - a transformer as costs of its layers, by the published formulas.
  *

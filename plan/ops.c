@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ops.c - names of operations, properties and outcomes; see ops.h. */
 #include "ops.h"
 

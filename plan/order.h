@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * order.h - in which order a period's tasks are handed to the workers.
  *

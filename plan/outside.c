@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* outside.c - see outside.h. */
 #include "outside.h"
 

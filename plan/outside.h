@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * outside.h - the buffers of a plan that hold values before anything is written.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * overlap.h - how long passes with layers of experts take, alone and executed together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parallel.h - the groups of ranks of tensor, context, expert, data and pipeline parallelism.
  *

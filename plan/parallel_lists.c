@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_lists.c - see parallel_lists.h. */
 #include "parallel_lists.h"
 

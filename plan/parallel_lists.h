@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parallel_lists.h - the collectives at the end of stages put into lists of actions: `parallel: {grad_reduce, embedding}`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse.c - see parse.h: reading files, telling the format, the keys at the top of a plan.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse.h - from text to a plan: YAML (JSON is YAML) and PyTorch schedule CSV.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse_costs.c - what messages, passes and stages of rank programs cost. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_devices.c - threads of host programs that drive the devices of several ranks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_fields.c - tables of keys, scalars and names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_graphs.c - graphs of host programs: pieces of work that are captured once and launched again.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* parse_parallel.c - `parallel:`, the groups of ranks around rank programs. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_pipeline.c - the pipeline form: tasks, their work, dependences, orders, overrides.
  */

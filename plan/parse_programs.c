@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_programs.c - rank programs: actions, generator parameters, point-to-point knobs, times.
  */

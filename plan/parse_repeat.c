@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_repeat.c - host programs: a piece of a thread's program that is executed again and again.
  *

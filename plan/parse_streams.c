@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_streams.c - `streams:`, what is said about a stream besides the work that names it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_threads.c - host programs: per rank and thread a list of machine operations.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parse_yaml.c - YAML text to a tree of nodes: libyaml's events, composed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass_time.c - see pass_time.h. */
 #include "pass_time.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pass_time.h - how long the actions of rank programs take, but messages and collectives of groups.
  */

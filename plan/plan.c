@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* plan.c - lifetime, look-up and names of a plan; see plan.h. */
 #include "plan.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plan.h - a plan as its author wrote it: tasks, actions or host operations, and the machine's
  * knobs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * print.c - see print.h: a plan as a stream of libyaml events. The emitter decides about quoting
  * and line breaks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * print.h - a plan as canonical YAML: parse(print(plan)) means the same, print(parse(print(plan)))
  * is the same text byte for byte.

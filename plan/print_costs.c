@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print_costs.c - what messages, passes and stages of rank programs cost, in canonical text. */
 #include "keywords.h"
 #include "print_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print_emit.c - nodes of the canonical text as libyaml events; see print_internal.h. */
 #include <inttypes.h>
 #include <stdlib.h>

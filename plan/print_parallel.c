@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print_parallel.c - the groups around rank programs in canonical text. */
 #include "keywords.h"
 #include "print_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * print_pipeline.c - the pipeline form in canonical text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print_programs.c - rank programs in canonical text. */
 #include "actions.h"
 #include "generate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print_threads.c - host programs in canonical text: one operation a line. */
 #include <assert.h>
 #include <string.h>

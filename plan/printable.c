@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* printable.c - see printable.h. UTF-8 as in RFC 3629: shortest forms only, no surrogates. */
 #include "printable.h"
 

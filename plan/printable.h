@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * printable.h - the one way of foreign text to a terminal, an SVG or a DOT file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pytorch.c - see pytorch.h: a pass over the lists for each kind of action.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pytorch.h - the actions that PyTorch's runtime adds to a schedule of passes, version by version.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_collectives.c - see rank_internal.h: the collectives of passes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank_groups.c - see rank_internal.h: the groups of `parallel:`, their communicators, the collectives of stages. */
 #include "rank_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_internal.h - shared by the files that lower rank programs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_memory.h - the bytes that the ranks of rank programs hold, action by action.
  *

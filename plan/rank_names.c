@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_names.c - see rank_internal.h: the names of operations and the tags of messages.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_programs.h - rank programs (PyTorch's actions) as host programs: the calls and device work of each action.
  *

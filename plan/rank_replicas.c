@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_replicas.c - see rank_internal.h: the pipelines beside the first.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank_steps.c - see rank_internal.h: actions become steps, and steps find the steps they wait for. */
 #include "pass_time.h"
 #include "rank_internal.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank_tensors.c - see rank_internal.h: what actions read and write, by the table of tensors.h. */
 #include <assert.h>
 #include <string.h>

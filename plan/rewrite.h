@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rewrite.h - the change of a plan as edits of the text that its author wrote.
  *

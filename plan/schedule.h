@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * schedule.h - the tables a person reads a pipeline plan by: period x task, and the stage analysis.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* spans.c - see spans.h: libyaml's events, whose marks count characters, as a tree of bytes. */
 #include "spans.h"
 

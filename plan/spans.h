@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * spans.h - a YAML or JSON text as a tree of nodes that know which bytes they are.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* strip_device_rules.c - see strip_device_rules.h. */
 #include "strip_device_rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * strip_device_rules.h - a plan without the rules that a real device brings itself.
  *

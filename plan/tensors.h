@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tensors.h - what the actions of rank programs read and write: the one table of it.
  *

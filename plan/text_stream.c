@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* text_stream.c - see text_stream.h: a stream of fopencookie over an array that doubles. */
 #include "text_stream.h"
 

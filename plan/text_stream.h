@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * text_stream.h - a stream whose text is kept in memory, and that notices when memory runs out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * units.h - durations, sizes and shares as people write them: "0.2ms", "30us", "64MiB", "0.6".
  *

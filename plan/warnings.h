@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * warnings.h - names of a plan that are probably misspelt, or that stand for nothing.
  *

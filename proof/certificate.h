@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * certificate.h - a certificate as a sequence of words and numbers; doc/certificate.md has the format.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proof.c - see proof.h: the head of a certificate, its kind, its end. */
 #include "proof.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof.h - is a certificate a proof of a plan? The whole of swcheck but its command line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* proof_paths.c - paths from a task to another, over iterations; the hops are in proof_structure.c. */
 #include "structure.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof_states.c - the closed set of states of any plan, as the tree by which they are reached.
  *

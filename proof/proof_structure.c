@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof_structure.c - numbers and paths of a pipeline, for any number of iterations.
  *

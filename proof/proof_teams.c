@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof_teams.c - failure safety by the plan alone: its certificate has no numbers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof_traffic.c - do the collectives of a pipeline come through under data-flow?
  *

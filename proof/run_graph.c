@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* run_graph.c - see run_graph.h. One walk over the operations counts what each event waits for, a second one stores it. */
 #include "run_graph.h"
 

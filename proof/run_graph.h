@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run_graph.h - what waits for what in a program without iterations, if every run has the same answer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * structure.h - what the files that look at certificates of pipelines share: proof_structure.c (the whole), proof_paths.c (paths
  * between tasks), proof_traffic.c (the order of collectives under data-flow). Private to proof/.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda.c - the CUDA runtime's functions, as programs find them first: each calls the real one and notes the call.
  *

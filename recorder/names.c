@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - see names.h. Kernels are never forgotten. */
 #include "names.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * names.h - kernels by their handles: the name, and which arguments hold addresses.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl.c - NCCL's functions, as programs find them first. See cuda.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* real.c - see real.h. */
 #include "real.h"
 

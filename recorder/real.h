@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * real.h - the functions of CUDA and NCCL behind those of the recorder.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recording.h - the file that the recorder writes and import reads: what one process called, thread by thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * symbols.c - dlsym as programs call it: one that asks a library for a function of CUDA or NCCL gets the recorder's.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tape.c - see tape.h. Chunks are mapped memory of the file; a thread takes the next one under the lock. */
 #include "tape.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tape.h - what the calls of a thread are written to: its own chunks of the process's file, without a lock.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * threads.c - the order of threads: what one has done before it lets another one go on.
  *

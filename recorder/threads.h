@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * threads.h - the order of threads that locks, conditions, semaphores, barriers, creation and joining make.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* touch.c - see touch.h. The table is without locks, for the handler of a signal looks into it. */
 #include "touch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * touch.h - the host's accesses to pinned memory, seen by its pages: an option, for it costs two system calls a copy.
  *

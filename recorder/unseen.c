@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * unseen.c - libraries of a program whose calls go past the recorder, noted when the process ends.
  *

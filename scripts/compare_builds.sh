@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # compare_builds.sh - do two builds of swsim print the same?
 #
 #     scripts/compare_builds.sh [-s] [-w WORDS] OLD NEW [PLAN...]

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # gallery.sh [FOLDER]: make the pictures of doc/gallery.md, by the commands that it shows, in FOLDER (default doc/gallery).
 # The commands are those behind "$ " in the page; swsim, swrun and dot are taken from PATH. They run at the top of the
 # source, where `out` is a folder of their own.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # link_library.sh NAME VERSION ARCHIVE...: makes libNAME.a and libNAME.so.VERSION, with the links to the latter, in this
 # folder. HEADERS (below the source folder), LD, OBJCOPY, AR, RANLIB, CC (with its flags), ABI and LIBS come from the
 # environment.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # packages.sh - the packages that the build needs on Debian; sourced by quickstart and runtests.
 #
 # packages_require ensures all parts in the table below. It searches for each part itself instead of

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # public_names.sh [-v NODE] PREFIX HEADER...: the functions that public headers declare, a name a line; with -v, the
 # linker's version script that exports them under that version and nothing else.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # site.sh FOLDER - the project's pages, manual pages and pictures as static HTML in FOLDER, which must be new or empty.
 #
 # pandoc turns Markdown into HTML, mandoc the manual pages; nothing is fetched, and the pages load nothing from the network.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # steps.sh - run the steps of a script quietly; sourced by quickstart and runtests.
 #
 # The output of a step goes to the file $log. If the step fails, the end of its output is shown.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # test_times.sh COUNT FILE.trs... - the times of tests, the COUNT slowest first: seconds elapsed, seconds of CPU,
 # name. The last line is the sum of all.
 set -u

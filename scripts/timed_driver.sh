@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # timed_driver.sh DRIVER ARGUMENT... - run Automake's driver of a test; then add a line ":seconds: ELAPSED CPU" to
 # the .trs file that it writes.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # bench.sh - how fast the checker and the simulator are here: one line for each plan and driver, with
 # the figures that the commands give of themselves. `make bench` runs it; PLANS narrows it down.
 set -eu

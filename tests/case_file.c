@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* case_file.c - see case_file.h. */
 #include "tests/case_file.h"
 

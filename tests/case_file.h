@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * case_file.h - text cases: plans, and what is expected of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * clock_jumps.c - a library to be preloaded: the time of day jumps by up to an hour, forward and back, every
  * few milliseconds. CLOCK_MONOTONIC goes on as it is.

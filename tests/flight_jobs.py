@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random jobs, their dumps of the flight recorder, and what becomes of them, for t_flight.sh.
 
 A job is a program of collectives and messages that is right for all ranks; then one rank does something else: a call

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The public libraries called from Python by ctypes, as any language with a foreign function interface would.
 
     python3 tests/from_python.py LIBSWPIPE LIBSWSIM PLAN

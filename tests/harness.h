@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * harness.h - what most C tests need: the environment, files, messages, plans from text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* mutants.c - see mutants.h. */
 #include "tests/mutants.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mutants.h - certificates in which a word is left out, doubled or changed, or which end at it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvtx_probe.c - a profiler in sixty lines, for t_nvtx.sh: an injection library of NVTX that writes a line
  * for each range pushed and popped and each thread named to the file that NVTX_PROBE names.

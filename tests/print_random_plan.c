@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* print_random_plan.c - `print_random_plan SEED FORM [wide]`: a plan of random_plan.h, for shell
    tests. */
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* processes.c - see processes.h. */
 #include "tests/processes.h"
 

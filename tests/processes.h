@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * processes.h - a test that is several processes: each runs a function with its number and says how it came out.
  *

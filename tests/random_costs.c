@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* random_costs.c - see random_costs.h. */
 #include "tests/random_costs.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random_costs.h - what random rank programs cost: layers, stages, a model, messages, memory, recomputation.
  *

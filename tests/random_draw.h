@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random_draw.h - draws for generators of plans: each is a function of a seed and a counter, so that
  * a seed gives the same plan on every machine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random_plan.h - small random plans of every form, as text, for tests that compare two ways of
  * finding the same answer.

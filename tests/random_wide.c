@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random_wide.c - random plans that leave nothing out: every key of swplan(5) that can change a
  * verdict is drawn, and most of those that cannot, in any mixture.

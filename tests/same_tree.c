@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* same_tree.c - see same_tree.h. Lines that are still text are read where the other tree has items. */
 #include "tests/same_tree.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # site_links.py FOLDER - the links of a folder of HTML pages: a line for each that leads nowhere, or that a page would load
 # from the network. Exit status 1 if there is one.
 import html.parser, pathlib, sys, urllib.parse

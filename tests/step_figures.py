@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What repeating one step and communication without time say of traces of real jobs, against what the traces measured.
 
     figures.py SWSIM TRACE...     lines: what, trace, step, predicted or gained, measured or exposed (ns)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_arena.c - the arena: alignment, zeroing, stable pointers, the cap, overflow and growth. */
 #include <stdalign.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Rank programs with `arithmetic:`: every schedule gives the gradients of a serial run in every bit, on threads, in
 # processes, under mpirun and on emulated CUDA (not a GPU); a wrong list does not.
 . "${srcdir:-.}/tests/tap.sh"

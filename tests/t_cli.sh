@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The command line: usage errors and their suggestions, help, exit codes, files that cannot be read or
 # written.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_closure.c - TorchRec's pipelines are proved for any number of iterations, however their tasks are
  * spread over threads.

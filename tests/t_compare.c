@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_compare.c - profiles of runs whose durations are known, and stall accounts found again from the
  * steps of a simulation.

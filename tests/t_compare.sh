@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim compare` and `swsim predict --profile`: from runs to errors, and what is no basis for them.
 . "${srcdir:-.}/tests/tap.sh"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_critical_path.c - a critical path is a chain without a gap, made of what the simulation did: on random
  * plans of all forms, with random durations; and one by hand, as text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_csv.c - PyTorch schedule files: dialects, cells, action text, and the real files.
  *

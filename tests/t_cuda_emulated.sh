@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The CUDA device on emulated CUDA (tests/cuda_emulation; not a GPU): the conformance suite, with streams late
 # in different ways and with a GPU for each rank; then what swrun says when something breaks. Plans that go well
 # are in t_gpu_run.sh.

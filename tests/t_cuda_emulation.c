@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_cuda_emulation.c - is emulated CUDA (tests/cuda_emulation) as strict as it says? Each case is a process
  * of its own, because most of what is looked at ends a context or a program.

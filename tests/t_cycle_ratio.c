@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_cycle_ratio.c - the exact steady state: policy iteration against Lawler's binary search on
  * random graphs, deadlocks, and the simulator: over whole periods of its steady state an iteration

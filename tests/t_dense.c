@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_dense.c - the arithmetic of dense layers: its functions beside the C library's, its gradients beside differences,
  * and the bits of a few results, which must be the same with every compiler and on every machine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_device.c - the conformance suite of devices: the same cases for every device that opens here.
  *

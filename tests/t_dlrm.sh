@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The DLRM of the examples: its plans are proved, and with each of them 1, 2, 4 and 8 ranks, in one process and in
 # several, have the losses of their serial run, bit for bit; the wrong plan is found out, and its losses differ.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A plan that names its driver: verify judges that one and says so, the other commands take it, --driver overrides it.
 . "${srcdir:-.}/tests/tap.sh"
 

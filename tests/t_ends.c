@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_ends.c - the times between ends of iterations: of few all are kept; of many a sample is, and memory is bounded.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_engines.c - every engine gives the same answer to the nanosecond: times, stalls with their
  * causes, figures of iterations, deadlocks. On random plans of many kinds and on every plan there is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_far_clock.c - an hour on two machines whose clocks differ in rate, asked every 20 ms over a network that
  * holds messages up: how far the far member's time is from the broker's, and that it never runs backwards.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_faults.c - failure safety: three ways of finding the same answer must agree, and a few programs by
  * hand.

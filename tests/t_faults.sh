@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Failure safety through the front door: `verify --faults`, its story, its JSON, who asks for it.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans

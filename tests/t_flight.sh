@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Dumps of the flight recorder: random jobs with one rank that does something else, whose dumps must lead to the
 # verdict that an explorer of its own (tests/flight_jobs.py) finds for the job; and what import says of dumps that do
 # not tell all. SWSIM_LONG=1 tries more.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_flow_lines.c - lines of operations that our own reader reads mean what libyaml says. */
 #include <stdio.h>
 #include <string.h>

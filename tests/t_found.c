@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_found.c - schedules that are found from costs and a memory limit: their figures, their memory, the bound.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The shared libraries are loaded from a language with a foreign function interface: tests/from_python.py.
 . "${srcdir:-.}/tests/tap.sh"
 : "${INSTRUMENT_FLAGS:=}"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim tune` of rank programs: every candidate is proved and costs what predict says of its plan; the frontier is
 # what nothing beats.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_fuzz.c - every fuzz target (tests/fuzz/targets.h) over its corpus, and over some mutations of it.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Every fuzz target for some seconds with libFuzzer (tests/fuzz/run.sh): only in `make check-long`, and where clang has
 # libFuzzer.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The commands of doc/gallery.md make every picture that it shows, none larger than 100 kB.
 . "${srcdir:-.}/tests/tap.sh"
 "$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/probe.dot" 2>/dev/null || skip_all "no Graphviz"

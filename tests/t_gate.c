@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_gate.c - any run of the machine can be made to happen: random walks of random plans are forced upon
  * the host device, which must take every step, in that order, legally.

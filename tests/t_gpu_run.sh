@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # tests/gpu/run.sh, tried out on emulated CUDA, so that it works on the day a GPU is there: every row, and so
 # every TorchRec plan under both drivers, pipeline-parallel plans, two and four ranks, a killed rank, overhead,
 # what a trace costs, predictions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_graph.c - steady periods as graphs (gpu/exec/graph.h) on the host device: what is launched by one call is legal
  * and computes what a serial run does; which plans are refused, and why; failures, stops and hangs in the

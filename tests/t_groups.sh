@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Groups of ranks around a pipeline: who is in them, what their collectives cost, and the hangs between them.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_hash.c - the hash of names from outside: the vectors of its authors, and a key that differs between processes. */
 #include <sys/wait.h>
 #include <unistd.h>

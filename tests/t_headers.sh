@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Every header of every room compiles alone: whoever includes it need not know what it needs.
 . "${srcdir:-.}/tests/tap.sh"
 : "${TEST_CPPFLAGS:=-D_GNU_SOURCE -I$srcdir}"

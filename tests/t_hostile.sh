@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # t_hostile.sh - files from strangers: no verb crashes, computes without bound, keeps silent about a failure or
 # lets foreign bytes reach a terminal or a picture.
 . "${srcdir:-.}/tests/tap.sh"

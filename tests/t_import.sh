@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim import`: traces become plans that are proved and that take as long as the job did. The traces here are
 # written by this test; those of real jobs are in ../shared/data and are skipped where they are not.
 . "${srcdir:-.}/tests/tap.sh"

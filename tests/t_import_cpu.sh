@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim import` of traces without a device: training loops of tests/partners/loops.py over gloo on two processes, as
 # PyTorch 2.9.1 recorded them, without the operators that import has no use for. cpu_data reduces gradients while the
 # layers before go backward (two steps); cpu_pipe is 1F1B with four microbatches (one step).

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim import --form=pipeline`: the annotations of a trace become tasks of a plan that is proved and whose period is
 # the measured one. The traces here are written by this test; those of real jobs are in ../shared/data and are skipped
 # where they are not.

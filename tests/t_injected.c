@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_injected.c - every command survives every failure of the system below it.
  *

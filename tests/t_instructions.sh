@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Speed, as instructions executed: what a command costs changes only with a commit that says so.
 #
 #     tests/t_instructions.sh            compare with tests/expected/instructions (part of `make check`)

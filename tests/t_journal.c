@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_journal.c - the trace of a run and its disk: a slow one holds the run up, and nothing is left out;
  * memory stays within its bound; a full one ends the run and is named.

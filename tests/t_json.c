@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_json.c - the JSON writer: what it writes, byte for byte, and that it reports failed writes. */
 #include <math.h>
 #include <stdlib.h>

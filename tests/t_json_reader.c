@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_json_reader.c - JSON in pieces: tokens, hard texts, windows, decimals, compressed bytes. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A key that is accepted has an effect: for every key of a plan file two plans that differ in nothing else, and
 # what must differ with them: the lowered program, a verdict, a prediction, the schedule, a run, or for
 # the texts meant for the reader the exported plan. Where a key can have no effect it is refused. The keys are those of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_kills.c - a store and its runs after an end that nobody asked for: SIGKILL of swrun, of its launcher and of a
  * rank, a process that stops, a full disk, two runs on one store, a time of day that jumps.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Large schedules: verified and predicted in no more memory than an action needs at any size.
 . "${srcdir:-.}/tests/tap.sh"
 

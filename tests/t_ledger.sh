@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The ledger in the store: why streams were idle, of imports, predictions and pipelined runs.
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/traces.sh"

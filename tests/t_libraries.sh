@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The public libraries as a user meets them: each exports the functions of its header and no other name; installed, it
 # is found by pkg-config, and links with C and C++ programs that have names of their own.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Errors in the lists of a CSV: row, column and the rule that is broken, several at once.
 . "${srcdir:-.}/tests/tap.sh"
 

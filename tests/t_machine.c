@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_machine.c - what each operation of a host program and each knob of the machine means: the plans of
  * tests/cases/machine.txt, each verified with and without reduction.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_mail.c - what comes over the sockets of a rendezvous and is no mail: from pending_peers at the listener, from a
  * member that lies, from a broker that does. Nothing outside is read or written (which the sanitizers see), and

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Memory, as Valgrind sees it: each verb at the front door, on plans that hold, plans that do not, and plans that
 # cannot be read, touches no memory that is not its own, reads nothing uninitialised and loses nothing.
 # Pictures are drawn as DOT here: the libraries behind SVG lose some of their own memory.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Under mpirun: `swsim predict` shares replications, with the figures of one process; one voice, one exit
 # code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
 # And `swrun`, which speaks with one voice as well, with ranks on two machines, which are two network namespaces here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_no_memory.c - the parser with too little memory: one allocation after the other is refused. It says so, gives back
  * what it has (which the leak sanitizer sees), and never takes half a plan for a plan.

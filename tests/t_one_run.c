@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_one_run.c - races, lifetimes and values by one run with vector clocks, against the search with knowledge in its states.
  *

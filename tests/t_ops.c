@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_ops.c - the table of operations agrees with itself: a new row is held against what others ask it. */
 #include <string.h>
 

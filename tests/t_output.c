@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_output.c - a file is written whole, whenever a signal ends the process, and nothing is left beside it.
  *

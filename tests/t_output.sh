@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Files are written whole or not at all (plan/output.h), and a full disk is noticed on every way out.
 . "${srcdir:-.}/tests/tap.sh"
 plan=$srcdir/tests/faults/small.yaml

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The package: the note on libraries opened at run time, the version said everywhere, the
 # pages as a site, a tarball that can be made again.
 . "${srcdir:-.}/tests/tap.sh"
@@ -24,6 +25,17 @@ if command -v readelf >/dev/null; then
 else
     skip "no readelf here"
 fi
+
+# The source files without the line that names the licence.
+unlicensed()
+{
+    (cd "$srcdir" && find api check cmd doc gpu import improve machine net plan proof recorder scripts sim tests trace \
+        -name '*.[ch]' -o -name '*.cu' -o -name '*.inc' -o -name '*.sh' -o -name '*.py' | while read -r file; do
+        head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
+    done)
+}
+unlicensed >"$dir/unlicensed"
+check "each source file names the licence" cmp "$dir/unlicensed" /dev/null
 
 version=$("$SWSIM" --version | sed -n '1s/.* \([0-9.]*\).*/\1/p')
 check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"

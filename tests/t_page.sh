@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim render -o x.html`: its data without a browser; what it shows, in Chromium where that is installed.
 . "${srcdir:-.}/tests/tap.sh"
 command -v python3 >/dev/null || skip_all "no python3"

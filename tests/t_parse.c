@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_parse.c - plans that are accepted and plans that are refused, with position and message.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Pipeline parallelism: what messages, passes and stages cost, and what a rank holds.
 . "${srcdir:-.}/tests/tap.sh"
 

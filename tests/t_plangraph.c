@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_plangraph.c - the picture of a plan's dependences. SWSIM_TEMP=DIR keeps the pictures.
  */

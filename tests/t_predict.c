@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_predict.c - the simulator: times against an independent recurrence to the nanosecond, the stall
  * account, what the seeds say must come out, replay through the machine, deadlocks, threads.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim predict`: what it prints and writes, its options, its exit codes.
 . "${srcdir:-.}/tests/tap.sh"
 

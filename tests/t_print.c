@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_print.c - the canonical text of a plan: what it looks like, that it is a fixed point of parsing
  * and printing, and that a full disk is reported.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Runs as traces of PyTorch's profiler: the rules of the format, the same figures as in the store, and that our own
 # import makes of one the plan that ran.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_programs.c - schedules: their generation, the messages added to them, and what they become.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_proof.c - certificates and swcheck's judgement of them, on random plans of every form.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # swcheck and `swsim verify --certificate` on the command line, with the plans of the project: the certificate of a
 # plan that was mended does not pass for the broken one, not even with its hash, and no field of one may be changed at will.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Published figures of pipeline schedules: spans, bubbles, memory.
 . "${srcdir:-.}/tests/tap.sh"
 

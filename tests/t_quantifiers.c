@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_quantifiers.c - always, some or never: the answers of the checker against all runs of small random plans.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_random.c - random numbers: the generator's known answers, the means and spreads of the distributions,
  * what they depend on and what it does not, the event queue, and the figures made of iteration

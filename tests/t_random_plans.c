@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_random_plans.c - random plans on which two ways of finding the same answer must agree.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Ranks as processes: the same results as in one process, one trace store, and an end within the time
 # limit whoever dies, stops or is interrupted. Nothing is left behind: no process, no socket, no file.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # swsim record on emulated CUDA as shared libraries: programs with known mistakes whose runs go well are found out, and
 # proved when they are repaired; runs of swrun have the verdicts of their plans.
 . "${srcdir:-.}/tests/tap.sh"

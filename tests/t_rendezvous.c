@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_rendezvous.c - members of a rendezvous, here threads of one process: values, barriers, letters, memory,
  * and what is known of members that leave or die; and the same with members that come over TCP, as from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_repair.c - repairs and minimised counterexamples.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Repairs through the front door: the fix an expert would make of a dozen broken plans, written with
 # --fix and proved, the JSON, the options, honest failure.
 . "${srcdir:-.}/tests/tap.sh"

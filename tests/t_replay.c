@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_replay.c - the judge of real runs, without one: random walks of the machine are logged as a run
  * would log them. The replay must find every walk legal, in one go and in pieces, and must not find

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_result_wire.c - results travel from rank to rank (sim/predict/result_wire.c): random ones arrive as they were sent, all
  * members of them; and what is torn, cut off, too long, or lies about its counts is refused, without a

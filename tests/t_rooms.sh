@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The table of rooms in doc/architecture.md is true: every room of the source has a row, no room includes a
 # header of a room that its row does not name, and every source file is named in the map below it.
 . "${srcdir:-.}/tests/tap.sh"

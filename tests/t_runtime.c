@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_runtime.c - plans are carried out on the host device: what must finish finishes legally and computes
  * what a serial run computes, what must hang is found to hang, failures and stops wake everybody.

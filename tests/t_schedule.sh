@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim schedule` prints the tables the reference prints, cell for cell: tests/expected/schedule/NAME.txt
 # holds a line `index|task|thread|stream|P0 P1 ...` for each row of plans/reference/NAME.yaml.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim render` of rank programs: every pass of the predicted step stands in the picture, where it belongs.
 . "${srcdir:-.}/tests/tap.sh"
 command -v python3 >/dev/null || skip_all "no python3"

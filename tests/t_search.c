@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_search.c - the search: limits, interrupts, threads, bitstate, counterexamples, always and some;
  * and every plan of the project, with and without reduction, against what it says of itself.

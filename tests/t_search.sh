@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The plain search through the front door: threads, bitstate, limits, the end of memory, SIGINT.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_serial.c - values and the serial order as the machine judges them, against an oracle that writes down runs.
  *

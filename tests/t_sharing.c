@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_sharing.c - work that runs together slows each other down: answers found by hand; and on random
  * plans, that work is conserved (against the rates computed again from the spans), that the order of

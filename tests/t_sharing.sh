@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Sharing at the front door: what a plan may say, what predict shows of it, and who else reckons with it.
 . "${srcdir:-.}/tests/tap.sh"
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # t_signals.sh - SIGINT, SIGTERM and SIGHUP: every long verb ends in order, says what it has, and leaves no run
 # unfinished in a store.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # A second opinion: SPIN explores Promela models of a plan and must find a deadlock or a mismatch
 # exactly where `swsim verify` does. A pipeline is compared over three iterations, under each driver.
 # A plain pipeline has two models, that of `swsim export` and the lean one of tests/bench/lean.h, and

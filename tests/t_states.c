@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_states.c - what a search keeps its states in: budget, array, numbers for values, tree, states
  * with parents, edges. Equal states and equal roots are the same thing; nothing is lost when memory

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_steady.c - the exact steady state found by running: that of the event graph where there is one, that of
  * long simulations always, and tasks may take longer by their slack and no more.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_store.c - the trace store: what goes in comes out, and what happens when the file, the disk or
  * the process fails.

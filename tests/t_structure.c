@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_structure.c - what structure.c proves without a search, a search without reduction must not
  * refute.

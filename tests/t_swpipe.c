@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_swpipe.c - the public library, used as its users do: contexts, both drivers, serial runs, the end
  * of the data, drain and refill, failures, limits, short-cuts, profiles, two ranks, recorded runs.

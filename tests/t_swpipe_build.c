@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_swpipe_build.c - plans that are made by calls: the text is that of the same plan from a file, and it runs. */
 #include <stdio.h>
 #include <stdlib.h>

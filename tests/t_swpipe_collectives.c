@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_swpipe_collectives.c - collectives and messages that functions call on memory of their own: every kind with every
  * type of numbers against plain C, with all ranks in one process and as processes; what is refused.

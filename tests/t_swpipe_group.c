@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_swpipe_group.c - a pipeline whose ranks are processes, started by nobody but the test: they meet, run, end
  * together, and each is told when another one fails, dies, leaves or never comes. `t_swpipe_group cuda` is for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_swpipe_hooks.c - what a program has to do beside its tasks: threads that start and stop, batches that are released
  * exactly once, results of iterations, numbers of a pipeline; on cuda the GPU of a pipeline and of its caller.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The examples of libswpipe run, and leave what they say.
 . "${srcdir:-.}/tests/tap.sh"
 

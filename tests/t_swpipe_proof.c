@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_swpipe_proof.c - the proof that a pipeline is opened with, swpipe_verify and swpipe_predict. */
 #include <stdlib.h>
 #include <string.h>

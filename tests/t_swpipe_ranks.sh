@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # libswpipe with ranks that are processes: on emulated CUDA (not a GPU), and in a program that mpirun starts.
 . "${srcdir:-.}/tests/tap.sh"
 : "${INSTRUMENT_FLAGS:=}"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # swrun from the outside: what it prints and returns, that it ends when it is told to, and what is in
 # the trace store after a run that ended well, badly, or not at all.
 . "${srcdir:-.}/tests/tap.sh"

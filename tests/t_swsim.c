@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_swsim.c - the calls of libswsim: errors, results, interruption, threads. What is said is compared with the commands
    in t_swsim_lib.sh. */
 #include <pthread.h>

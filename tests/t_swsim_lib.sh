@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # libswsim says what swsim says: the example asks the library, and its output is that of the command.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_timeline.c - timeline pictures of a made-up but plausible run: a sparse training pipeline of
  * depth 3 on three streams, clock-driven, as a small simulation in this file gives it. SWSIM_TEMP=DIR

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What the plans in plans/torchrec say about TorchRec's pipelines at their heads: which is faster, by what, and which
 # dependence is needed.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Tuning through the front door: what it finds is proved, no slower, within the limits, computes the
 # same and is printed as a diff that applies; the same every time.
 . "${srcdir:-.}/tests/tap.sh"

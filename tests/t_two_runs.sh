@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # `swsim compare DB:RUN`: runs held against runs and predictions, and what got slower and why.
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/traces.sh"

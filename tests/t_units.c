@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* t_units.c - durations, sizes and distributions: parse, print, and the words of a refusal. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Verdicts through the front door: every plan of ours as it expects, the bug zoo, PyTorch's schedule,
 # exit codes, limits, the JSON contract, witnesses.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What a verdict says beside "proved": warnings about names, work without accesses; --werror; errors in JSON.
 . "${srcdir:-.}/tests/tap.sh"
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # t_watch.sh - swsim watch: a run that goes on, one that is over, one that was killed, and stores without a run.
 . "${srcdir:-.}/tests/tap.sh"
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Counterexamples in files: as runs of a trace store that are listed, drawn and, on the host device, made
 # to happen: what hangs in the checker really hangs, and where it says; what it forbids really happens.
 . "${srcdir:-.}/tests/tap.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tame_plan.c - see tame_plan.h. */
 #include "tests/tame_plan.h"
 

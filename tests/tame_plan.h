@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tame_plan.h - random pipelines that most often have an event graph: each stream belongs to one
  * thread, and what is issued together is ordered. Up to eight tasks, four streams, three threads and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tap.c - see tap.h. The plan line comes last, so that a test need not count its cases. */
 #include "tap.h"
 

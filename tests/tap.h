@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tap.h - the Test Anything Protocol for our C tests: one line on standard output for each case.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tap.sh - the Test Anything Protocol for our shell tests, and what they share; sourced first of all:
 # `. "${srcdir:-.}/tests/tap.sh"`. Sets srcdir, SWSIM, SWRUN and CC where they are not set, and `dir`, a folder
 # that is removed when the test exits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # traces.sh - profiler traces and plans that tests of imported jobs write; times in microseconds. Read after tap.sh.
 
 # call NAME TID TS DUR ID, work CATEGORY NAME STREAM TS DUR ID [ARGS], range NAME TID TS DUR, step NUMBER TS DUR: events.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trial.h - one run of a plan on the host device, for tests of the runtime.
  *

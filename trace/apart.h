@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * apart.h - work with libraries that end the process when memory is short, in a process of its own.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * chart.h - one step of rank programs, ready to be drawn: passes, messages and memory of each rank over time.
  *

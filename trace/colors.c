@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* colors.c - see colors.h. */
 #include "colors.h"
 

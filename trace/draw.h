@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * draw.h - pictures through libcgraph and libgvc: one Agraph, written as DOT, SVG or PNG.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graphviz.h - libgvc kept apart: a graph in, the bytes of a picture out.
  *

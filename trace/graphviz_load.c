@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* graphviz_load.c - see graphviz_load.h. */
 #include "graphviz_load.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graphviz_load.h - Graphviz's libraries, loaded when the first picture is drawn.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lanes.h - the lanes of a placed picture: an agent each, ordered by rank and kind, a header above each group.
  *

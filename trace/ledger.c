@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ledger.c - see ledger.h: a table of lines, found by agent and words through open addressing. */
 #include "ledger.h"
 

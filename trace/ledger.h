@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ledger.h - why the streams of a run were idle: one line for each cause on each stream.
  *

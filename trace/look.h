@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * look.h - colours of a picture for a light sheet, a dark one, and for paper.
  *

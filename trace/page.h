@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page.h - runs as one HTML file that zooms: page.html, page.js and the data of the runs, with nothing fetched.
  *

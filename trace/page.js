@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 // page.js - the script of `swsim render -o timeline.html`: a run on a canvas, to be zoomed, searched and asked.
 //
 // The data are those of page.c: for each run its agents, names, iterations, and columns of numbers in base64 for the

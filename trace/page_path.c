@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* page_path.c - see page_path.h. */
 #include "page_path.h"
 

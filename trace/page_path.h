@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * page_path.h - the chain of work that decided when a run was over, from the edges of its trace.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* palette.c - see palette.h. */
 #include "palette.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * palette.h - the colours of passes in pictures of schedules.
  */

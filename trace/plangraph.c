@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plangraph.c - see plangraph.h: one cluster a stream or thread, one node a task or operation, one
  * edge a dependence. Operations get one colour a stream; those that push nothing are grey.

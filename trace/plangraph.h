@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * plangraph.h - the picture of a plan as its author wrote it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiler_json.h - a run as a trace of PyTorch's profiler: JSON of the Chrome Trace Event format with the names,
  * categories and arguments of Kineto, for Perfetto, chrome://tracing, HolisticTraceAnalysis and our own import.

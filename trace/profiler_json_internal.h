@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profiler_json_internal.h - what the files that write a profiler's trace share: profiler_json.c (work, calls, names) and
  * profiler_json_steps.c (iterations as steps of the profiler and as a counter).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profiler_json_steps.c - iterations as steps of the profiler, which do not overlap, and as a counter of those in flight. */
 #include "profiler_json_internal.h"
 

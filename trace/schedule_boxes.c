@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule_boxes.c - see schedule_sheet.h: the passes of a rank. */
 #include "schedule_sheet.h"
 

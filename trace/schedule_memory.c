@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule_memory.c - see schedule_sheet.h: what ranks hold over time, its peak and its limit. */
 #include "schedule_sheet.h"
 

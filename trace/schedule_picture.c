@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* schedule_picture.c - see schedule_picture.h: where things stand, and what surrounds the passes. */
 #include "schedule_picture.h"
 

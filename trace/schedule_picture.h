@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * schedule_picture.h - the picture of a pipeline-parallel schedule: a row for each rank, memory over time beneath.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * schedule_sheet.h - shared by the parts of a schedule's picture: where things stand, and how they are drawn.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store.c - see store.h: opening, closing and writing; reading is in store_load.c.
  *

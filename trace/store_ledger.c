@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_ledger.c - see store.h: the lines of a run's ledger. */
 #include "store.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store_load.c - see store.h: listing runs and loading one.
  *

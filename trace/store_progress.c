@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_progress.c - see store_progress.h. */
 #include "store_progress.h"
 

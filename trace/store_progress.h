@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store_progress.h - how far a run in a trace store is, also while another process adds to it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* store_sql.c - see store_sql.h. */
 #include "store_sql.h"
 

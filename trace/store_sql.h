@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store_sql.h - inside the trace store: its statements, and how values get into them.
  *

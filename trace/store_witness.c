@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store_witness.c - see store.h: the tables of witnesses.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * storyboard.h - the picture of a witness: a row for every agent, a column for every step.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline.h - the picture of a run: a lane for every stream and thread, time to the right.
  *

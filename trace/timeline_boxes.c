@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline_boxes.c - see timeline_view.h: the spans of the lanes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_fold.c - see timeline_view.h: spans in order, and ranks that look alike. */
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_key.c - see timeline_view.h: names, and the legend. */
 #include <string.h>
 

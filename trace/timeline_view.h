@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timeline_view.h - shared by the parts of a timeline: what is shown of a run, and where it stands.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace.c - see trace.h: growing arrays in an arena, and a hash table of names.
  *

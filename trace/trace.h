@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace.h - one run in memory: agents, their work in time, its iterations, and the reasons of waits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* work_names.c - see work_names.h. */
 #include "work_names.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * work_names.h - what the work of a run is: copy, collective, message or kernel, by its name.
  *

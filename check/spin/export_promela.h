@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * export_promela.h - a lowered program as a Promela model, for the model checker SPIN.
  *

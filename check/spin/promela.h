@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * promela.h - internal to export_promela: the model being written and its parts.
  *

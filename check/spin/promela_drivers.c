@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * promela_drivers.c - the two drivers in Promela: machine/driver.c, clock.c and dataflow.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * promela_ops.c - the operations in Promela: the text of a host thread's step, and the text of a
  * stream's steps with the item. The functions named in the rulers are in machine/machine.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * double_buffer.c - the smallest use of libswpipe: load the next batch while this one is computed.
  *

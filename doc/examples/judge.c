@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * judge.c - libswsim: a plan is proved or refuted, repaired, predicted, tuned and drawn.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * phases.c - training whose plan or work changes at a certain batch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * split_forward.c - the forward of a sharded module, whole and cut into pieces that a pipeline can move.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * staged.c - a pipeline that prepares batches for a loop of one's own, as TorchRec's StagedTrainPipeline.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * train_step.c - a plan from a file, both drivers, a serial baseline and the exposed time of each task.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dense.h - the arithmetic of dense layers, written once for all devices and for the serial result.
  *

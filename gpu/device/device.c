@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - what all devices have in common: arguments are checked here, once; see device.h. */
 #include "device_impl.h"
 #include "net/rendezvous.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device.h - the interface of a device: ranks with streams, events, buffers and communicators.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* device_check.c - the arguments of pushed operations are checked here, once for all devices. */
 #include "device_impl.h"
 

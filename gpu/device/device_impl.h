@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_impl.h - for implementers of a device: the table of its functions and the common part of all
  * handles. A handle of a device starts with the matching struct from here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gate.c - see gate.h: a list, a place in it, and one condition. Witnesses are short and the speed of
  * a replay does not matter, so every step wakes all waiting threads.

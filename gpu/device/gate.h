@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gate.h - forces the steps of a run into a given order, so that a counterexample really happens.
  *

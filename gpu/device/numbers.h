@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * numbers.h - the types of numbers that collectives add up, and their sums in a stated precision.
  *

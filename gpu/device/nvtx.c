@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nvtx.c - see nvtx.h. */
 #include "nvtx.h"
 

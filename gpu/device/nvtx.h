@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nvtx.h - ranges and names for a profiler that looks on (Nsight Systems): what a worker is at.
  *

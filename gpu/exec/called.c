@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * called.c - a function of the user in place of a task's work.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data.c - the memory of a run: buffers, host memory, operands, and what is left in them at the end.
  *

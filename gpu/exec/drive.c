@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * drive.c - the driver thread of a rank: it does what the policy decides.
  *

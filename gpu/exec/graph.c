@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - see graph.h: the conditions, the order, capture, submit and launch, the end.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.h - a steady period of the clock-driven pipeline as a graph of the device; private to the runtime.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers.c - see layers.h and layers_internal.h: the memory of the ranks, and the messages between them. */
 #include "layers_internal.h"
 

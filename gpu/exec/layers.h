@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layers.h - the passes of rank programs with `arithmetic:` (plan/arithmetic.h) on the layers they stand for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_judge.c - see layers_internal.h: what the ranks have computed beside the serial result. */
 #include "layers_internal.h"
 

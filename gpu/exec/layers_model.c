@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* layers_model.c - see layers_internal.h: numbers made from the seed and their place, so every process makes the same. */
 #include "layers_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * layers_serial.c - see layers_internal.h: the whole model on this thread, one microbatch after another in the order of
  * their numbers. It knows no stages, slots or messages.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank_split.c - see rank_split.h. */
 #include "rank_split.h"
 

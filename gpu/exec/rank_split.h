@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_split.h - can the ranks of a program be processes? Not where threads of two ranks share a CPU flag or
  * a queue, as host programs may: these are memory of one process. Nor where a thread drives the devices of several

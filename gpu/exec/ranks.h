@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ranks.h - a run with a process a rank: the report of each process, and the one result made of them.
  *

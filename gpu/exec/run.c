@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.c - see run.h: all parts of a run are opened before its first thread starts and closed after its
  * last one ended, so opening and closing need no locks.

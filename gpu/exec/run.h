@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * run.h - a run at work: what its threads share; private to the runtime (gpu/exec/runtime.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.h - run a plan: threads, streams, events and communicators of a device take the machine's
  * steps.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* variant.c - see variant.h. */
 #include "variant.h"
 

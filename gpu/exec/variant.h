@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * variant.h - a plan as a device can run it: without the rules the device decides for itself, and on
  * demand one task after another.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* waits.c - who waits for whom, in words: of the threads of a run that has waited too long. */
 #include <inttypes.h>
 #include <stdio.h>

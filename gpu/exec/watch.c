@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * watch.c - the calling thread of a run looks around every WATCH_TICK_MS until it is over.
  *

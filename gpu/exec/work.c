@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * work.c - what operations do to buffers, so that a wrong order shows in the results.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * worker.c - a thread executes operations: what blocks the host and what the host alone does.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * build.c - see swpipe_build.h: names with keys in the order of the calls, written as a plan's text, which the parser
  * reads and the printer prints.

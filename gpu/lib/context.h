@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * context.h - what the tasks of one iteration share: its batch, values by name, device memory by name;
  * private to the public library (gpu/lib/swpipe.h).

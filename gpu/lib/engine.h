@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine.h - a run that its caller drives, with the contexts of its iterations; private to the public
  * library (gpu/lib/swpipe.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * exposed.c - the gain of an iteration if a task took no time: swpipe_profile.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group.c - see swpipe_group.h: joining and leaving. */
 #include "group.h"
 

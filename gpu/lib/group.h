@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * group.h - the group of a pipeline from inside; private to the public library (gpu/lib/swpipe_group.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* group_run.c - see group.h: one run on all ranks of a group, its end and its failures. */
 #include "group.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof_at_open.c - see proof_at_open.h, and swpipe_verify and swpipe_predict of swpipe.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proof_at_open.h - the proof that swpipe_open asks for; private to the public library.
  */

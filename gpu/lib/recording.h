@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recording.h - records the runs of a pipeline in a trace store; private to the public library
  * (gpu/lib/swpipe.h).

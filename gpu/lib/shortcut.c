@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shortcut.c - see shortcut.h. */
 #include "shortcut.h"
 

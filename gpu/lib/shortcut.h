@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * shortcut.h - a task's results, kept and put back instead of running it; private to the public library
  * (gpu/lib/swpipe.h).

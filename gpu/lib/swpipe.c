@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe.c - see swpipe.h: the calls of the public library, in terms of engines (gpu/lib/engine.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe.h - software pipelines for streams and communicators, as a C library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe_build.h - a plan made by calls in place of a text; part of swpipe.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe_collectives.h - collectives and messages between ranks, called by a task's function on memory of its
  * own; part of swpipe.h.

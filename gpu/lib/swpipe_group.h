@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe_group.h - the processes of a pipeline whose ranks are processes; part of swpipe.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe_impl.h - the pipeline object of the public library; private to its files.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * swpipe_mpi.h - join the group of an MPI communicator. Only this header needs MPI: the library does not.
  *

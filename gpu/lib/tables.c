@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tables.c - the tables of the public library: schedule, stage analysis, exposed times, statistics.
  *

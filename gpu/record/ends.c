@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ends.c - see ends.h. */
 #include "ends.h"
 

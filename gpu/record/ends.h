@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ends.h - the times between the ends of iterations, in bounded memory.
  *

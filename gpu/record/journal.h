@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal.h - the steps of a run with their times: logged by its threads, read by a writer thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal_log.c - the logs of a journal: lists of chunks with one producer and one consumer.
  *

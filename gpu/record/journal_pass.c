@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal_pass.c - the writer of a journal: its thread, and what a pass reads.
  *

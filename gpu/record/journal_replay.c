@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal_replay.c - a log as steps of the machine, and the verdict on them (gpu/record/replay.h).
  */

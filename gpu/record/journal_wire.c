@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * journal_wire.c - a log that goes to another process: records sent by the process of a rank, and the journal
  * of the launcher that collects them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* op_stats.c - see op_stats.h. */
 #include "op_stats.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * op_stats.h - how often what was done, and how long it took: calls and times by name, over all ranks.
  *

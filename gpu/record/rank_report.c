@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* rank_report.c - see rank_report.h. */
 #include "rank_report.h"
 

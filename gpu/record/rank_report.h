@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rank_report.h - the packets in which the process of a rank reports its run to its broker.
  *

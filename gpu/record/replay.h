@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replay.h - was that a legal run? The logged steps are taken once more by the machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result.h - what a run is asked for, and what came of it; filled by gpu/exec and gpu/record together.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * trace_writer.h - what the journal writes down: spans, edges, iterations and steps in the trace store, and
  * the figures of the run.

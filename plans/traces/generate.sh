@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # generate.sh FOLDER - what PyTorch's profiler records of a recommender on two ranks, three steps of it: rank0.json and
 # rank1.json in FOLDER. It is plans/traces/recommender, on which README.md shows what a trace is good for.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # generate_hang.sh FOLDER - what PyTorch's flight recorder dumps of a hang on four ranks: rank0.json to rank3.json in
 # FOLDER, in the recorder's JSON form. It is plans/traces/hang, on which doc/hangs.md shows what a dump is good for.
 #

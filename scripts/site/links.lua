@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- links.lua - links between pages become links between HTML files; swsim(1) in a text becomes a link to the manual
 -- page. The files and folders that a page links to are appended to the file that SITE_LINKED names.
 local page = os.getenv("SITE_PAGE")

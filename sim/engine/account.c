@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * account.c - every nanosecond of every stream goes somewhere.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events.c - see events.h. The group of node i begins at node 4 (i + 1), so node i > 3 goes on to node
  * i / 4 - 1.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * events.h - what will happen when: a tournament between agents, of which each has one event at most.
  *

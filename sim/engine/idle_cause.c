@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * idle_cause.c - why an idle stream is idle: exactly one cause, at a moment when nothing can happen.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* in_flight.c - see in_flight.h. */
 #include "in_flight.h"
 

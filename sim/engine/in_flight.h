@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * in_flight.h - what is in flight over time: a step function kept in bounded memory.
  *

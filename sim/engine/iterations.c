@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* iterations.c - see iterations.h. */
 #include "iterations.h"
 

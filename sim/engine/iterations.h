@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * iterations.h - when iterations are over, and what that says about their duration.
  *

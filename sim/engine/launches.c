@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* launches.c - see launches.h. */
 #include "launches.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * launches.h - the time that a launch takes from the host to the device: machine.launch_latency; private to the
  * event-driven engine.

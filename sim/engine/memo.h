@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * memo.h - the machine's behaviour is remembered, so that it is asked once; private to the event-driven
  * engine.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* memo_edge.c - the edges of a memo: recorded, taken again; see memo.h. */
 #include "memo.h"
 

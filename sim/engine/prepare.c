@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* prepare.c - the tables of a simulation, made before its first step; see simulation.h. */
 #include <stdlib.h>
 #include <string.h>

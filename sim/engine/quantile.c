@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quantile.c - see quantile.h. The normal quantile is Wichura's AS 241 (1988); that of the gamma
  * distribution is found by Newton's method on the logarithm of its tail, which is concave, the tail

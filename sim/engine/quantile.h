@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * quantile.h - the inverse of a distribution's cumulative function, as a table of cubics.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * random.h - random numbers that depend on their subject, not on the time of asking.
  *

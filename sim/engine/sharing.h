@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sharing.h - work that runs at the same time on one device slows each other down.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simulate.h - a program in time: the machine's steps, each as early as it can be.
  *

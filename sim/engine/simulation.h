@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simulation.h - the clocks beside a state; private to the event-driven engine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statistics.c - see statistics.h. MSER-5 is White's (1997): of all points to cut at, the one where
  * the squared standard error of the mean of the rest is least, over means of five. Batch means are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * statistics.h - what a series of durations says about its mean and its quantiles, and how surely.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* timing.c - see timing.h. */
 #include "timing.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * timing.h - how long each operation of a program takes, one draw at a time.
  *

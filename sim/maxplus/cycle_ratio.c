@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cycle_ratio.c - see cycle_ratio.h. In order:
  *

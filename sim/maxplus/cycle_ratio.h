@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cycle_ratio.h - the maximum cycle ratio of a graph, exactly.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enabling_steps.c - see enabling_steps.h. The ready set (machine/ready.h) tells which agents a step has
  * enabled.

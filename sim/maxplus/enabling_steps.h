@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * enabling_steps.h - the steps of a simulated run, each with its enabling step: the one that made it possible.
  *

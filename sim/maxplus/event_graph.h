@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event_graph.h - a clock-driven plan as a timed event graph.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event_graph_idle.c - why streams are idle before each piece of their work: the reasons, in the order in
  * which they pass; see event_graph.h. They are told from what the walk noted of threads and streams.

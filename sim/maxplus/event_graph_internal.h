@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * event_graph_internal.h - what the walk of a period writes down (event_graph.c), and the reasons why
  * streams are idle are told from (event_graph_idle.c); private to the two.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * observed_event_graph.c - see observed_event_graph.h.
  *

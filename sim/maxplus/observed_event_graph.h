@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * observed_event_graph.h - the event graph of a plan, found by running the machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence.c - see recurrence.h and recurrence_internal.h: making a recurrence, and a run of it from the
  * beginning to the results.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence.h - a clock-driven plan in time, by a recursion over its event graph.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_account.c - why streams are idle, in a block of periods; see recurrence_internal.h.
  *

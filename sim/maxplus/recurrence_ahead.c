@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_ahead.c - what is in flight where the host runs ahead of the device: an iteration is retired when
  * it is submitted and over when the device, too, is through with it; see recurrence_internal.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_edge.c - the beginning and the end of a run, where some instances do not exist: events are
  * computed one by one; see recurrence_internal.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_internal.h - what the files of the recurrence share; private to them.
  *

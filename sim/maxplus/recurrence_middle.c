@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_middle.c - the middle of a run, where a period is like any other; see
  * recurrence_internal.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_shrink.c - the events of a plan in the order of their causes, and which of these matter; see
  * recurrence_internal.h.

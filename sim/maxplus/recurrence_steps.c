@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * recurrence_steps.c - what the recursion has to compute: the starts of events with several causes, and
  * those ends that one of them waits for; see recurrence_internal.h.

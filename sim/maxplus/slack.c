@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slack.c - see slack.h. Lengths are weight - period * height, times the period's denominator, so that
  * they are whole numbers; no cycle is longer than zero. The longest way from the end of an event back

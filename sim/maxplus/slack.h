@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * slack.h - by how much each task may take longer before an iteration does.
  *

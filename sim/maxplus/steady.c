@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* steady.c - the steady state of an event graph: its maximum cycle ratio; see steady.h. */
 #include "steady.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steady.h - the exact steady state of a plan: how long does an iteration take in the long run?
  *

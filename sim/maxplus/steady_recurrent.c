@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * steady_recurrent.c - see steady.h. The run is watched; whenever rank 0 has retired an iteration and all
  * of that instant is done, a snapshot is compared with one earlier snapshot, which is replaced after 1, 2,

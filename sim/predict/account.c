@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* account.c - see account.h. Streams are walked gap by gap: work first, then what the waits say of the gaps. */
 #include "account.h"
 

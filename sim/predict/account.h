@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * account.h - where the time of a run's streams went: work by task, idle time by cause.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compare.h - predicted against measured: what a prediction from a serial run says of the pipelined
  * runs beside it.

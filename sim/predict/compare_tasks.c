@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* compare_tasks.c - see compare_tasks.h. */
 #include "compare_tasks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * compare_tasks.h - the work of a measured run, task by task, beside the same of its prediction.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* critical_path.c - see critical_path.h. */
 #include "critical_path.h"
 

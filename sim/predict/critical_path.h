@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * critical_path.h - what decided when an iteration was over: a chain of work without a gap.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* critical_path_text.c - critical paths for people and, as JSON, for programs; see critical_path.h. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* difference.c - see difference.h. */
 #include "difference.h"
 

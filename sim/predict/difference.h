@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * difference.h - what one run did otherwise than another, stream by stream, from their accounts.
  *

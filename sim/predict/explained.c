@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* explained.c - see explained.h. */
 #include "explained.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * explained.h - a run of a store with its ledger (trace/ledger.h), whoever made it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* foretold.c - see foretold.h. */
 #include "foretold.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * foretold.h - a prediction as a run in memory: what record.h puts into a store, for an account (account.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* measured_program.c - see measured_program.h. */
 #include "measured_program.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * measured_program.h - a measured run of a pipeline, ready to be looked at again: the plan it kept, as its device
  * took it, and the program that it executed.

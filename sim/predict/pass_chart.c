@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* pass_chart.c - see pass_chart.h. */
 #include "pass_chart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pass_chart.h - rank programs, predicted, as a chart that can be drawn (trace/chart.h).
  */

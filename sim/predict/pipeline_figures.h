@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline_figures.h - what the ranks of rank programs do and hold over time, and what each waits for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * predict.h - how fast a plan will be, and why: simulations summed up.
  *

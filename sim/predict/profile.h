@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profile.h - what the parts of a plan's tasks really took: times from a measured serial run.
  *

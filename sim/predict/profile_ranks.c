@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* profile_ranks.c - see profile_ranks.h. */
 #include "profile_ranks.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profile_ranks.h - what passes and messages of rank programs really took: costs by stage and edge from a measured run.
  *

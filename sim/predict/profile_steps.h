@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * profile_steps.h - what the operations of an imported job took in each of its steps.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report.c - the figures of a prediction for people; see report.h. */
 #include "report_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * report_internal.h - the parts of a report that its texts and its JSON share; private to report*.c.
  */

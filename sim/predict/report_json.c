@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_json.c - a prediction as JSON; see report.h. */
 #include "report_internal.h"
 

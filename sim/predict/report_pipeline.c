@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_pipeline.c - the ranks of rank programs, for people and as JSON. */
 #include <inttypes.h>
 

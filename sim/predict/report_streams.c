@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_streams.c - a prediction's streams for people: the stall account, what slowed what. */
 #include "report_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report_tables.c - several predictions for people, a line each; see report.h. */
 #include "report_internal.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result_wire.c - see result_wire.h. A message is a head and what it announces:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * result_wire.h - the replications of a prediction, spread over processes, maybe on other machines.
  *

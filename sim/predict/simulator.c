@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* simulator.c - see simulator.h. */
 #include "simulator.h"
 

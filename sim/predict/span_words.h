@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * span_words.h - the names of what a simulation did, as stores and pictures have them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stalls.c - see stalls.h. */
 #include "stalls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stalls.h - why the streams of a measured run were idle, for its picture.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stored_chart.c - see stored_chart.h. */
 #include "stored_chart.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stored_chart.h - a run of a trace store whose work are passes, as a chart that can be drawn (trace/chart.h).
  *

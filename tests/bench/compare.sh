@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # compare.sh - predicted against measured over the TorchRec plans: a serial run and a pipelined run under
 # each driver, then `swsim compare`. `make bench` runs it.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * floor.c - the floor of the prediction benchmark: the recurrence of this one pipeline, written out by
  * hand, with its durations drawn and nothing else: no account of stalls, no quantiles. A general tool

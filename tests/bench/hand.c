@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hand.c - the library beside what one would write by hand: SparseDist's graph, eight tasks on three lanes, three
  * iterations in flight.

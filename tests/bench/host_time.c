@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_time.c - what a period costs the host, with and without graphs: processor time of the threads that
  * decide and submit (driver and workers), and of those that are the device, by `make bench-graph`.

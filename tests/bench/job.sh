@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # job.sh STEPS - on standard output, a plan as `swsim import` writes it of a training job: per step 248 operations of a
 # training thread, which launches forwards on s7, hands over to the thread of autograd and waits for it, and of a
 # prefetching thread; copies on s22 and communication on s20 and s21, joined by events, none of them used twice.

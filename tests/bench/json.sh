@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # json.sh [TRACE] - how fast JSON of a trace is read: by swsim's reader, by a bare scan, by Python's json; inflation
 # included. Without TRACE a trace of 35 MB is written, as PyTorch's profiler writes them.
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lean.h - the lean Promela model of a plain pipeline, for benchmarks and for counting states.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lean_device.c - see lean.h: the processes of streams and communicators. */
 #include "tests/bench/lean.h"
 

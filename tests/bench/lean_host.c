@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lean_host.c - see lean.h: the processes of workers. */
 #include "tests/bench/lean.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* lean_program.c - see lean.h: questions about the program, the conditions of "plain", names. */
 #include "tests/bench/lean.h"
 

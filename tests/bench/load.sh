@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # How much there may be: long runs and their memory, a large store, large plans, many plans in one command.
 #
 #     SWSIM=./swsim SWRUN=./swrun sh tests/bench/load.sh [PART...]

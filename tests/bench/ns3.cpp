@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ns3.cpp - the benchmark's pipeline on the event core of ns-3: an event at the end of each piece of
  * work, which starts what was waiting for it.

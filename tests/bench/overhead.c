@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * overhead.c - what the runtime costs the host, a task: against the same calls written straight in C.
  *

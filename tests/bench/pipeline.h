@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pipeline.h - what the peers of the prediction benchmark share: TorchRec's SparseDist on one rank,
  * device parts only, and how long each of its tasks takes in each iteration, from the same random numbers as

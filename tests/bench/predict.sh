@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # predict.sh - task executions a second of `swsim predict` beside two simulators and the floor, all on
 # TorchRec's SparseDist (one rank, 8 tasks, 3 streams, device times vary): $ITERATIONS iterations,
 # $ROUNDS rounds in which each takes its turn, medians of processor time. What is not installed is left out and named:

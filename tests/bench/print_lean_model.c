@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * print_lean_model.c - the lean Promela model of a plain pipeline (lean.h), for tests/t_spin.sh and
  * tests/bench/spin.sh.

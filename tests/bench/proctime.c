@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proctime.c - `proctime RUNS LIMIT COMMAND...`: the process time of a command, user and system.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read_json.c - `read_json FILE`: how fast JSON is read here, compressed or not.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * simgrid.cpp - the benchmark's pipeline in SimGrid S4U: an actor a stream and one for the driver,
  * semaphores between them, a sleep for each piece of work. Times are milliseconds.

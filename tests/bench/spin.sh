@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # spin.sh - SPIN and `swsim verify` side by side; `make bench-spin` runs it.
 #
 # Four tables: both at their best on the same plans; both without any reduction, at the same grain; and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * emulation.h - emulated CUDA: not a GPU. The inner parts of a test double of the CUDA runtime.
  *

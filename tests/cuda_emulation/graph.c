@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * graph.c - emulated CUDA: not a GPU. Captured streams and launched graphs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.c - emulated CUDA: not a GPU. The kernels of gpu/device/cuda/kernels.cu, computed on the host.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl.c - emulated NCCL: not a GPU. The functions of nccl.h that gpu/ calls, over emulated CUDA.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_link.c - emulated NCCL: not a GPU; see nccl_link.h. */
 #include "nccl_link.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl_link.h - emulated NCCL: not a GPU. The meeting of a communicator's ranks, and the transfer of bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.c - emulated CUDA: not a GPU. The functions of cuda_runtime_api.h.
  *

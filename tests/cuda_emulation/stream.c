@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * stream.c - emulated CUDA: not a GPU. Streams: queues, each with a thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* attempt.c - see attempt.h. A command is the leader of a process group, so that what it leaves behind is found. */
 #include "attempt.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * attempt.h - one command, started with the preloaded library in a folder of its own, and all that it leaves.
  *

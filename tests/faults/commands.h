@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * commands.h - the commands that t_injected.c lets fail: a row each, and what a reader of its results may rely on.
  *

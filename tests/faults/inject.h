@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * inject.h - what the preloaded library and the program that drives it share: the kinds of calls that can be made
  * to fail, and the counters of a run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* common.c - see targets.h. */
 #include "tests/fuzz/targets.h"
 

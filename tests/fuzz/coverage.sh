@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # coverage.sh - the lines of the parsers that their tests and the fuzz corpora run, and those that none of them runs.
 #
 # Run in a build folder (`make parser-coverage`) with its libraries built; CC, CPPFLAGS_ALL and LIBS_ALL are the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_action.c - the text of an action, in both dialects. What is read prints as a text that reads as the same.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_certificate.c - a file for swcheck: `a`, `b`, ... names one of the plans below, the rest is the certificate, whose
  * hash is made that of the plan.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_csv.c - a schedule file. A schedule that is read prints as a plan that reads back as the same text.
  */

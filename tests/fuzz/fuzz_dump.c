@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_dump.c - a dump of the flight recorder as pickle. One that is read becomes a plan whose text reads back as
  * itself; the same document twice is two ranks, or is refused.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_far.c - what comes over TCP: to the broker from ranks on other machines, and to such a rank.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_json.c - any JSON, compressed or not, as readers of traces see it: token by token, with values passed over.
  */

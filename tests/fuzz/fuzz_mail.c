@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_mail.c - mail of a member to the broker and its fellows, and of a broker to a member.
  *

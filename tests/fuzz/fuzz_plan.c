@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_plan.c - the text of a plan, read and written in every way. The canonical text is a fixed point of reading and
  * printing, as JSON it is the same plan, and editing nothing gives a text of the same plan. Both readers of YAML agree.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_records.c - what the processes of other ranks send: results of a prediction, and the log of a run.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_store.c - a trace store from somebody else: a good one with some rows or bytes changed, read by all readers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_traces.c - traces of profilers on their way to a plan. What becomes a plan prints as a text that reads back as
  * itself, and has a run that can be stored.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_units.c - the small texts of a plan. What is read prints as a text that reads as the same.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_whole.c - a small plan all the way: lowered, verified and predicted, within limits.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libfuzzer.c - one target for libFuzzer of clang, compiled with -DFUZZ_TARGET=name.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mutate.h - changes of texts that readers of texts understand: by words, numbers and lines.
  *

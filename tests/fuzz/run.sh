@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # run.sh - every fuzz target in turn with libFuzzer: executions, coverage and findings of each.
 #
 #     SECONDS_EACH=60   for each target

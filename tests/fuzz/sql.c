@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* sql.c - see sql.h. */
 #include "tests/fuzz/sql.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sql.h - files of SQLite with changes that an input describes.
  *

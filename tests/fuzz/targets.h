@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * targets.h - what is fuzzed: functions that take any bytes, as a reader of foreign files does.
  *

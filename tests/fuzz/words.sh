@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # words.sh SRCDIR: the words of the parser's tables as C strings: keys, values, properties, actions, SQL's names, traces' keys.
 # A word is a text of these files without a space, which is what keys and values look like there.
 cd "${1:-.}" || exit 1

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # pack.sh - all files that tests/gpu/run.sh needs, in a folder for a machine with a GPU (`make gpu-pack`).
 #
 #     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh - all tests that need a GPU, once, in under eight minutes: prints one table, writes it as JSON.
 #
 #     tests/gpu/run.sh [BUILD]    BUILD: programs, from `make` or tests/gpu/pack.sh (default: beside tests/ in a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # executed.py - what ScheduleGPipe and Schedule1F1B do when they run: they have no file of messages, so the calls of their
 # _step_microbatches are recorded on a stage that computes nothing and messages that go nowhere.
 import types

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # hangs.py CASE RANK RANKS FOLDER - one rank of a job that hangs over gloo, and its dump of PyTorch's flight recorder:
 # nccl_trace_rank_RANK in FOLDER, and the same as RANK.json. The job runs in a thread; beside it the dump is written anew
 # again and again, so that a rank that gloo ends has one too. After two seconds all ranks end.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # install.sh DIR - install in DIR what versions.txt beside this script names, or add what is missing of it: the environment
 # `main` is DIR itself, another one DIR/PLACE, a library DIR/PARTNER/VERSION. SWSIM_PARTNERS_ALL=1 adds the level `all`.
 # A package that cannot be installed is reported, and its tests skip. Exit status 0 unless there is no Python to make `main` with;

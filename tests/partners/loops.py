@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # loops.py RANK RANKS FOLDER [RUN...] - training loops of PyTorch over gloo on the CPU, with layers that sleep and real ones,
 # under its profiler. Each run leaves FOLDER/RUN-RANK.json, the trace, and rank 0 FOLDER/RUN.ms, the measured times of its steps but
 # the first WARM ones.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # pipeline_run.py - a schedule executed by PyTorch's runtime: a process for each rank, gloo between them, a layer for
 # each stage. The gradients of every stage are compared with those of the same model in one process.
 import os, pathlib, re, signal, tempfile, time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # pipelining.py - the schedules of torch.distributed.pipelining as lists of words, made without processes or models:
 # a stage is only asked for its number and its rank, and what the schedule never looks at is left out.
 import csv, re, types

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # python.sh TEST [ARGUMENT...] - run a test of this folder in the Python environments of SWSIM_PARTNERS (default:
 # partners/ in the folder of the build): in the main one, and in each of the others that has what versions.txt installs
 # there. Their cases are numbered in one sequence. Without an environment the test skips.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # An export of Nsight Systems holds records of CUPTI: the numbers and names that swsim reads beside the headers of CUPTI's
 # packages, those of cupti/ in the partners' environment and those that came with PyTorch.
 import pathlib, re, sqlite3, sys

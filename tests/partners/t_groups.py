@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The groups of ranks that Megatron-Core's RankGenerator makes beside those of `swsim groups`: sizes, orders, both grids.
 import itertools, json, os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Real hangs over gloo, read from the dumps of PyTorch's flight recorder: hangs.py makes each, `swsim import` reads the dumps
 # of its ranks, as pickle and as JSON, and `swsim verify` says what is wrong. Where PyTorch has its analyzer
 # (torch.distributed.flight_recorder, from 2.10 on), what becomes of the same dumps there is a comment.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # HolisticTraceAnalysis on what `swsim render -o trace.json` writes: its figures of kernels, communication, overlap and idle
 # time against those of the trace store, for predicted, measured and imported runs. Times in whole nanoseconds.
 import collections, gzip, json, logging, os, sqlite3, subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Predicted against measured without a GPU: loops.py trains over gloo on two processes, under PyTorch's profiler. Each trace
 # is imported, verified and predicted as it is; and what a changed loop takes is predicted from the trace of the loop
 # as it was, by another time of a layer, by waits at another place, by another schedule. Of each run the median step counts. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The interleaved order of Megatron beside ours: its number of warm-up passes and its table of microbatches and chunks,
 # from its own functions, and the loop around them: warm-up forwards, pairs of a forward and a backward, the rest.
 import os, types

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The messages of Megatron's schedules beside ours: its own loops run, one rank after the other, on stand-ins for the
 # passes and for torch.distributed, and each send, receive and wait is written down with the message it is about.
 import os, types

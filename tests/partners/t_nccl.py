@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The NCCL of Python's packages beside our loader: that of the environment, and those in nccl/ of it, a folder for each
 # version, as this command makes them:
 #

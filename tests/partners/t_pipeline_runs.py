@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Our schedules executed by PyTorch's runtime, a process a rank with gloo between them: gradients are those of the model
 # in one process. With messages that block, as in one queue for all messages of a rank, a run hangs where verify says so.
 from tap import check, done, folder, needs, swsim

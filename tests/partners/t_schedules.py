@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The schedules of torch.distributed.pipelining beside ours, over a grid of ranks, chunks and microbatches: the order
 # of passes of every class, then the same order with its messages, byte for byte. Where PyTorch is known to differ, the
 # difference is the case (doc/partners.md).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # TorchRec's pipelines on the CPU beside our plans of them: the order in which rank 0 makes its calls, over eight batches,
 # against the order in which the clock driver submits the plan's tasks (torchrec_order.py drives them, over gloo).
 #

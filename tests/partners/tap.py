@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tap.py - the Test Anything Protocol for the tests with partners, and what they share.
 #
 #   needs("torch", ...)        the test skips, with the reason, when a module cannot be imported

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order in which TorchRec's pipelines make their calls, on the CPU over gloo.
 
     torchrec_order.py OUT.json [PIPELINE...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * program.c - small CUDA programs with a known mistake each, and their repaired versions: what `swsim record` is
  * tried on. `program CASE` makes the mistake, `program CASE fixed` does not. Every run that ends goes well: where

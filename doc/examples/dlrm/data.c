@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * data.c - samples in the shape of Criteo's click logs: a label, 13 numbers, categories. Without a file they come out
  * of the air, by a rule that can be learned; a file has lines of label, 13 integers and 26 hexadecimal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dlrm.c - a DLRM trained with libswpipe: one set of functions, driven by any plan that has their tasks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * model.h - a small DLRM (Naumov et al. 2019) whose embedding tables are sharded over ranks: the arithmetic, without
  * pipelines and communication.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_clock.c - the GPU's clock on the world's clock.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_comm.c - communicators of the CUDA device: NCCL does the work.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_graph.c - graphs of the CUDA device: streams are captured, and the graph is launched on the first of them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_impl.h - inside the CUDA device: one rank on one GPU.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cuda_stream.c - streams of the CUDA device: markers, pushes, syncs, stamps.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * dense.cu - the arithmetic of dense layers on the CUDA device: the functions of gpu/device/dense.h, a thread for each
  * number of the result. Compiled with -fmad=false; nvcc divides and rounds as IEEE 754 says unless told otherwise. So

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_cuda.c - the CUDA device: the world, the GPU, memory, and the table of its functions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.cu - the kernels of the CUDA device; see kernels.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * kernels.h - the kernels of the CUDA device, as functions that C can call.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* nccl_load.c - see nccl_load.h. */
 #include "nccl_load.h"
 

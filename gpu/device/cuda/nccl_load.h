@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * nccl_load.h - NCCL, found when it is needed: the program does not link against it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * device_host.c - the host device: worlds, ranks, memory, events, and the table of its functions.
  *

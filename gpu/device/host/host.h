@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host.h - inside the host device: one thread a stream, one lock a world.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_collective.c - collectives of the host device: the members of a channel meet, the last one moves the data.
  *

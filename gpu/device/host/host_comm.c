@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_comm.c - communicators of the host device: channels, handles, turns.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_comm.h - the channels of the host device, for the files that move their data; private to
  *

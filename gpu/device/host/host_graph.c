@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_graph.c - graphs of the host device: a list of pushes, and one call that does them all.
  *

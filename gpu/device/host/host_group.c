@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_group.c - groups of the host device: each part, a send or a receive, finds its partner or waits for it
  * in `unmatched`; the second of the two moves the data. See host_comm.c for the rules.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_link.c - the host device across processes: messages between the copies of a communicator.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_stream.c - a stream of the host device: a FIFO and the thread that serves it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * host_work.c - what the host device computes: fill, gemm, gather, axpy, dense layers, copy.
  *
