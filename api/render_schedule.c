@@ -29,7 +29,7 @@ static enum status complete(struct plan *plan, struct arena *arena, struct diag 
     return STATUS_OK;
 }
 
-/* What the plan leaves out, and its lists. */
+/* The parts that the plan leaves out, and its lists. */
 static enum status fill(struct plan *plan, bool has_times, struct arena *arena, struct diag *diag)
 {
     bool has_bytes = frontier_has_bytes(&plan->programs.stages);

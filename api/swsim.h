@@ -64,7 +64,7 @@ enum swsim_status swsim_parse(const char *name, const char *text, struct swsim_p
 void swsim_close(struct swsim_plan *plan);
 /* Its name; "" if it could not be read. */
 const char *swsim_plan_name(const struct swsim_plan *plan);
-/* Why it could not be read, with file, line, column and caret, an error after the other; "". */
+/* The errors that kept it from being read, with file, line, column and caret, one after the other; "". */
 const char *swsim_plan_error(const struct swsim_plan *plan);
 /* What is asked of this plan, now and later, ends as soon as it can: undecided, or with what it has so far. */
 void swsim_interrupt(struct swsim_plan *plan);

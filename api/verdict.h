@@ -21,7 +21,7 @@ struct verdict_view {
     const struct coverage *coverage;
 };
 
-/* How results for people look, and what they are made with. */
+/* The look of results for people, and the means to make them. */
 struct verdict_style {
     struct arena *arena;
     struct diag *diag;

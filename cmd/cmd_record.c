@@ -53,7 +53,7 @@ static const char *find_library(struct app *app)
 
 /* ---- the program ------------------------------------------------------------------------------ */
 
-/* Where execvp finds it; NULL: it does not. */
+/* The path at which execvp finds it; NULL: none. */
 static const char *find_program(struct app *app, const char *name)
 {
     const char *at = getenv("PATH");
@@ -143,7 +143,7 @@ _Noreturn static void run_program(const struct recording *recording, const char 
     _exit(127);
 }
 
-/* What is typed at the terminal is for the program. */
+/* Keys typed at the terminal are for the program. */
 static enum status await_program(struct recording *recording, pid_t child)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -237,7 +237,7 @@ static enum status say_nothing_seen(const struct recording *recording)
             : "");
 }
 
-/* How much there is, and what is missing in it. */
+/* The size of the recording, and what is missing in it. */
 static enum status describe(struct recording *recording, const struct names_found *files)
 {
     struct app *app = recording->app;

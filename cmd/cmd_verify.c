@@ -150,7 +150,7 @@ static enum status keep_witness(struct app *app, struct verify_request *request,
     return status;
 }
 
-/* How results look on `out`. */
+/* The look of results on `out`. */
 static struct verdict_style style_of(struct app *app, FILE *out)
 {
     return (struct verdict_style){.arena = &app->arena,

@@ -76,7 +76,7 @@ static enum status read_store(struct app *app, struct store *store, void *contex
     return status;
 }
 
-/* How long ago the newest work was written. A run of which nothing has come since the first look may have been
+/* The age of the newest work in the store. A run of which nothing has come since the first look may have been
    silent before, as its own clock tells. */
 static int64_t note_change(struct watch *watch, const struct run_progress *now)
 {

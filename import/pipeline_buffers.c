@@ -159,7 +159,7 @@ static int work_of(const struct pipeline_writer *writer, int section, enum used 
     return found;
 }
 
-/* What the exchange writes is there when the section that waits for it has ended, if there is one with work. */
+/* The exchange's buffer is written when the section that waits for it has ended, if there is one with work. */
 static bool is_left_to_wait(const struct pipeline_writer *writer, const struct section_use *row)
 {
     const int wait = pipeline_section(writer, "wait_sparse_data_dist");

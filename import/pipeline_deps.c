@@ -57,7 +57,7 @@ static bool number_range(const struct sections *sections, int64_t *least, int64_
     return count > 1 && *most > *least && *most - *least <= 8;
 }
 
-/* How many batches a section is ahead of the last one. */
+/* The number of batches that a section is ahead of the last one. */
 static void find_stages(struct pipeline_writer *writer)
 {
     const struct sections *sections = writer->sections;

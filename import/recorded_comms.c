@@ -127,7 +127,7 @@ static const char *name_of(uint64_t type)
     return type < sizeof types / sizeof *types ? types[type].name : "a type";
 }
 
-/* What a collective moves: of how many times its count each side is, with the whole communicator's. */
+/* The data that a collective moves: of how many times its count each side is, with the whole communicator's. */
 struct shape {
     const char *name;
     enum collective_kind kind;

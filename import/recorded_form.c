@@ -2,7 +2,7 @@
 /*
  * recorded_form.c - the operations of recordings as a plan of host programs.
  *
- * What one thread did before another went on is a flag, set behind its last operation before. A host function is the
+ * The order of two threads is a flag, set behind the last operation of the first. A host function is the
  * body of its callback, whatever thread executed it.
  */
 #include "recorded_internal.h"
@@ -28,7 +28,7 @@ struct writing {
 
 /* ---- host functions --------------------------------------------------------------------------- */
 
-/* Where a host function was executed. */
+/* The thread that executed a host function. */
 struct body {
     uint64_t number;
     size_t thread, begin, end; /* its marks among the thread's operations */
@@ -361,7 +361,7 @@ static void number_ranks(struct recorded_job *job)
     job->plan->ranks = rank;
 }
 
-/* What blocks without a legacy stream is no more than any other. */
+/* A blocking stream without a legacy stream is like any other. */
 static void drop_specs(struct plan *plan)
 {
     if (!plan_legacy_stream(plan))

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many live allocations begin at or before an address. */
+/* The number of live allocations that begin at or before an address. */
 static size_t count_before(const struct recorded_process *process, uint64_t address)
 {
     size_t low = 0, high = process->live_count;
@@ -57,7 +57,7 @@ bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *pr
                            int device, size_t *out)
 {
     const char *name = block_name(job, process, memory);
-    /* What was there before is gone, though nobody was seen to free it. */
+    /* An allocation that was there before is gone, though no call was seen to free it. */
     for (size_t old; (old = recorded_memory_find(process, address)) != SIZE_MAX;)
         recorded_memory_end(process, old);
     if (!name ||

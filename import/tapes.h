@@ -2,7 +2,7 @@
 /*
  * tapes.h - a recording of one process (recorder/recording.h): its threads and the items of each, in their order.
  *
- * What is not in a chunk's `used` bytes is not there: a process may have been killed while it wrote. Chunks that do
+ * Only a chunk's `used` bytes count: a process may have been killed while it wrote. Chunks that do
  * not fit together, items that a chunk cuts off and items with too few words make the file damaged.
  */
 #ifndef SWSIM_TAPES_H

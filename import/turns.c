@@ -7,7 +7,7 @@
 
 enum { PAUSE_NS = 1000 * 1000 * 1000 }; /* between two ranks */
 
-/* Where the items of a rank begin in those of all. */
+/* The place at which the items of a rank begin in those of all. */
 struct base {
     int call, work, range, pushed;
     int64_t later_ns;

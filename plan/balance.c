@@ -17,7 +17,7 @@ static int64_t item(const struct cost_list *list, size_t index)
     return list->count == 0 ? 0 : list->items[list->count == 1 ? 0 : index];
 }
 
-/* How long a microbatch takes in a layer, in embedding or head. */
+/* The time of a microbatch in a layer, in embedding or head. */
 static int64_t item_ns(const struct cost_table *table, size_t index)
 {
     int64_t backward = table->of[COST_B].count
@@ -125,7 +125,7 @@ static int64_t end_ns(const struct layers *layers, int stages, int stage)
            (stage == stages - 1 ? item_ns(&layers->head, 0) : 0);
 }
 
-/* What a rank holds before layers are put into its stages. */
+/* The bytes that a rank holds before layers are put into its stages. */
 static void start_ranks(struct room *room, const struct layers *layers, int stages)
 {
     for (int stage = 0; stage < stages; stage++)

@@ -60,7 +60,7 @@ bool bubble_evaluate(const struct bubble_problem *problem, const struct bubble_o
                      struct bubble_room *room, int64_t most_ns, struct bubble_figures *out,
                      struct rank_program *lists);
 
-/* How long I of a microbatch takes. */
+/* The time of I of a microbatch. */
 int64_t bubble_backward_ns(const struct bubble_problem *problem, int stage, int microbatch);
 
 /* No order has a smaller span. */

@@ -27,7 +27,7 @@ struct rank_queues {
     int64_t first_ns, end_ns; /* of passes; -1: none yet */
 };
 
-/* When the content of a message is there, on either side, and when it has come; -1: not known yet. */
+/* The times at which the content of a message is there, on either side, and has come; -1: not known yet. */
 struct arrival {
     int64_t sender_ns, receiver_ns, end_ns;
 };
@@ -132,7 +132,7 @@ static bool open_walk(struct channel_walk *walk, const struct rank_program *list
 
 /* ---- passes ---------------------------------------------------------------------------------- */
 
-/* When the input of a pass is here; -1: not known yet. */
+/* The time at which the input of a pass is here; -1: not known yet. */
 static int64_t input_time(const struct channel_walk *walk, const struct action *pass)
 {
     const struct bubble_problem *problem = walk->problem;

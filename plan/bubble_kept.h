@@ -10,7 +10,7 @@
 
 #include "bubble.h"
 
-/* What bubble_search gave for the same problem, the lists copied to `arena`. False: it is not known, or there is no
+/* The answer of bubble_search for the same problem, the lists copied to `arena`. False: it is not known, or there is no
    memory for the copy. `known`: as for bubble_search, where the problem says what the lists are. */
 bool bubble_kept_find(const struct bubble_problem *problem, bool known, struct arena *arena,
                       struct rank_program **ranks, struct bubble_figures *figures);

@@ -72,7 +72,7 @@ enum embedding_reduce {
 #undef X
 };
 
-/* What the passes of a group do to put its ranks' parts together. */
+/* The calls by which the passes of a group put its ranks' parts together. */
 #define GROUP_CALL_LIST(X)                                                                         \
     X(USUAL, "usual") /* what parallel_call says */                                                \
     X(ALL_REDUCE, "all_reduce")                                                                    \
@@ -165,7 +165,7 @@ const struct rank_differs *parallel_differs(const struct plan *plan, int rank);
 /* A collective of `bytes`, unless the plan says how many, in a group of these ranks. */
 struct message_cost parallel_cost(const struct plan *plan, enum group_kind kind, int64_t bytes,
                                   const int *members, size_t count);
-/* What its passes call: by default an all-reduce of tp and expert-tp, with sequence parallelism gather_scatter; an
+/* The calls of its passes: by default an all-reduce of tp and expert-tp, with sequence parallelism gather_scatter; an
    all-gather of cp; an all-to-all of ep. */
 enum group_call parallel_call(const struct plan *plan, enum group_kind kind);
 /* The number of them in a pass: by default one in F, I and B, two of gather_scatter: of attention and MLP. */

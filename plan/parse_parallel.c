@@ -40,7 +40,7 @@ static bool in_passes(enum group_kind kind)
     return kind == GROUP_TP || kind == GROUP_CP || kind == GROUP_EP || kind == GROUP_EXPERT_TP;
 }
 
-/* What each kind of group may call in a pass: a bit for each. */
+/* The calls that each kind of group may make in a pass: a bit for each. */
 static unsigned calls_allowed(enum group_kind kind)
 {
     const unsigned usual = 1u << GROUP_CALL_USUAL;

@@ -7,7 +7,7 @@
 
 #include "plan.h"
 
-/* What actions take in a plan. */
+/* The times of actions in a plan. */
 struct pass_clock {
     const struct plan *plan;
     const struct stage_cost *costs; /* per stage, see costs_resolve; NULL: F, I and W take 1, B 2 */

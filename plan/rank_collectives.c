@@ -28,7 +28,7 @@ struct call {
 
 /* ---- how many, how big ----------------------------------------------------------------------- */
 
-/* What the part of a pass calls of a group. */
+/* The calls of a part of a pass on a group. */
 struct part_calls {
     enum group_kind group;
     enum group_call call;
@@ -300,7 +300,7 @@ static void add_join(struct lowering *lowering, size_t pass)
     now->steps[now->step_count++] = step;
 }
 
-/* Where experts have replicas of their own their gradients are reduced, too. */
+/* Experts with replicas of their own reduce their gradients, too. */
 static bool add_reduction(struct lowering *lowering, const struct rank_step *pass)
 {
     struct rank_steps *now = &lowering->now;

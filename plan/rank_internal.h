@@ -281,7 +281,7 @@ bool groups_begin(struct lowering *lowering); /* false: out of memory */
 bool groups_used(const struct lowering *lowering, enum group_kind kind);
 /* Time and bytes of a step, unless the plan gives them. */
 void groups_cost(const struct lowering *lowering, struct rank_step *step, int64_t bytes);
-/* What reduces gradients: a reduce-scatter where they are sharded. */
+/* The collective that reduces gradients: a reduce-scatter where they are sharded. */
 enum collective_kind groups_reduction(const struct lowering *lowering);
 /* The step that reduces gradients, of a stage or an embedding. */
 bool groups_reduce(struct lowering *lowering, struct rank_step *step);

@@ -166,7 +166,7 @@ static void add_sync(struct builder *b, int index)
     }
 }
 
-/* What a thread waits for besides room in streams and queues. */
+/* The objects that a thread waits for besides room in streams and queues. */
 static void add_host_wait(struct builder *b, int index)
 {
     const struct op *op = &b->p->ops[index];

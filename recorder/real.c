@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What dlsym would have returned; never freed. */
+/* The address that dlsym would have returned; never freed. */
 struct remembered {
     struct remembered *next;
     void *function;

@@ -249,7 +249,7 @@ struct tape_place tape_here(void)
     return (struct tape_place){tape.thread, tape.items};
 }
 
-/* It is written by a thread without calls, too: others may learn of it from this one. */
+/* A thread without calls writes it, too: others may learn of it from this one. */
 void tape_after(struct tape_place place)
 {
     struct tape_place *known = &tape.known[place.thread % KNOWN];

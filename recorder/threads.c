@@ -4,7 +4,7 @@
  *
  * A thread that unlocks, signals, posts, creates or ends leaves its place at the object; one that locks, has been
  * woken, has waited or joins comes after the place that it finds there. So the order of locks is that of the run.
- * What CUDA and NCCL do inside, and in threads of their own, is left out. Places are in a table by address, without
+ * Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by address, without
  * a lock; objects that fall on one place of the table make an order too many, which is rare.
  */
 #include <pthread.h>

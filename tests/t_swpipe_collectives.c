@@ -49,7 +49,7 @@ struct trial {
     int ranks;
 };
 
-/* What a rank has at hand in an iteration, and got. */
+/* The data that a rank has at hand in an iteration, and got. */
 struct memory {
     unsigned char send[ROOM], recv[ROOM];
     void *on_send, *on_recv; /* device memory */

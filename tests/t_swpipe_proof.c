@@ -28,7 +28,7 @@ static const char crossed[] =
     "  UpdateRows: {stage: 1, thread_group: dense, stream: dense}\n"
     "inter_iter_deps: [[FillCache, UpdateRows], [LoadParams, StoreParams]]\n";
 
-/* What the pipeline has told. */
+/* The messages of the pipeline. */
 struct told {
     char text[16384];
     int messages;

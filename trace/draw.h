@@ -31,7 +31,7 @@ struct draw_cluster; /* likewise */
 /* BY_NAME: the extension of the path says it. */
 enum draw_format { DRAW_BY_NAME, DRAW_DOT, DRAW_SVG, DRAW_PNG, DRAW_PDF };
 
-/* Where a picture goes, and how it looks. */
+/* The place of a picture, and its look. */
 struct draw_target {
     const char *path;
     FILE *

@@ -195,7 +195,7 @@ static enum status check_name(const char *path, struct diag *diag)
     return STATUS_OK;
 }
 
-/* What a failure left of a new store, on a full disk for example. */
+/* The rest that a failure left of a new store, on a full disk for example. */
 static void remove_empty(const char *path)
 {
     struct stat left;

@@ -132,7 +132,7 @@ static enum status read_state(struct store *store, int64_t run, struct run_progr
     return status;
 }
 
-/* How many iterations of a rank are over. */
+/* The number of iterations of a rank that are over. */
 static enum status count_iterations(struct store *store, int64_t run, int rank, int64_t *out,
                                     struct diag *diag)
 {

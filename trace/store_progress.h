@@ -30,7 +30,7 @@ struct progress_run {
     size_t rank_count;
 };
 
-/* What an agent did between from_ns and to_ns. */
+/* The work of an agent between from_ns and to_ns. */
 struct progress_work {
     int64_t busy_ns;
     struct progress_task {

@@ -190,7 +190,7 @@ static void add_span(const struct view *view, struct block *block, const struct 
     block->spans += span->kind != SPAN_WAIT;
 }
 
-/* What a band is of the height; one that is narrower than a point takes its share of that point. */
+/* A band's share of the height; one that is narrower than a point takes its share of that point. */
 static double share_of(const struct view *view, const struct block *block, int band)
 {
     double point_ns = (double)view->range_ns / (view->right_pt - view->left_pt), all_ns = 0;

@@ -25,7 +25,7 @@ extern const struct wait_look timeline_waits[WAIT_LOOKS];
 /* The look of a wait: an index of timeline_waits. */
 int timeline_look(const struct trace *trace, const struct trace_span *span);
 
-/* What is known of a name, beside its colour. */
+/* The facts of a name, beside its colour. */
 struct task_note {
     const char *short_name; /* NULL: none */
     bool short_used;        /* on a box: the legend explains it */

@@ -336,10 +336,10 @@ void worker_run(struct run_thread *self);
 /* Is it what a task does, as against what holds it together with others? */
 bool worker_is_work(const struct op *op);
 
-/* What the operation waits for, in words. */
+/* The object that the operation waits for, in words. */
 void waits_for(const struct run *run, const struct op *op, int64_t iteration, char *out,
                size_t bytes);
-/* Where the other workers are, as "; NAME: TASK waits for WHAT" each, as far as there is room. */
+/* The other workers' positions, as "; NAME: TASK waits for WHAT" each, as far as there is room. */
 void waits_of_others(const struct run_thread *self, char *out, size_t bytes);
 /* Log that a worker took an instance, which is its current one, and do all its operations. */
 bool worker_submit(struct run_thread *self);

@@ -223,7 +223,7 @@ static bool reach(struct request *call, struct side *side, bool sends)
            keep(call, "wrap", side->buffer, &wrapper);
 }
 
-/* What was received goes to the user; the shared memory may be used again behind that. */
+/* Received data go to the user; the shared memory may be used again behind that. */
 static bool deliver(struct request *call, struct side *side, bool received)
 {
     bool done = true;

@@ -41,7 +41,7 @@ void group_end_run(struct swpipe_group *group, int64_t end)
 
 enum word { SILENT, HAS_ONE, HAS_ENDED };
 
-/* What a rank has said of a batch of this run. */
+/* A rank's word on a batch of this run. */
 static enum word word_of(const struct swpipe_group *group, int rank, int64_t number)
 {
     int64_t said = atomic_load(count_of(group, rank)), batches = said / 2 - group->base;
@@ -76,7 +76,7 @@ bool group_agree(struct swpipe_group *group, struct run *run, int64_t number, bo
 
 /* ---- failures elsewhere ---------------------------------------------------------------------- */
 
-/* Who has ended; the broker is rank 0's. */
+/* The ranks that have ended; the broker is rank 0's. */
 static void say_end(struct group_watch *watch, int rank, const char *how)
 {
     run_fail(watch->run, STATUS_VIOLATED, "rank %d %s", rank < watch->group->size ? rank : 0, how);

@@ -182,7 +182,7 @@ int swpipe_rank_count(const struct swpipe *pipe);
 const char *swpipe_task_name(const struct swpipe *pipe, int task);
 /* Iterations admitted and not yet retired on this process's first rank. */
 int swpipe_in_flight(const struct swpipe *pipe);
-/* What swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
+/* The result that swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
    NULL: nothing. */
 void *swpipe_result(const struct swpipe *pipe, int rank);
 /* The description of the last failure, never NULL; valid until the next call. */
@@ -190,7 +190,7 @@ const char *swpipe_error(const struct swpipe *pipe);
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-/* What libswsim says of the plan under this driver: swsim.h. Texts are valid until the next question or close. */
+/* The verdict of libswsim on the plan under this driver: swsim.h. Texts are valid until the next question or close. */
 struct swpipe_answer {
     int holds;        /* verify: 1 proved, 0 violated, -1 undecided; predict: 0 it hangs, else 1 */
     const char *text; /* for people: verdict, story and repair; figures and stalls */
@@ -325,7 +325,7 @@ enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out);
 int64_t swpipe_iteration(const struct swpipe_context *context);
 int swpipe_rank(const struct swpipe_context *context);
 void *swpipe_batch(const struct swpipe_context *context);
-/* What this iteration comes to: for swpipe_result and the hook `retired`. The memory stays the user's. */
+/* The result of this iteration: for swpipe_result and the hook `retired`. The memory stays the user's. */
 void swpipe_set_result(struct swpipe_context *context, void *result);
 /* Say why the task fails; returns -1, for `return swpipe_fail(...)`. */
 int swpipe_fail(struct swpipe_context *context, const char *format, ...)

@@ -51,7 +51,7 @@ int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on
 /* The plan as text, for malloc's free, in the form of `swsim print`. NULL: it is none, see
    swpipe_plan_error. */
 char *swpipe_plan_print(struct swpipe_plan *plan);
-/* Why the last print gave none; "". */
+/* The reason why the last print gave none; "". */
 const char *swpipe_plan_error(const struct swpipe_plan *plan);
 
 #if defined __GNUC__

@@ -71,7 +71,7 @@ static bool add_stream(struct compared_stream *stream, const struct run_account 
     return true;
 }
 
-/* Where both have no name in common there is nothing to compare. */
+/* Without a name in common there is nothing to compare. */
 static void drop_unlike(struct comparison *out)
 {
     bool alike = false;

@@ -337,7 +337,7 @@ static bool add_level(struct builder *builder, struct chart_rank *rank, size_t *
     return true;
 }
 
-/* What the list holds at each pass; a run that is cut off has the first passes of the list. */
+/* The memory of the list at each pass; a run that is cut off has the first passes of the list. */
 static bool take_list(struct builder *builder, struct chart_rank *rank,
                       const struct rank_program *list, const struct rank_memory *memory)
 {

@@ -29,7 +29,7 @@
 
 #define BIT(property) (1u << PROPERTY_##property)
 
-/* What every driver violates of the plan. */
+/* The properties of the plan that every driver violates. */
 static const struct {
     const char *text;
     unsigned violates;

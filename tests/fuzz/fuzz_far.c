@@ -127,7 +127,7 @@ static void talk_to_broker(bool silent, const uint8_t *data, size_t size)
 
 /* ---- to a rank --------------------------------------------------------------------------------- */
 
-/* What a good broker says until all have come. */
+/* The words of a good broker until all have come. */
 static void welcome(int socket)
 {
     const struct mail mail = {MAIL_WELCOME, TO_BROKER, 0, MEMBERS}, clock = {.kind = MAIL_CLOCK};

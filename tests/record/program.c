@@ -218,7 +218,7 @@ static void graph(void)
     CHECK(cudaGraphDestroy(captured));
 }
 
-/* What the recorder costs: a call that does next to nothing, a lock, and a launch, in ns. */
+/* The cost of the recorder: a call that does next to nothing, a lock, and a launch, in ns. */
 static double time_of(void (*call)(void), int times)
 {
     struct timespec begin_time, end_time;

@@ -46,7 +46,7 @@ struct batch {
     int64_t ids[MOST_BAGS * MOST_IDS];
 };
 
-/* What one rank has of the model. */
+/* One rank's part of the model. */
 struct model {
     int rank, ranks;
     float weights[WEIGHTS];

@@ -126,7 +126,7 @@ struct cuda_buffer {
 /* ---- device_cuda.c --------------------------------------------------------------------------- */
 
 /* Describe a CUDA error; STATUS_SYSTEM. */
-/* What to do about an error behind its words: "" where the process can go on. */
+/* Advice on an error, behind its words: "" where the process can go on. */
 const char *cuda_way_out(cudaError_t error);
 enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error);
 /* Report what ended the run, if anything did: an abort, an error of NCCL. */

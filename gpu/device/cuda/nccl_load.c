@@ -83,7 +83,7 @@ const char *nccl_describe(const struct nccl *nccl, ncclResult_t error, char *out
 static bool try_library(struct quest *quest, const char *path)
 {
     char version[32];
-    /* It stays: NCCL leaves threads and handlers of exit behind. */
+    /* The library stays: NCCL leaves threads and handlers of exit behind. */
     struct nccl nccl = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!nccl.library) {
         const char *why = dlerror();

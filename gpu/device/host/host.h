@@ -206,7 +206,7 @@ void entry_free(struct entry *entry); /* NULL is allowed */
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
 /* Wake its thread, or all that wait on `changed`, when the lock is given back. */
 void stream_ring(struct host_stream *stream, bool work);
-/* What is in its FIFO shall be done now. */
+/* The entries of its FIFO are to be done now. */
 void stream_kick(struct host_stream *stream);
 
 /* Wait until the place is reached. */
