@@ -19,11 +19,13 @@ Start|README.md
 Start|doc/hangs.md
 Start|doc/stalls.md
 Start|doc/tutorial.md
+Start|doc/coming-from.md
 Start|plans/README.md
 Use|doc/predict.md
 Use|doc/tuning.md
 Use|doc/pipeline-parallel.md
 Use|doc/repairs.md
+Use|doc/gallery.md
 Manual|doc/swsim.1
 Manual|doc/swrun.1
 Manual|doc/swcheck.1
