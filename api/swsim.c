@@ -25,7 +25,7 @@ int swsim_abi(void)
     return LIBRARY_ABI;
 }
 
-/* What is violated is an answer; where there is none, the plan is the reason. */
+/* A violation is an answer; without an answer the plan is the reason. */
 enum swsim_status swsim_translate(enum status status)
 {
     switch (status) {

@@ -66,7 +66,7 @@ void swsim_close(struct swsim_plan *plan);
 const char *swsim_plan_name(const struct swsim_plan *plan);
 /* The errors that kept it from being read, with file, line, column and caret, one after the other; "". */
 const char *swsim_plan_error(const struct swsim_plan *plan);
-/* What is asked of this plan, now and later, ends as soon as it can: undecided, or with what it has so far. */
+/* Questions to this plan, under way and later ones, end as soon as they can: undecided, or with the results so far. */
 void swsim_interrupt(struct swsim_plan *plan);
 
 /* ---- questions ------------------------------------------------------------------------------- */

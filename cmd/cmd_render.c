@@ -53,7 +53,7 @@ struct render_options {
     bool all, grey;
 };
 
-/* What is drawn: a plan's graph or JSON is written at once. */
+/* One thing to draw: a schedule or a run. `written`: a plan's graph or JSON, which needs neither. */
 struct subject {
     bool written, is_chart;
     struct chart chart;

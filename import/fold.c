@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold.c - see fold.h. What is no wait for an event, no record and no unnamed CPU time is a slot of its step. */
+/* fold.c - see fold.h. A slot of a step is an operation that is no wait for an event, no record and no unnamed CPU time. */
 #include <string.h>
 
 #include "fold_internal.h"
@@ -8,7 +8,7 @@ static bool is_slot(const struct host_op *op)
 {
     return op->kind != OP_WAIT && op->kind != OP_RECORD && (op->kind != OP_HOST || op->name);
 }
-/* ---- what a step has ------------------------------------------------------------------------- */
+/* ---- the slots of a step --------------------------------------------------------------------- */
 
 /* The step of each operation: -1 in front of the first one. */
 static int step_at(const struct folder *folder, int thread, size_t op, int step)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold_internal.h - what the files share that fold the steps of a rank: fold.c finds steps that do the same, fold_waits.c
- * what such a step waits for and the events that it records, fold_body.c writes it.
+ * fold_internal.h - shared by the files that fold the steps of a rank: fold.c finds steps that do the same, fold_waits.c
+ * finds the waits and the recorded events of such a step, fold_body.c writes it.
  */
 #ifndef SWSIM_FOLD_INTERNAL_H
 #define SWSIM_FOLD_INTERNAL_H

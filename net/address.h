@@ -6,8 +6,8 @@
  *
  * The processes of a job that no launcher has started know nothing of each other but an address. Its port is
  * member 0's; processes on the machine that has the address meet by a name made of it, which only the same
- * user can use, all others over TCP, with secrets made of the password. Without a password whoever can
- * connect to the port while members are missing can take part.
+ * user can use, all others over TCP, with secrets made of the password. Without a password every
+ * process that can connect to the port while members are missing can take part.
  *
  * Errors: STATUS_USAGE: it is no address. STATUS_SYSTEM: its host is not known.
  */

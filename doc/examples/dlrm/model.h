@@ -58,7 +58,7 @@ struct model {
 struct work {
     struct model *model;
     const struct batch *batch;
-    /* what it asks the ranks for, and what they ask of it: [ranks][TABLES][count] lengths, then ids */
+    /* its requests to the ranks, and theirs to it: [ranks][TABLES][count] lengths, then ids */
     int32_t ask_lengths[MOST_BAGS], asked_lengths[MOST_BAGS];
     size_t ask_counts[8], asked_counts[8];
     int64_t *ask_ids, *asked_ids;
