@@ -19,10 +19,17 @@ static const unsigned char page_js[] = {
 #include "trace/page_js.inc"
 };
 
+/* Of waits. */
+struct cause {
+    const char *words;
+    int look; /* of timeline_waits */
+};
+
 /* A run with the order in which its spans are written. */
 struct leaf {
     const struct trace *trace;
     const struct timeline_options *options;
+    const char *title;
     struct timeline_key *key;
     struct arena *arena;
     int *order;    /* spans that are shown, agent by agent, by their start */
@@ -30,9 +37,9 @@ struct leaf {
     int *place;    /* of each span in `order`; -1: not shown */
     size_t *first; /* of each agent in `order` */
     int *before;   /* per span: the work in front of it on its agent; -1: none */
-    const char **causes;
-    int *looks, *cause_of; /* per cause; per span, 0: none, else 1 + the cause */
-    size_t cause_count;
+    struct cause *causes;
+    size_t cause_count, cause_cap;
+    int *cause_of; /* per span; 0: none, else 1 + the cause */
 };
 
 static bool is_shown(const struct leaf *leaf, size_t agent)
@@ -68,11 +75,21 @@ static bool order_spans(struct leaf *leaf)
     return true;
 }
 
+/* Behind the causes so far. */
+static bool add_cause(struct leaf *leaf, const struct cause *cause)
+{
+    void *causes = leaf->causes;
+    if (!arena_grow(leaf->arena, &causes, leaf->cause_count, &leaf->cause_cap, sizeof *cause))
+        return false;
+    leaf->causes = causes;
+    leaf->causes[leaf->cause_count++] = *cause;
+    return true;
+}
+
 /* Causes of waits are few. A wait of the same words on another kind of agent may look otherwise, which is another one. */
 static bool find_causes(struct leaf *leaf)
 {
     const struct trace *trace = leaf->trace;
-    size_t cap = 0;
     leaf->cause_of = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
     if (!leaf->cause_of)
         return false;
@@ -82,29 +99,12 @@ static bool find_causes(struct leaf *leaf)
         const struct trace_span *span = &trace->spans[i];
         if (span->kind != SPAN_WAIT)
             continue;
-        int look = timeline_look(trace, span);
-        const char *cause = span->cause ? span->cause : "something unknown";
-        const char *name = arena_printf(leaf->arena, "%d%s", look, cause);
+        const struct cause cause = {span->cause ? span->cause : "something unknown",
+                                    timeline_look(trace, span)};
+        const char *name = arena_printf(leaf->arena, "%d%s", cause.look, cause.words);
         int found = name ? colors_add(&seen, name) : -1;
-        if (found < 0)
+        if (found < 0 || ((size_t)found == leaf->cause_count && !add_cause(leaf, &cause)))
             return false;
-        if ((size_t)found == leaf->cause_count) {
-            void *causes = leaf->causes;
-            size_t before = cap;
-            if (!arena_grow(leaf->arena, &causes, leaf->cause_count, &cap, sizeof *leaf->causes))
-                return false;
-            leaf->causes = causes;
-            if (cap != before) {
-                int *looks = ARENA_ARRAY(leaf->arena, cap, int);
-                if (!looks)
-                    return false;
-                if (leaf->cause_count)
-                    memcpy(looks, leaf->looks, leaf->cause_count * sizeof *looks);
-                leaf->looks = looks;
-            }
-            leaf->causes[leaf->cause_count] = cause;
-            leaf->looks[leaf->cause_count++] = look;
-        }
         leaf->cause_of[i] = found + 1;
     }
     return true;
@@ -275,11 +275,11 @@ static void write_names(const struct leaf *leaf, struct json *json)
     json_end_array(json);
     json_begin_array_at(json, "causes");
     for (size_t i = 0; i < leaf->cause_count; i++)
-        json_string(json, leaf->causes[i]);
+        json_string(json, leaf->causes[i].words);
     json_end_array(json);
     json_begin_array_at(json, "look");
     for (size_t i = 0; i < leaf->cause_count; i++)
-        json_int(json, leaf->looks[i]);
+        json_int(json, leaf->causes[i].look);
     json_end_array(json);
 }
 
@@ -324,7 +324,7 @@ static enum status write_run(struct leaf *leaf, struct json *json, struct diag *
         return diag_error(diag, STATUS_INPUT, "nothing to show: no rank or stream is left");
     trace_range(leaf->trace, &start_ns, &end_ns);
     json_begin_object(json);
-    json_put_string(json, "title", leaf->options->title ? leaf->options->title : info->plan_name);
+    json_put_string(json, "title", leaf->title);
     json_put_string(
         json, "about",
         arena_printf(leaf->arena, "%s%s%s%s%s", run_kind_text(info->kind),
@@ -342,17 +342,25 @@ static enum status write_run(struct leaf *leaf, struct json *json, struct diag *
     return written && !leaf->arena->failed ? STATUS_OK : diag_no_memory(diag);
 }
 
+/* As on a light sheet: the page itself turns them dark. */
+static void write_color(struct json *json, const struct look *look, const char *color)
+{
+    const struct look light = {.grey = look->grey};
+    char out[LOOK_COLOR];
+    json_string(json, look_color(&light, LOOK_AREA, color, out));
+}
+
 static void write_colors(struct json *json, const struct look *look)
 {
     json_put_bool(json, "dark", look->theme == THEME_DARK);
     json_put_bool(json, "light", look->theme == THEME_PAPER);
     json_begin_array_at(json, "fills");
     for (int i = 0; i < DRAW_COLORS; i++)
-        json_string(json, draw_fill(i));
+        write_color(json, look, draw_fill(i));
     json_end_array(json);
     json_begin_array_at(json, "waits");
     for (int i = 0; i < WAIT_LOOKS; i++)
-        json_string(json, timeline_waits[i].fill);
+        write_color(json, look, timeline_waits[i].fill);
     json_end_array(json);
 }
 
@@ -372,7 +380,11 @@ static enum status write_data(const struct trace *traces, size_t count,
     write_colors(&json, look);
     json_begin_array_at(&json, "runs");
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct leaf leaf = {.trace = &traces[i], .options = options, .key = &key, .arena = arena};
+        struct leaf leaf = {.trace = &traces[i],
+                            .options = options,
+                            .title = timeline_title(options, traces, i),
+                            .key = &key,
+                            .arena = arena};
         status = write_run(&leaf, &json, diag);
     }
     if (status != STATUS_OK)

@@ -287,10 +287,9 @@ static const char *subtitle_text(struct view *view)
 
 static void draw_title(struct view *view)
 {
-    const char *name = view->options->title ? view->options->title : view->trace->info.plan_name;
     draw_text(view->drawing, &(struct draw_text){.x_pt = MARGIN,
                                                  .y_pt = view->head_pt + TITLE_FONT / 2.0,
-                                                 .text = name,
+                                                 .text = view->title,
                                                  .color = text_dark,
                                                  .font_pt = TITLE_FONT,
                                                  .bold = true});
@@ -534,6 +533,12 @@ static enum status refuse_witness(const struct timeline_options *options, size_t
     return STATUS_OK;
 }
 
+const char *timeline_title(const struct timeline_options *options, const struct trace *traces,
+                           size_t at)
+{
+    return options->title && at == 0 ? options->title : traces[at].info.plan_name;
+}
+
 static enum status draw_runs(struct picture *picture, const struct trace *traces,
                              const struct timeline_options *options,
                              const struct draw_target *target, struct diag *diag)
@@ -550,6 +555,7 @@ static enum status draw_runs(struct picture *picture, const struct trace *traces
                                           .options = options,
                                           .key = &picture->key,
                                           .arena = &picture->arena,
+                                          .title = timeline_title(options, traces, i),
                                           .from_zero = picture->count > 1};
     enum status status = measure(picture, diag);
     return status == STATUS_OK ? draw_picture(target, draw_all, picture, diag) : status;

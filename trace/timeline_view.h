@@ -47,6 +47,7 @@ struct view {
     struct timeline_key *key;
     struct arena *arena; /* of this picture */
     struct drawing *drawing;
+    const char *title;
     int64_t start_ns, end_ns, range_ns; /* the range is that of the longest view */
     double head_pt;                     /* where the view begins */
     struct lanes_style style;
@@ -82,6 +83,10 @@ static inline int view_task(const struct view *view, const struct trace_span *sp
 {
     return span->task ? colors_group(&view->key->colors, span->task) : -1;
 }
+
+/* That which was asked for is the first run's; others have the names of their plans. */
+const char *timeline_title(const struct timeline_options *options, const struct trace *traces,
+                           size_t at);
 
 /* The spans, by agent; and which ranks look alike, of those that are shown (timeline_fold.c). False: out of memory. */
 bool timeline_order(struct view *view);
