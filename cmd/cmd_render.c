@@ -9,6 +9,7 @@
 #include "gzip.h"
 #include "options.h"
 #include "render_choice.h"
+#include "render_uses.h"
 #include "run_spec.h"
 
 #include "api/render_schedule.h"
@@ -62,8 +63,10 @@ struct subject {
 
 struct rendering {
     const struct render_options *options;
-    int64_t run; /* of the store that is open */
-    bool alone;  /* the only subject */
+    const struct arguments *arguments;
+    const char *path; /* of the subject */
+    int64_t run;      /* of the store that is open */
+    bool alone;       /* the only subject */
     struct subject *subject;
 };
 
@@ -174,9 +177,8 @@ static enum status write_json(struct app *app, struct store *store,
     };
     struct app_output output;
     struct trace trace;
-    if ((options->choice.ranks && options->only_rank < 0) || options->choice.streams)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "JSON is written of one rank or of all, and of all streams");
+    if (options->choice.ranks && options->only_rank < 0)
+        return diag_error(&app->diag, STATUS_USAGE, "JSON is written of one rank or of all");
     enum status status =
         load(app, store, rendering, options->choice.from, options->choice.to, &trace);
     if (status == STATUS_OK && ends_with(options->output, ".gz"))
@@ -189,17 +191,10 @@ static enum status write_json(struct app *app, struct store *store,
                           profiler_json_write(&trace, &json, output.file, &app->diag));
 }
 
-/* Options of the picture of a schedule alone; `stored`: it has happened. */
-static enum status refuse_schedule(struct app *app, const struct render_options *options,
-                                   const char *file, bool stored)
+static enum status check_uses(struct app *app, const struct rendering *rendering,
+                              enum render_kind kind)
 {
-    const char *found = options->palette >= 0 && !stored     ? "palette"
-                        : options->times                     ? "times"
-                        : options->p2p != CHANNELS_NOT_GIVEN ? "p2p"
-                                                             : NULL;
-    return found ? diag_error(&app->diag, STATUS_USAGE,
-                              "%s: found --%s, but it is for rank programs only", file, found)
-                 : STATUS_OK;
+    return render_uses_check(app, rendering->arguments, kind, rendering->path);
 }
 
 /* Asked for as one, it is told what it lacks. */
@@ -219,33 +214,52 @@ static enum timeline_range range_of(const struct render_options *options)
                                                   : TIMELINE_FIRST;
 }
 
+static enum status load_run(struct app *app, struct store *store, const struct rendering *rendering,
+                            struct trace *trace)
+{
+    const struct render_options *options = rendering->options;
+    bool first = !wants_page(options) && range_of(options) == TIMELINE_FIRST;
+    return load(app, store, rendering, first ? STORE_FIRST : options->choice.from,
+                first ? TIMELINE_FIRST_ITERATIONS : options->choice.to, trace);
+}
+
 static enum status take_run(struct app *app, struct store *store, void *context)
 {
     const struct rendering *rendering = context;
     const struct render_options *options = rendering->options;
     struct subject *subject = rendering->subject;
-    enum status status = refuse_schedule(app, options, "a trace store", true);
-    if (status != STATUS_OK)
-        return status;
+    enum status status;
     if (wants_json(options)) {
         subject->written = true;
+        status = check_uses(app, rendering, RENDER_JSON);
+        if (status != STATUS_OK)
+            return status;
         return rendering->alone ? write_json(app, store, rendering)
                                 : diag_error(&app->diag, STATUS_USAGE, "JSON is of one run");
     }
-    bool page = wants_page(options), first = !page && range_of(options) == TIMELINE_FIRST;
-    status = load(app, store, rendering, first ? STORE_FIRST : options->choice.from,
-                  first ? TIMELINE_FIRST_ITERATIONS : options->choice.to, &subject->trace);
-    if (status != STATUS_OK || page || !is_schedule(options, &subject->trace))
+    if (wants_page(options)) {
+        status = check_uses(app, rendering, RENDER_PAGE);
+        return status == STATUS_OK ? load_run(app, store, rendering, &subject->trace) : status;
+    }
+    status = load_run(app, store, rendering, &subject->trace);
+    if (status != STATUS_OK)
         return status;
+    if (subject->trace.info.kind == RUN_WITNESS)
+        return check_uses(app, rendering, RENDER_WITNESS);
+    if (!is_schedule(options, &subject->trace))
+        return check_uses(app, rendering, RENDER_TIMELINE);
     subject->is_chart = true;
-    return render_schedule_run(&subject->trace, &app->arena, &subject->chart, &app->diag);
+    status = check_uses(app, rendering, RENDER_RUN_SCHEDULE);
+    return status == STATUS_OK
+               ? render_schedule_run(&subject->trace, &app->arena, &subject->chart, &app->diag)
+               : status;
 }
 
 static enum status draw_graph(struct app *app, const struct plan *plan,
                               const struct rendering *rendering)
 {
     const struct draw_target target = target_of(rendering->options);
-    enum status status = refuse_schedule(app, rendering->options, plan->file, false);
+    enum status status = check_uses(app, rendering, RENDER_GRAPH);
     rendering->subject->written = true;
     if (status != STATUS_OK)
         return status;
@@ -267,7 +281,14 @@ static enum status take_plan(struct app *app, struct plan *plan, void *context)
                           "can be written as .json or .html");
     if (plan->form != FORM_PROGRAMS)
         return draw_graph(app, plan, rendering);
-    enum status status = options->times ? action_times_set(app, options->times, plan) : STATUS_OK;
+    enum status status = check_uses(app, rendering, RENDER_PLAN_SCHEDULE);
+    if (status == STATUS_OK && options->shape == SHAPE_TIMELINE)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s: found --as=timeline, but a plan has no streams in time: "
+                          "'swsim predict --db=FILE' makes a run of it",
+                          plan->file);
+    if (status == STATUS_OK && options->times)
+        status = action_times_set(app, options->times, plan);
     if (status == STATUS_OK)
         status = channels_choose(app, plan, options->p2p);
     if (status != STATUS_OK)
@@ -350,23 +371,28 @@ static enum status draw(struct app *app, const struct render_options *options,
                               : draw_timelines(app, options, subjects, count);
 }
 
-static enum status take(struct app *app, const struct render_options *options, const char *spec,
-                        bool alone, struct subject *subject)
+static enum status take(struct app *app, const struct render_options *options,
+                        const struct arguments *arguments, int at, struct subject *subject)
 {
-    struct rendering rendering = {
-        .options = options, .run = options->run, .alone = alone, .subject = subject};
-    const char *path;
+    const char *spec = arguments->items[at];
+    struct rendering rendering = {.options = options,
+                                  .arguments = arguments,
+                                  .run = options->run,
+                                  .alone = arguments->count == 1,
+                                  .subject = subject};
     int64_t run;
     bool store;
-    enum status status = run_spec_parse(app, "run", spec, &path, &run);
+    enum status status = run_spec_parse(app, "run", spec, &rendering.path, &run);
+    if (status == STATUS_OK && run_spec_has_run(spec) && options_given(arguments, "run"))
+        status = diag_error(&app->diag, STATUS_USAGE, "%s: found --run beside it", spec);
     if (status == STATUS_OK && run_spec_has_run(spec))
         rendering.run = run;
     if (status == STATUS_OK)
-        status = run_spec_is_store(app, path, &store);
+        status = run_spec_is_store(app, rendering.path, &store);
     if (status != STATUS_OK)
         return status;
-    return store ? app_with_store(app, path, take_run, &rendering)
-                 : app_with_plan(app, path, take_plan, &rendering);
+    return store ? app_with_store(app, rendering.path, take_run, &rendering)
+                 : app_with_plan(app, rendering.path, take_plan, &rendering);
 }
 
 static enum status render_all(struct app *app, struct render_options *options,
@@ -382,7 +408,7 @@ static enum status render_all(struct app *app, struct render_options *options,
     if (status == STATUS_OK && options->choice.ranks)
         status = render_choice_ranks(app, options->choice.ranks, &options->only_rank);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = take(app, options, arguments->items[i], count == 1, &subjects[i]);
+        status = take(app, options, arguments, (int)i, &subjects[i]);
     return status == STATUS_OK ? draw(app, options, subjects, count) : status;
 }
 

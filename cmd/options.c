@@ -381,6 +381,23 @@ static enum status check_count(struct app *app, const struct command *command,
     return STATUS_OK;
 }
 
+static bool list_given(struct app *app, const struct option_table *table, struct arguments *out)
+{
+    out->given = ARENA_ARRAY(&app->arena, table->count + 1, const char *);
+    for (size_t i = 0; out->given && i < table->count; i++)
+        if (table->given[i])
+            out->given[out->given_count++] = table->specs[i].name;
+    return out->given != NULL;
+}
+
+bool options_given(const struct arguments *arguments, const char *name)
+{
+    for (size_t i = 0; i < arguments->given_count; i++)
+        if (strcmp(arguments->given[i], name) == 0)
+            return true;
+    return false;
+}
+
 bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
                    struct arguments *out, enum status *status)
 {
@@ -398,7 +415,9 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
             options_print_version(app->program);
         return false;
     }
-    *out = (struct arguments){argv + optind, argc - optind};
+    *out = (struct arguments){.items = argv + optind, .count = argc - optind};
+    if (*status == STATUS_OK && !list_given(app, &table, out))
+        *status = diag_no_memory(&app->diag);
     if (*status == STATUS_OK)
         *status = check_exclusions(app, &table);
     if (*status == STATUS_OK)

@@ -62,6 +62,8 @@ struct command {
 struct arguments {
     char **items;
     int count;
+    const char **given; /* names of the options that were used, in the order of the table */
+    size_t given_count;
 };
 
 /*
@@ -71,7 +73,10 @@ struct arguments {
 bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
                    struct arguments *out, enum status *status);
 
-/* The same for a command whose one argument is a plan, then app_with_plan. */
+/* Was the option used? */
+bool options_given(const struct arguments *arguments, const char *name);
+
+/* The same as options_parse for a command whose one argument is a plan, then app_with_plan. */
 enum status options_use_plan(struct app *app, const struct command *command, int argc, char **argv,
                              plan_use *use, void *context);
 

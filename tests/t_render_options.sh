@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# `swsim render`: each option with each kind of picture has an effect, or is refused with a sentence.
+. "${srcdir:-.}/tests/tap.sh"
+"$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/probe.dot" 2>/dev/null || skip_all "no Graphviz"
+
+"$SWSIM" predict -q -n 20 --db="$dir/r.db" "$srcdir/plans/torchrec/sparse_dist.yaml" >"$dir/out"
+"$SWSIM" predict -q -n 40 --db="$dir/r.db" "$srcdir/plans/torchrec/sparse_dist.yaml" >"$dir/out"
+"$SWSIM" verify -q --witness="$dir/w.db" "$srcdir"/plans/*/nccl_send_send_broken.yaml \
+    "$srcdir"/plans/*/torchrec_lookup_without_wait_broken.yaml >"$dir/out"
+cat >"$dir/p.yaml" <<'END'
+swplan: 1
+name: passes
+times: {F: 4ms, B: 8ms}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 8}
+END
+"$SWSIM" predict -q --db="$dir/s.db" "$dir/p.yaml" >"$dir/out"
+"$SWSIM" predict -q --times=F=1ms,B=2ms --db="$dir/s.db" "$dir/p.yaml" >"$dir/out"
+
+# The subject and the suffix of each kind.
+subject()
+{
+    case $1 in
+    timeline) echo "$dir/r.db svg" ;;
+    witness) echo "$dir/w.db svg" ;;
+    page) echo "$dir/r.db html" ;;
+    JSON) echo "$dir/r.db json" ;;
+    run) echo "$dir/s.db svg" ;;
+    plan) echo "$dir/p.yaml svg" ;;
+    graph) echo "$srcdir/plans/examples/hello.yaml svg" ;;
+    esac
+}
+
+# has_effect KIND OPTION: another file, or a refusal that names the option.
+has_effect()
+{
+    set -- "$1" "$2" $(subject "$1")
+    if "$SWSIM" render "$2" -o "$dir/x.$4" "$3" >"$dir/log" 2>&1; then
+        ! cmp -s "$dir/$1.$4" "$dir/x.$4"
+    else
+        grep -q -e "found ${2%%=*}[=,]" -e 'drawn as a whole' -e 'no such iterations' -e 'no time to choose' \
+            -e 'is named as a pass' "$dir/log"
+    fi
+}
+
+for kind in timeline witness page JSON run plan graph; do
+    set -- $(subject $kind)
+    check "$kind" exits 0 "$SWSIM" render -o "$dir/$kind.$2" "$1"
+    check "$kind, twice the same" sh -c "'$SWSIM' render -o '$dir/x.$2' '$1' && cmp '$dir/x.$2' '$dir/$kind.$2'"
+    for option in --run=1 --rank=1 '--stream=mem*' --time=0ms..20ms --iterations=1..1 --from=1 --to=1 --arrows=none \
+        --width=700 --font-size=12 --theme=dark --bw --as=schedule --as=timeline --times=F=3ms,B=3ms --p2p=edge \
+        --palette=dualpipe --title=Other --no-threads; do
+        case $kind$option in
+        timeline--as=timeline | run--as=schedule | plan--as=schedule | timeline--rank=1 | page--rank=1 | JSON--rank=1) continue ;;
+        esac
+        check "$kind, $option" has_effect $kind "$option"
+    done
+done
+
+check "a rank of two" sh -c "'$SWSIM' predict -q --ranks=2 -n 3 --db='$dir/two.db' '$srcdir/plans/torchrec/sparse_dist.yaml' >'$dir/out' &&
+    '$SWSIM' render -o '$dir/x.html' '$dir/two.db' && '$SWSIM' render --rank=1 -o '$dir/y.html' '$dir/two.db' && ! cmp -s '$dir/x.html' '$dir/y.html'"
+check "a run that is named twice" complains 2 'found --run beside it' "$SWSIM" render --run=1 -o "$dir/x.svg" "$dir/r.db:2"
+check "a plan has no streams in time" complains 2 'found --as=timeline, but' "$SWSIM" render --as=timeline -o "$dir/x.svg" "$dir/p.yaml"
+done_testing
