@@ -31,6 +31,9 @@ struct process {
 bool processes_run(int count, void (*body)(const struct process *self, struct outcome *out),
                    const void *arg, int seconds, struct outcome *out, bool *ended);
 
+/* NCCL refuses two ranks on a GPU of one machine: give this process a machine of its own. */
+void processes_share_gpu(const struct process *self);
+
 /* As swpipe_join wants it; arg: the process. */
 int processes_broadcast(void *arg, void *data, size_t bytes);
 

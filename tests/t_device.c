@@ -1589,7 +1589,8 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
                                    .ranks = ranks,
                                    .first_rank = rendezvous_rank(rendezvous) * local,
                                    .local_ranks = local,
-                                   .rendezvous = rendezvous};
+                                   .rendezvous = rendezvous,
+                                   .own_process = true};
     struct bench bench;
     if (!bench_open(&bench, config))
         return;

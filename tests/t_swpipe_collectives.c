@@ -313,6 +313,10 @@ static void body(const struct process *self, struct outcome *out)
     const struct swpipe_join join = {
         .rank = self->number, .size = self->count, .address = self->address};
     struct swpipe_group *group;
+    if (device == SWPIPE_CUDA) {
+        processes_share_gpu(self);
+        swpipe_set_environment();
+    }
     out->status = swpipe_join(&join, &group);
     for (int a = 0; a < ACTS && out->status == SWPIPE_OK; a++)
         for (int n = 0; n < 5 && out->status == SWPIPE_OK; n++) {
@@ -393,6 +397,39 @@ static void refuse(int which, bool in_look, const char *words)
     swpipe_close(pipe);
 }
 
+/* Addresses and counts of the call that a graph has kept need not be those of the next iteration. */
+static int sum_own(struct swpipe_context *context, void *arg)
+{
+    return swpipe_all_reduce(context, NULL, arg, arg, 4, SWPIPE_F32);
+}
+
+static void refuse_in_graph(void)
+{
+    static float values[4];
+    static const char plan[] =
+        "swplan: 1\nname: graph\nranks: 1\nschedule:\n"
+        "  Sum: {stage: 0, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+        "  Step: {stage: 1}\nintra_iter_deps: [[Step, Sum]]\n";
+    static const char *const device_only[] = {"Sum"};
+    struct swpipe_task task = {"Sum", sum_own, values, NULL, 0};
+    struct state counter = {.trial = {.ranks = 1}};
+    const struct swpipe_source source = {next, &counter};
+    struct swpipe_config config = {.plan_text = plan,
+                                   .tasks = &task,
+                                   .task_count = 1,
+                                   .graph = SWPIPE_GRAPH_REQUIRE,
+                                   .device_only = device_only,
+                                   .device_only_count = 1};
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_FAILED &&
+               strstr(swpipe_error(pipe), "device_only function cannot call collectives"),
+           "in a graph refused: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 /* ---- halves ---------------------------------------------------------------------------------- */
 
 static void test_halves(void)
@@ -431,6 +468,7 @@ int main(int argc, char **argv)
         refuse(4, false, "mismatch");
         refuse(5, false, "point-to-point mismatch");
         refuse(0, true, "the plan gives Look no communicator");
+        refuse_in_graph();
     }
     test_halves();
     return tap_done();

@@ -130,6 +130,8 @@ static void body(const struct process *self, struct outcome *out)
         join.timeout_ns = 2000000000;
     struct process copy = *self;
     struct swpipe_group *group;
+    if (device == SWPIPE_CUDA)
+        processes_share_gpu(self);
     if (scene->broadcast) {
         join.broadcast = processes_broadcast;
         join.arg = &copy;

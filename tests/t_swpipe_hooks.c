@@ -199,6 +199,64 @@ static void test_gpu(int wanted, int expected, int caller)
 }
 #endif
 
+#ifdef HAVE_CUDA
+extern char **environ;
+
+/* The environment in one text. */
+static void write_environment(char *out, size_t size)
+{
+    size_t used = 0;
+    for (char **at = environ; *at && used < size; at++)
+        used += (size_t)snprintf(out + used, size - used, "%s\n", *at);
+}
+
+/* The last error, as the user finds it in a hook on the calling thread. */
+static void look_at_error(void *arg, const struct swpipe_retired *what)
+{
+    int *wrong = arg;
+    (void)what;
+    *wrong += cudaPeekAtLastError() != (*wrong >= 1000 ? cudaErrorInvalidDevice : cudaSuccess);
+}
+
+static int slow(struct swpipe_context *context, void *arg)
+{
+    (void)arg;
+    return swpipe_work(context); /* not done when the caller asks for it */
+}
+
+static void test_error(bool had_one, bool serial)
+{
+    static const char slow_plan[] =
+        "swplan: 1\nname: slow\nschedule:\n  Step: {stage: 0, time: 2ms}\n";
+    static char before[1 << 16], after[1 << 16];
+    struct swpipe_task task = {"Step", slow, NULL, NULL, 0};
+    int wrong = had_one ? 1000 : 0;
+    struct swpipe_config config = {.plan_text = slow_plan,
+                                   .device = SWPIPE_CUDA,
+                                   .tasks = &task,
+                                   .task_count = 1,
+                                   .hooks = {.retired = look_at_error, .arg = &wrong}};
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe *pipe;
+    write_environment(before, sizeof before);
+    (void)cudaGetLastError();
+    if (had_one)
+        (void)cudaSetDevice(99);
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = serial ? swpipe_run_serial(pipe, &source, NULL) : swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK, "a run: %s", swpipe_error(pipe));
+    tap_is_int(wrong % 1000, 0, "a hook finds the caller's last error, %s",
+               had_one ? "that there was" : "none");
+    swpipe_close(pipe);
+    tap_ok(cudaGetLastError() == (had_one ? cudaErrorInvalidDevice : cudaSuccess),
+           "and the caller does behind it");
+    write_environment(after, sizeof after);
+    tap_is_str(after, before, "the environment is as it was");
+}
+#endif
+
 int main(int argc, char **argv)
 {
     test_good(SWPIPE_CLOCK, false);
@@ -211,6 +269,12 @@ int main(int argc, char **argv)
         test_gpu(SWPIPE_GPU(2), 2, 1);
         test_gpu(0, 3, 3);
         test_gpu(SWPIPE_GPU(0), 0, 2);
+        test_error(false, false);
+        test_error(true, false);
+        test_error(true, true);
+        tap_ok(swpipe_set_environment() == 2 && swpipe_set_environment() == 0 &&
+                   strcmp(getenv("NCCL_RUNTIME_CONNECT"), "0") == 0,
+               "the environment is set where the program asks for it, once");
         struct swpipe_config config = {
             .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(9)};
         struct swpipe *pipe;

@@ -79,6 +79,37 @@ static void what_is_proved_is_not_told(void)
     swpipe_close(pipe);
 }
 
+static int nothing(struct swpipe_context *context, void *arg)
+{
+    (void)context, (void)arg;
+    return 0;
+}
+
+/* A function may call other collectives than the plan describes for its task. */
+static void what_the_proof_does_not_see(void)
+{
+    static const char plan[] =
+        "swplan: 1\nranks: 2\nschedule:\n"
+        "  Sum: {stage: 0, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+        "  Gather: {stage: 0, work: {collective: all_gather, comm: dp, bytes: 4KiB}}\n"
+        "  Step: {stage: 1}\n";
+    static const struct swpipe_task tasks[] = {{"Step", nothing, NULL, NULL, 0},
+                                               {"Sum", nothing, NULL, NULL, 0}};
+    static struct told told;
+    const struct swpipe_config config = {.plan_text = plan,
+                                         .tasks = tasks,
+                                         .task_count = 2,
+                                         .message = listen,
+                                         .message_arg = &told};
+    struct swpipe *pipe;
+    tap_is_int(swpipe_open(&config, &pipe), SWPIPE_OK, "a plan with collectives opens");
+    tap_is_str(told.text,
+               "plan: the proof takes the calls of these functions for those that the plan "
+               "describes: Sum\n",
+               "and the calls that the proof does not see are told");
+    swpipe_close(pipe);
+}
+
 static void what_must_hang_is_refused(void)
 {
     static const struct {
@@ -172,6 +203,7 @@ static void the_rest_is_told(void)
 int main(void)
 {
     what_is_proved_is_not_told();
+    what_the_proof_does_not_see();
     what_must_hang_is_refused();
     threads_that_wait_for_each_other();
     the_rest_is_told();

@@ -237,17 +237,36 @@ void device_enter(struct device *device)
         device->ops->enter(device);
 }
 
-int device_current_gpu(enum device_kind kind)
+void device_note_caller(enum device_kind kind, struct device_caller *out)
 {
     const struct device_ops *ops = find_ops(kind);
-    return ops && ops->current_gpu ? ops->current_gpu() : -1;
+    *out = (struct device_caller){.gpu = -1};
+    if (ops && ops->note_caller)
+        ops->note_caller(out);
 }
 
-void device_select_gpu(enum device_kind kind, int gpu)
+void device_restore_caller(enum device_kind kind, const struct device_caller *caller)
 {
     const struct device_ops *ops = find_ops(kind);
-    if (gpu >= 0 && ops && ops->select_gpu)
-        ops->select_gpu(gpu);
+    if (ops && ops->restore_caller)
+        ops->restore_caller(caller);
+}
+
+/* Streams that share a queue of the GPU wait for each other, and there are 8 unless one asks for more. NCCL connects
+   ranks at their first collective, and that call then waits for the others, unless it is told to do it before. */
+int device_set_environment(void)
+{
+    static const char *const settings[][2] = {{"CUDA_DEVICE_MAX_CONNECTIONS", "32"},
+                                              {"NCCL_RUNTIME_CONNECT", "0"}};
+    int set = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (getenv(settings[i][0]))
+            continue;
+        if (setenv(settings[i][0], settings[i][1], 0))
+            return -1;
+        set++;
+    }
+    return set;
 }
 
 const char *device_name(const struct device *device)

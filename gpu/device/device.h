@@ -85,7 +85,14 @@ struct device_config {
     int gpu; /* cuda: its number + 1; DEVICE_GPU_CURRENT: the calling thread's; 0: by the place of the rank
                 among those on this machine */
     int64_t meet_ns; /* how long the processes wait for each other; 0: for ever */
+    bool
+        own_process; /* cuda: variables of CUDA and NCCL that the program's user left unset are set, as a
+                         program does that has no other use for them. Else the environment stays as it is */
 };
+
+/* cuda: set these variables, where they are unset, that do not depend on a world. Before any thread and any call of
+   CUDA. Returns how many were set, -1: memory. */
+int device_set_environment(void);
 
 /* STATUS_SYSTEM with the reason when this machine or this build has no such device. */
 enum status device_world_open(const struct device_config *config, struct device_world **out,
@@ -114,9 +121,15 @@ void device_close(struct device *device);
 
 /* Make the rank's GPU the calling thread's; nothing on the host device. */
 void device_enter(struct device *device);
-/* The calling thread's GPU, -1: there is none; make it that (-1: nothing happens). */
-int device_current_gpu(enum device_kind kind);
-void device_select_gpu(enum device_kind kind, int gpu);
+/* The state of CUDA that a thread has as the caller of a library: its current GPU (-1: there is none) and its last
+   error. Note it before calls of this interface and restore it behind them; an error that these calls met
+   themselves, and reported, does not stay. One that was there before is kept as long as no call fails. */
+struct device_caller {
+    int gpu;
+    bool had_error;
+};
+void device_note_caller(enum device_kind kind, struct device_caller *out);
+void device_restore_caller(enum device_kind kind, const struct device_caller *caller);
 
 const char *device_name(const struct device *device);        /* "host", "cuda" */
 const char *device_description(const struct device *device); /* one line, for people */

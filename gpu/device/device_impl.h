@@ -27,8 +27,8 @@ struct device_ops {
     void (*close)(struct device *device);
     /* NULL where there are no GPUs */
     void (*enter)(struct device *device);
-    int (*current_gpu)(void);
-    void (*select_gpu)(int gpu);
+    void (*note_caller)(struct device_caller *out);
+    void (*restore_caller)(const struct device_caller *caller);
 
     enum status (*alloc)(struct device *device, enum device_memory memory, size_t bytes,
                          struct device_buffer **out, struct diag *diag);

@@ -277,7 +277,8 @@ static enum status open_ranks(struct run *run, struct diag *diag)
                                    .sm_slots = p->plan->machine.sm_slots,
                                    .launch_latency_ns = p->plan->machine.launch_latency_ns,
                                    .share_device = p->plan->machine.share_device ? p->device : NULL,
-                                   .rendezvous = run->config.rendezvous};
+                                   .rendezvous = run->config.rendezvous,
+                                   .own_process = true};
     const bool borrowed = run->config.world;
     if (config.rendezvous && !borrowed) { /* left by the last run; not read before all are here */
         struct board_member *me =

@@ -8,6 +8,7 @@
  */
 #include "proof_at_open.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,10 +90,34 @@ static enum status prove(struct swpipe *pipe, const struct swpipe_config *config
     return status;
 }
 
+/* Tasks of a communicator that are functions: the proof knows the call that the plan describes, not theirs. */
+static void tell_unseen(const struct swpipe *pipe, const struct swpipe_config *config)
+{
+    char names[400] = "", text[600];
+    size_t used = 0;
+    for (size_t i = 0; i < config->task_count; i++) {
+        const struct swpipe_task *task = &config->tasks[i];
+        int t = task->name && task->function ? swpipe_find_task(pipe, task->name) : -1;
+        if (t >= 0 && pipe->plan.pipeline.tasks[t].work.comm >= 0 && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     task->name);
+    }
+    if (used == 0)
+        return;
+    snprintf(text, sizeof text,
+             "%s: the proof takes the calls of these functions for those that the plan describes: "
+             "%s\n",
+             pipe->plan.file, names);
+    tell(config, text);
+}
+
 enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config)
 {
     enum status status = refuse_own_wait(pipe);
-    return status || config->proof_limit_ns < 0 ? status : prove(pipe, config);
+    if (status || config->proof_limit_ns < 0)
+        return status;
+    tell_unseen(pipe, config);
+    return prove(pipe, config);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -65,13 +65,20 @@ static void describe(struct swpipe *pipe)
 
 void pipe_enter(struct swpipe *pipe)
 {
-    pipe->caller_gpu = device_current_gpu(pipe->device);
+    device_note_caller(pipe->device, &pipe->caller);
+    pipe->entered = true;
+}
+
+static void leave(struct swpipe *pipe)
+{
+    if (pipe->entered)
+        device_restore_caller(pipe->device, &pipe->caller);
+    pipe->entered = false;
 }
 
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
 {
-    device_select_gpu(pipe->device, pipe->caller_gpu);
-    pipe->caller_gpu = -1;
+    leave(pipe);
     if (status)
         describe(pipe);
     diag_fini(&pipe->diag);
@@ -314,6 +321,19 @@ static enum status make_tables(struct swpipe *pipe)
     return STATUS_OK;
 }
 
+/* What a push may wait for, though no plan says so. */
+static void warn_of_environment(const struct swpipe *pipe, const struct swpipe_config *config)
+{
+    const char *connect = getenv("NCCL_RUNTIME_CONNECT");
+    bool meets = pipe->ranks > 1 && pipe->plan.comm_count > 0;
+    if (config->message && pipe->device == DEVICE_KIND_CUDA && meets &&
+        !(connect && strcmp(connect, "0") == 0))
+        config->message(config->message_arg,
+                        "NCCL_RUNTIME_CONNECT is not 0: the first collective on a communicator "
+                        "waits for the other ranks, which the proof does not know; see "
+                        "swpipe_set_environment\n");
+}
+
 static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
 {
     enum status status = read_plan(pipe, config);
@@ -329,8 +349,15 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
         status = take_device_only(pipe, config);
     if (!status)
         status = copy_io(pipe);
+    if (!status)
+        warn_of_environment(pipe, config);
     /* an error of the plan shows now, not when the pipeline is filled */
     return status ? status : need_engine(pipe, false);
+}
+
+int swpipe_set_environment(void)
+{
+    return device_set_environment();
 }
 
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out)
@@ -340,7 +367,6 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
     if (!pipe)
         return SWPIPE_SYSTEM;
     diag_init(&pipe->diag);
-    pipe->caller_gpu = -1;
     return swpipe_finish(pipe, set_up(pipe, config));
 }
 
@@ -352,7 +378,7 @@ void swpipe_close(struct swpipe *pipe)
     (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
-    device_select_gpu(pipe->device, pipe->caller_gpu);
+    leave(pipe);
     if (pipe->group)
         pipe->group->in_use = false;
     recorded_fini(&pipe->recorded);

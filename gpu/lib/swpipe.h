@@ -135,6 +135,14 @@ struct swpipe_hooks {
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* The library changes no variable of the environment, which is the program's, and the last error of CUDA on a calling
+   thread is behind each call as it was before. For cuda two variables are worth setting, and this call sets them
+   where they are unset: NCCL_RUNTIME_CONNECT=0, for else the first collective on a communicator waits for the other
+   ranks in the calling thread, which no plan says, and CUDA_DEVICE_MAX_CONNECTIONS=32, for else more than 8 streams wait
+   for each other. At the start of main: before threads, and before the first use of CUDA. Returns how many were set, -1:
+   memory. */
+int swpipe_set_environment(void);
+
 /* Zero is the default of every member. Strings and arrays are needed during swpipe_open only. */
 struct swpipe_config {
     const char *plan_file;           /* a path, or with plan_text the name that messages use */

@@ -14,17 +14,22 @@
  * retired. It is device memory: addresses of the GPU on cuda, of this process on the host device. Counts are known
  * when the call is made: swpipe_sync first, where they come from the device.
  *
- * `comm` is a communicator that the plan gives the task; NULL: its only one. So the proof of the plan covers
- * the call: all ranks make the same calls in the same order, and the machine orders the task's among those of
- * other tasks. A communicator that the task does not have in the plan is refused. Members have their places in
- * it by ascending rank; `root` and `peer` are such places.
+ * `comm` is a communicator that the plan gives the task; NULL: its only one. A communicator that the task does not
+ * have in the plan is refused. Members have their places in it by ascending rank; `root` and `peer` are such places.
+ *
+ * The proof of the plan takes all calls of a function for the one collective or message that the plan describes for
+ * its task: it orders the task among the others of its communicator, on all ranks. It does not see into the
+ * function: that all members make the same calls there, in the same order and with counts that fit, at least one of
+ * them, and that a receive has its send in the same task, is the function's part. swpipe_open names the tasks
+ * for which that is so to the message function.
  *
  * Sums. On the host device in the order of the places: f32 in f32; f16 and bf16 in f32, rounded once; i32 and i64 wrap
  * around: the same bits on every rank and in every run. On cuda NCCL adds, in an order and precision of its own.
  *
  * Every function returns 0, or -1: the task fails, with a reason. Members that call different things, or with
  * different counts, are told on the host device; NCCL waits for ever, until a time limit ends the run. Functions that
- * are device_only cannot call them.
+ * are device_only cannot call them: a graph keeps the addresses and counts of the call that was captured, and neither
+ * need be those of the next iteration. The call is refused, and the task fails.
  */
 #ifndef SWPIPE_COLLECTIVES_H
 #define SWPIPE_COLLECTIVES_H

@@ -29,10 +29,11 @@ struct swpipe {
     int first_rank, local_ranks; /* those in this process */
     struct swpipe_group *group;  /* NULL: all are */
     struct swpipe_hooks hooks;
-    int gpu;         /* as struct device_config */
-    int caller_gpu;  /* the caller's current one, during a call; -1: none */
-    void **results;  /* [ranks], of the iteration retired last */
-    int64_t spin_ns; /* as run_config */
+    int gpu;                     /* as struct device_config */
+    struct device_caller caller; /* as it was before the call, ... */
+    bool entered;                /* ... which is under way */
+    void **results;              /* [ranks], of the iteration retired last */
+    int64_t spin_ns;             /* as run_config */
     enum runtime_graph graph;
     bool *device_only;            /* [plan's tasks] */
     int64_t graph_launches;       /* of engines that are closed */

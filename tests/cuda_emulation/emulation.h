@@ -16,7 +16,8 @@
  *   - host functions of all streams run one at a time, and may not call CUDA;
  *   - a call that is not allowed while a stream is captured ends the capture; a launched graph has a stream
  *     for each captured one;
- *   - a query of unfinished work leaves cudaErrorNotReady as the thread's last error;
+ *   - a query of unfinished work leaves cudaErrorNotReady as the thread's last error; the driver's queries do not, and
+ *     want a context that a call of the runtime has made current on the thread;
  *   - an invalid or closed handle ends the program with a message;
  *   - a process forked from one that has used CUDA gets cudaErrorInitializationError.
  *

@@ -15,6 +15,7 @@
 
 static _Thread_local struct {
     int gpu;
+    bool has_context; /* a call of the runtime has made it current */
     bool in_host_function;
     cudaError_t last;
 } thread;
@@ -86,6 +87,7 @@ cudaError_t call_begin(const char *function)
     cudaError_t error = call_begin_anyhow(function);
     if (error != cudaSuccess)
         return error;
+    thread.has_context = true;
     error = emulation.gpus[thread.gpu].error;
     return error == cudaSuccess ? cudaSuccess : call_end(error);
 }
@@ -110,6 +112,7 @@ cudaError_t cudaSetDevice(int gpu)
     if (gpu < 0 || gpu >= emulation.gpu_count)
         return call_end(cudaErrorInvalidDevice);
     thread.gpu = gpu;
+    thread.has_context = true;
     return call_end(emulation.gpus[gpu].error);
 }
 
@@ -205,6 +208,11 @@ cudaError_t cudaGetLastError(void)
     cudaError_t error = thread.last;
     thread.last = cudaSuccess;
     return error;
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+    return thread.last;
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -646,6 +654,74 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from_handle, cudaEvent_t
     *ms = (float)((double)(to->last->time_ns - from->last->time_ns) / 1e6);
     return call_end(cudaSuccess);
 }
+
+/* ---- queries of the driver ---------------------------------------------------------------------- */
+
+/* They leave the runtime's last error alone, and make no context. */
+static cudaError_t as_driver(cudaError_t (*query)(void *handle), void *handle)
+{
+    if (!thread.has_context)
+        return cudaErrorDeviceUninitialized; /* CUDA_ERROR_INVALID_CONTEXT */
+    cudaError_t last = thread.last, answer = query(handle);
+    thread.last = last;
+    return answer;
+}
+
+static cudaError_t query_event(void *handle)
+{
+    return cudaEventQuery(handle);
+}
+
+static cudaError_t query_stream(void *handle)
+{
+    return cudaStreamQuery(handle);
+}
+
+static int driver_event_query(cudaEvent_t event)
+{
+    return (int)as_driver(query_event, event);
+}
+
+static int driver_stream_query(cudaStream_t stream)
+{
+    return (int)as_driver(query_stream, stream);
+}
+
+static cudaError_t entry_point(const char *symbol, void **out,
+                               enum cudaDriverEntryPointQueryResult *result)
+{
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    int (*event)(cudaEvent_t) = driver_event_query;
+    int (*stream)(cudaStream_t) = driver_stream_query;
+    *result = cudaDriverEntryPointSuccess;
+    if (strcmp(symbol, "cuEventQuery") == 0)
+        memcpy(out, &event, sizeof *out);
+    else if (strcmp(symbol, "cuStreamQuery") == 0)
+        memcpy(out, &stream, sizeof *out);
+    else
+        *result = cudaDriverEntryPointSymbolNotFound;
+    return call_end(cudaSuccess);
+}
+
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **out, unsigned version,
+                                             unsigned long long flags,
+                                             enum cudaDriverEntryPointQueryResult *result)
+{
+    (void)version;
+    (void)flags;
+    return entry_point(symbol, out, result);
+}
+#else
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **out, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *result)
+{
+    (void)flags;
+    return entry_point(symbol, out, result);
+}
+#endif
 
 /* ---- kernels ------------------------------------------------------------------------------------ */
 

@@ -305,6 +305,13 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
         return diag_error(diag, STATUS_SYSTEM,
                           "NCCL was not there when the device was opened; open it again");
     }
+    if (count > 1 && device->world->shared && !getenv("NCCL_HOSTID"))
+        return diag_error(
+            diag, STATUS_INPUT,
+            "communicator %s: ranks share a GPU, which NCCL refuses unless each has a "
+            "machine name of its own: set NCCL_HOSTID before the first use of CUDA, and "
+            "NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1, NCCL_NET=Socket",
+            name);
     struct cuda_comm *comm = comm_new(device, name, members, count);
     if (!comm)
         return diag_no_memory(diag);

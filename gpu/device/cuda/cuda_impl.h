@@ -42,7 +42,8 @@ struct cuda_world {
     atomic_bool aborted;
     struct cuda_device *device; /* the one rank that is here, NULL while closed */
     int gpu, gpus;
-    int number; /* of this world among those of its rendezvous */
+    bool shared; /* two ranks of the world have one GPU */
+    int number;  /* of this world among those of its rendezvous */
     struct cuda_name *names;
 };
 
@@ -192,7 +193,8 @@ cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marke
 
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
-/* Is all done? cudaErrorNotReady does not stay as the thread's last error. */
+/* cuda_query.c: is all done? The calling thread's last error stays as it was, unless the answer is an error other than
+   cudaErrorNotReady. */
 cudaError_t cuda_ask_event(cudaEvent_t event);
 cudaError_t cuda_ask_stream(cudaStream_t stream);
 

@@ -161,39 +161,35 @@ static void enter_device(struct device *device)
     (void)cuda_enter(((struct cuda_device *)device)->world); /* the next call says what is wrong */
 }
 
+/* The last error, which a call that succeeds does not change, and a look does not take away. */
+static void note_caller(struct device_caller *out)
+{
+    out->had_error = cudaPeekAtLastError() != cudaSuccess;
+    if (cudaGetDevice(&out->gpu) == cudaSuccess)
+        return;
+    out->gpu = -1;
+    if (!out->had_error)
+        (void)cudaGetLastError();
+}
+
+static void restore_caller(const struct device_caller *caller)
+{
+    if (caller->gpu >= 0)
+        (void)cudaSetDevice(caller->gpu);
+    if (!caller->had_error)
+        (void)cudaGetLastError();
+}
+
 static int current_gpu(void)
 {
-    int gpu = -1;
-    return cudaGetDevice(&gpu) == cudaSuccess ? gpu : (cudaGetLastError(), -1);
-}
-
-static void select_gpu(int gpu)
-{
-    (void)cudaSetDevice(gpu);
-}
-
-/* CUDA keeps "not ready" as the last error of the thread, whose user may ask for that behind a launch. */
-static cudaError_t forget_not_ready(cudaError_t error)
-{
-    if (error == cudaErrorNotReady)
-        (void)cudaGetLastError();
-    return error;
-}
-
-cudaError_t cuda_ask_event(cudaEvent_t event)
-{
-    return forget_not_ready(cudaEventQuery(event));
-}
-
-cudaError_t cuda_ask_stream(cudaStream_t stream)
-{
-    return forget_not_ready(cudaStreamQuery(stream));
+    struct device_caller caller;
+    note_caller(&caller);
+    return caller.gpu;
 }
 
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
-   through sockets. What the user has set stays, but for the name of the machine. Nothing else in this
-   process looks at the environment when a world is opened: NCCL has not been, and no thread of the run
-   started. */
+   through sockets. What the user has set stays, but for the name of the machine. In a process of our own nothing
+   else looks at the environment when a world is opened: NCCL has not been, and no thread of the run started. */
 static void share_gpu(const struct cuda_world *world, int here, struct diag *diag)
 {
     static const char *const settings[][2] = {
@@ -279,8 +275,8 @@ static enum status world_open(const struct device_config *config, struct device_
                           "the cuda device runs one rank a process, not %d; use the host device",
                           config->local_ranks);
     int index = config->first_rank, here = config->ranks;
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32",
-           0); /* queues; streams that share one wait for each other */
+    if (config->own_process && device_set_environment() < 0)
+        return diag_no_memory(diag);
     enum status status = find_gpu(&gpus, diag);
     if (!status && config->rendezvous)
         status = rendezvous_neighbours(config->rendezvous, &index, &here, diag);
@@ -305,8 +301,8 @@ static enum status world_open(const struct device_config *config, struct device_
         free(world);
         return status;
     }
-    setenv("NCCL_RUNTIME_CONNECT", "0", 0); /* connect when a communicator is made: cuda_comm.c */
-    if (shared)
+    world->shared = shared;
+    if (shared && config->own_process)
         share_gpu(world, here, diag);
     if (config->rendezvous) {
         world->number = rendezvous_count(config->rendezvous);
@@ -610,8 +606,8 @@ const struct device_ops device_cuda_ops = {
     .alloc = alloc_buffer,
     .free = free_buffer,
     .enter = enter_device,
-    .current_gpu = current_gpu,
-    .select_gpu = select_gpu,
+    .note_caller = note_caller,
+    .restore_caller = restore_caller,
     .comm_handle = cuda_comm_handle,
     .buffer_size = sizeof(struct cuda_buffer),
     .stream_open = cuda_stream_open,
