@@ -2,16 +2,12 @@
 /* pass_chart.c - see pass_chart.h. */
 #include "pass_chart.h"
 
+#include "arrivals.h"
 #include "predict.h"
 
 #include "plan/comms.h"
 #include "plan/parallel.h"
 #include "plan/rank_programs.h"
-
-/* Per stage and microbatch: when its passes ended, and when their messages had come. */
-struct arrival {
-    int64_t forward_ns, backward_ns, input_ns, gradient_ns; /* -1: never */
-};
 
 struct watch {
     const struct plan *plan;
@@ -19,56 +15,13 @@ struct watch {
     struct rank_program *lists;
     struct stage_map map;
     struct chart *chart;
-    struct arrival *arrivals;
+    struct arrivals arrivals;
     struct arena *arena;
     size_t *pass_of;      /* of those in plan->listed: 1 + the pass of its rank; 0: none yet */
     size_t *optimizer_of; /* per rank, likewise */
 };
 
-static struct arrival *arrival_of(const struct watch *watch, int stage, int microbatch)
-{
-    return &watch->arrivals[(size_t)stage * (size_t)watch->map.microbatches + (size_t)microbatch];
-}
-
-/* Of a part that is a pass. */
-static bool kind_of(enum action_kind kind, enum chart_kind *out)
-{
-    static const struct {
-        enum action_kind kind;
-        enum chart_kind shown;
-    } passes[] = {
-        {ACTION_F, CHART_F}, {ACTION_B, CHART_B}, {ACTION_I, CHART_I}, {ACTION_W, CHART_W}};
-    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
-        if (passes[i].kind == kind) {
-            *out = passes[i].shown;
-            return true;
-        }
-    return false;
-}
-
-/* Stages of a rank are its chunks, in their order. */
-static int chunk_of(const struct watch *watch, int stage)
-{
-    int chunk = 0;
-    for (int s = 0; s < stage; s++)
-        chunk += watch->map.rank_of[s] == watch->map.rank_of[stage];
-    return chunk;
-}
-
 /* ---- while it runs --------------------------------------------------------------------------- */
-
-static void note_part(struct watch *watch, const struct listed_action *part, int64_t end_ns)
-{
-    struct arrival *arrival = arrival_of(watch, part->stage, part->microbatch);
-    if (part->kind == ACTION_F)
-        arrival->forward_ns = end_ns;
-    else if (part->kind == ACTION_B || part->kind == ACTION_I)
-        arrival->backward_ns = end_ns;
-    else if (part->kind == ACTION_RECV_F)
-        arrival->input_ns = end_ns;
-    else if (part->kind == ACTION_RECV_B)
-        arrival->gradient_ns = end_ns;
-}
 
 /* A pass with collectives of a stage in it consists of several works, and so does an optimizer. */
 static void add_pass(struct chart_rank *rank, size_t *known, const struct chart_pass *pass)
@@ -106,15 +59,16 @@ static void note(struct watch *watch, int rank, uint32_t listed, const struct si
     struct chart_pass pass = {.start_ns = span->start_ns, .end_ns = span->end_ns};
     if (part->microbatch < 0)
         return;
-    note_part(watch, part, span->end_ns);
-    if (!kind_of(part->kind, &pass.kind) || !is_compute(watch, &watch->program->ops[span->op]))
+    arrivals_note(&watch->arrivals, part->kind, part->stage, part->microbatch, span->end_ns);
+    if (!arrivals_kind(part->kind, &pass.kind) ||
+        !is_compute(watch, &watch->program->ops[span->op]))
         return;
-    pass.chunk = chunk_of(watch, part->stage);
+    pass.chunk = arrivals_chunk(watch->map.rank_of, part->stage);
     pass.microbatch = part->microbatch;
     if (other) {
-        note_part(watch, other, span->end_ns);
+        arrivals_note(&watch->arrivals, other->kind, other->stage, other->microbatch, span->end_ns);
         pass.kind = CHART_OVERLAP;
-        pass.other_chunk = chunk_of(watch, other->stage);
+        pass.other_chunk = arrivals_chunk(watch->map.rank_of, other->stage);
         pass.other_microbatch = other->microbatch;
     }
     add_pass(&watch->chart->ranks[rank], &watch->pass_of[listed], &pass);
@@ -155,39 +109,6 @@ static enum status begin(void *context, const struct program *program, struct di
 
 /* ---- afterwards ------------------------------------------------------------------------------ */
 
-static void add_message(struct watch *watch, int from_stage, int to_stage, int64_t start_ns,
-                        int64_t end_ns)
-{
-    struct chart *chart = watch->chart;
-    if (start_ns < 0 || end_ns < start_ns)
-        return;
-    chart->messages[chart->message_count++] =
-        (struct chart_message){.from = watch->map.rank_of[from_stage],
-                               .to = watch->map.rank_of[to_stage],
-                               .start_ns = start_ns,
-                               .end_ns = end_ns};
-}
-
-static bool take_messages(struct watch *watch, struct arena *arena)
-{
-    int stages = watch->map.stages, microbatches = watch->map.microbatches;
-    watch->chart->messages =
-        ARENA_ARRAY(arena, 2 * (size_t)stages * (size_t)microbatches + 1, struct chart_message);
-    if (!watch->chart->messages)
-        return false;
-    for (int s = 0; s < stages; s++)
-        for (int m = 0; m < microbatches; m++) {
-            const struct arrival *here = arrival_of(watch, s, m);
-            if (s > 0)
-                add_message(watch, s - 1, s, arrival_of(watch, s - 1, m)->forward_ns,
-                            here->input_ns);
-            if (s + 1 < stages)
-                add_message(watch, s + 1, s, arrival_of(watch, s + 1, m)->backward_ns,
-                            here->gradient_ns);
-        }
-    return true;
-}
-
 static bool take_levels(const struct pipeline_figures *figures, struct chart *chart,
                         struct arena *arena)
 {
@@ -216,8 +137,10 @@ static enum status take(struct watch *watch, const struct prediction *prediction
                           "the schedule hangs: it has no end that could be drawn");
     chart->end_ns = prediction->makespan_ns > 1 ? (int64_t)prediction->makespan_ns : 1;
     chart->bubble = chart_bubble(chart);
-    return take_messages(watch, arena) && take_levels(figures, chart, arena) ? STATUS_OK
-                                                                             : diag_no_memory(diag);
+    return arrivals_messages(&watch->arrivals, 0, arena, chart) &&
+                   take_levels(figures, chart, arena)
+               ? STATUS_OK
+               : diag_no_memory(diag);
 }
 
 static enum status prepare(const struct plan *plan, struct arena *arena, struct watch *watch,
@@ -231,21 +154,19 @@ static enum status prepare(const struct plan *plan, struct arena *arena, struct 
                                   rank_programs_copies(plan), &watch->map, diag);
     if (status != STATUS_OK)
         return status;
-    size_t cells = (size_t)watch->map.stages * (size_t)watch->map.microbatches;
-    watch->arrivals = ARENA_ARRAY(arena, cells + 1, struct arrival);
     watch->optimizer_of = ARENA_ARRAY(arena, (size_t)chart->rank_count, size_t);
     chart->ranks = ARENA_ARRAY(arena, (size_t)chart->rank_count, struct chart_rank);
-    for (size_t i = 0; watch->arrivals && i < cells; i++)
-        watch->arrivals[i] = (struct arrival){-1, -1, -1, -1};
     for (int r = 0; chart->ranks && r < chart->rank_count; r++)
         chart->ranks[r].passes = ARENA_ARRAY(arena, watch->lists[r].count + 1, struct chart_pass);
     chart->copies = rank_programs_copies(plan) > 1;
     chart->microbatches = watch->map.microbatches * rank_programs_copies(plan);
     for (int s = 0; s < watch->map.stages; s++) {
-        int chunk = chunk_of(watch, s);
+        int chunk = arrivals_chunk(watch->map.rank_of, s);
         chart->chunks = chunk + 1 > chart->chunks ? chunk + 1 : chart->chunks;
     }
-    return arena->failed ? diag_no_memory(diag) : STATUS_OK;
+    bool opened = arrivals_open(&watch->arrivals, watch->map.rank_of, watch->map.stages,
+                                watch->map.microbatches, arena);
+    return !opened || arena->failed ? diag_no_memory(diag) : STATUS_OK;
 }
 
 enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct chart *out,

@@ -6,16 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arrivals.h"
+
 #include "plan/actions.h"
 #include "plan/comms.h"
 #include "plan/rank_memory.h"
 #include "plan/rank_programs.h"
 #include "plan/parallel.h"
-
-/* Per stage and microbatch: when its passes ended, and when their messages had come. */
-struct arrival {
-    int64_t forward_ns, backward_ns, input_ns, gradient_ns; /* -1: never */
-};
 
 /* A name of the trace, read once. */
 struct reading {
@@ -31,10 +28,10 @@ struct builder {
     struct chart chart;
     struct reading *readings; /* hash table of the names; a power of two */
     size_t reading_cap;
-    int *rank_of;          /* of stages; -1: none */
-    int stages, per_model; /* stages; microbatches of a copy */
-    size_t *caps;          /* of passes, per rank */
-    struct arrival *arrivals;
+    int *rank_of;             /* of stages; -1: none */
+    int stages, per_model;    /* stages; microbatches of a copy */
+    size_t *caps;             /* of passes, per rank */
+    struct arrivals arrivals; /* without cells: too many to be kept */
     int64_t start_ns;
 };
 
@@ -99,15 +96,6 @@ static int row_of(const struct builder *builder, int rank)
     return replica == 0 && row < builder->chart.rank_count ? row : -1;
 }
 
-/* Stages of a rank are its chunks, in their order. */
-static int chunk_of(const struct builder *builder, int stage)
-{
-    int chunk = 0;
-    for (int s = 0; s < stage; s++)
-        chunk += builder->rank_of[s] == builder->rank_of[stage];
-    return chunk;
-}
-
 /* "0F3" on rank 1 puts stage 0 there. */
 static enum status place_stages(struct builder *builder, struct diag *diag)
 {
@@ -138,8 +126,8 @@ static enum status place_stages(struct builder *builder, struct diag *diag)
         return diag_error(diag, STATUS_INPUT,
                           "nothing to draw: no work of the run is named as a pass, such as 0F3");
     for (int s = 0; s < builder->stages; s++)
-        if (builder->rank_of[s] >= 0 && chunk_of(builder, s) >= chart->chunks)
-            chart->chunks = chunk_of(builder, s) + 1;
+        if (builder->rank_of[s] >= 0 && arrivals_chunk(builder->rank_of, s) >= chart->chunks)
+            chart->chunks = arrivals_chunk(builder->rank_of, s) + 1;
     int copies = builder->plan ? rank_programs_copies(builder->plan) : 1;
     chart->copies = copies > 1;
     chart->microbatches = builder->per_model * copies;
@@ -147,32 +135,6 @@ static enum status place_stages(struct builder *builder, struct diag *diag)
 }
 
 /* ---- passes and messages --------------------------------------------------------------------- */
-
-static struct arrival *arrival_of(const struct builder *builder, int stage, int microbatch)
-{
-    bool known = builder->arrivals && stage >= 0 && stage < builder->stages && microbatch >= 0 &&
-                 microbatch < builder->per_model;
-    return known
-               ? &builder->arrivals[(size_t)stage * (size_t)builder->per_model + (size_t)microbatch]
-               : NULL;
-}
-
-static enum chart_kind kind_of(enum action_kind kind)
-{
-    return kind == ACTION_F   ? CHART_F
-           : kind == ACTION_B ? CHART_B
-           : kind == ACTION_I ? CHART_I
-                              : CHART_W;
-}
-
-static void note_end(struct builder *builder, const struct action *part, int64_t end_ns)
-{
-    struct arrival *arrival = arrival_of(builder, part->stage, part->microbatch);
-    if (arrival && part->kind == ACTION_F)
-        arrival->forward_ns = end_ns;
-    else if (arrival && part->kind != ACTION_W)
-        arrival->backward_ns = end_ns;
-}
 
 /* A pass with collectives of a stage in it consists of several works behind one another. */
 static bool is_same(const struct chart_pass *a, const struct chart_pass *b)
@@ -202,15 +164,18 @@ static bool take_pass(struct builder *builder, int row, const struct trace_span 
 {
     const struct action *parts;
     size_t count = comms_parts(action, &parts);
-    struct chart_pass pass = {.kind = count == 2 ? CHART_OVERLAP : kind_of(parts->kind),
-                              .chunk = chunk_of(builder, parts->stage),
+    struct chart_pass pass = {.kind = CHART_OVERLAP,
+                              .chunk = arrivals_chunk(builder->rank_of, parts->stage),
                               .microbatch = parts->microbatch,
                               .start_ns = span->start_ns,
                               .end_ns = span->end_ns};
     for (size_t k = 0; k < count; k++)
-        note_end(builder, &parts[k], span->end_ns);
+        arrivals_note(&builder->arrivals, parts[k].kind, parts[k].stage, parts[k].microbatch,
+                      span->end_ns);
+    if (count == 1)
+        (void)arrivals_kind(parts->kind, &pass.kind); /* as read_name has seen */
     if (count == 2) {
-        pass.other_chunk = chunk_of(builder, parts[1].stage);
+        pass.other_chunk = arrivals_chunk(builder->rank_of, parts[1].stage);
         pass.other_microbatch = parts[1].microbatch;
     }
     return add_pass(builder, row, &pass);
@@ -221,13 +186,11 @@ static void take_message(struct builder *builder, const struct trace_span *span)
 {
     char kind;
     int microbatch, stage;
-    if (sscanf(span->task, "receive %c%d@%d from", &kind, &microbatch, &stage) != 3)
+    if (sscanf(span->task, "receive %c%d@%d from", &kind, &microbatch, &stage) != 3 ||
+        (kind != 'F' && kind != 'B'))
         return;
-    struct arrival *arrival = arrival_of(builder, stage, microbatch);
-    if (arrival && kind == 'F')
-        arrival->input_ns = span->end_ns;
-    else if (arrival && kind == 'B')
-        arrival->gradient_ns = span->end_ns;
+    arrivals_note(&builder->arrivals, kind == 'F' ? ACTION_RECV_F : ACTION_RECV_B, stage,
+                  microbatch, span->end_ns);
 }
 
 static bool take_span(struct builder *builder, const struct trace_span *span)
@@ -258,10 +221,9 @@ static bool take_spans(struct builder *builder)
 {
     size_t cells = (size_t)builder->stages * (size_t)builder->per_model;
     builder->caps = ARENA_ARRAY(builder->arena, (size_t)builder->chart.rank_count, size_t);
-    if (cells <= MOST_CELLS)
-        builder->arrivals = ARENA_ARRAY(builder->arena, cells + 1, struct arrival);
-    for (size_t i = 0; builder->arrivals && i < cells; i++)
-        builder->arrivals[i] = (struct arrival){-1, -1, -1, -1};
+    if (cells <= MOST_CELLS && !arrivals_open(&builder->arrivals, builder->rank_of, builder->stages,
+                                              builder->per_model, builder->arena))
+        return false;
     for (size_t i = 0; builder->caps && i < builder->trace->span_count; i++)
         if (!take_span(builder, &builder->trace->spans[i]))
             return false;
@@ -270,39 +232,6 @@ static bool take_spans(struct builder *builder)
             qsort(builder->chart.ranks[r].passes, builder->chart.ranks[r].count,
                   sizeof(struct chart_pass), compare_passes);
     return !builder->arena->failed;
-}
-
-static void add_message(struct builder *builder, int from_stage, int to_stage, int64_t start_ns,
-                        int64_t end_ns)
-{
-    struct chart *chart = &builder->chart;
-    int from = builder->rank_of[from_stage], to = builder->rank_of[to_stage];
-    if (start_ns < 0 || end_ns < start_ns || from < 0 || to < 0 || from == to)
-        return;
-    chart->messages[chart->message_count++] =
-        (struct chart_message){.from = from,
-                               .to = to,
-                               .start_ns = start_ns - builder->start_ns,
-                               .end_ns = end_ns - builder->start_ns};
-}
-
-static bool take_messages(struct builder *builder)
-{
-    size_t cells = (size_t)builder->stages * (size_t)builder->per_model;
-    if (!builder->arrivals)
-        return true;
-    builder->chart.messages = ARENA_ARRAY(builder->arena, 2 * cells + 1, struct chart_message);
-    for (int s = 0; builder->chart.messages && s < builder->stages; s++)
-        for (int m = 0; m < builder->per_model; m++) {
-            const struct arrival *here = arrival_of(builder, s, m);
-            if (s > 0)
-                add_message(builder, s - 1, s, arrival_of(builder, s - 1, m)->forward_ns,
-                            here->input_ns);
-            if (s + 1 < builder->stages)
-                add_message(builder, s + 1, s, arrival_of(builder, s + 1, m)->backward_ns,
-                            here->gradient_ns);
-        }
-    return builder->chart.messages != NULL;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -443,7 +372,8 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
     if (status != STATUS_OK)
         return status;
     begin_at_zero(&builder);
-    if (!take_messages(&builder))
+    if (builder.arrivals.cells &&
+        !arrivals_messages(&builder.arrivals, builder.start_ns, arena, &builder.chart))
         return diag_no_memory(diag);
     status = take_memory(&builder, activation, diag);
     if (status != STATUS_OK)
