@@ -46,6 +46,25 @@ check "every iteration" holds 'len({i[1] for i in run["iterations"]}) == 40'
 check "the critical path goes forward, over work, to the end" holds \
     'len(path) > 40 and all(s["cause"] == 0 for s in path) and all(a["start"] <= b["start"] for a, b in zip(path, path[1:])) and
      path[-1]["start"] + path[-1]["length"] == max(s["start"] + s["length"] for s in spans if s["cause"] == 0)'
+
+# same_path: from the end of the first step of predict's path on, the page's has the same work at the same times
+same_path()
+{
+    rm -f "$dir/c.db"
+    "$SWSIM" predict -q -n 12 --driver="$2" --critical-path=11 --json --db="$dir/c.db" "$srcdir/plans/$1.yaml" >"$dir/predicted" || return 1
+    "$SWSIM" render -o "$dir/p.html" "$dir/c.db" || return 1
+    holds 'any(len(work) > 5 and work == steps for foretold in [json.loads(open(sys.argv[1].replace("p.html", "predicted")).readline())["critical_path"]]
+        for begin in [foretold["start_ns"] + foretold["steps"][0]["duration_ns"]]
+        for steps in [[(s["task"], s["start_ns"], s["duration_ns"]) for s in foretold["steps"] if s["start_ns"] >= begin]]
+        for work in [[(run["names"][s["name"]], s["start"], s["length"]) for s in path if s["start"] >= begin]])'
+}
+for plan in torchrec/base torchrec/sparse_dist torchrec/pt2 torchrec/semi_sync.ready_first torchrec/prefetch \
+    torchrec/sparse_dist.two_groups examples/two_ranks examples/shared_device reference/semi_sync; do
+    check "$plan: the path that predict has" same_path $plan clock
+done
+check "examples/two_ranks, data-flow: the path that predict has" same_path examples/two_ranks dataflow
+
+"$SWSIM" render -o "$dir/p.html" "$dir/r.db:1"
 check "two runs" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/r.db:1" "$dir/r.db:2" --stream='*'
 check "are both there" holds 'len(data["runs"]) == 2 and len(columns(data["runs"][1])) < len(spans)'
 check "to standard output" sh -c "'$SWSIM' render --format=html -o - '$dir/r.db' | grep -q '^</html>'"

@@ -2,10 +2,14 @@
 /* page_path.c - see page_path.h. */
 #include "page_path.h"
 
-/* Edges by the span they lead to. */
+#include <stdlib.h>
+
+/* Edges by the span they lead to, and work by its end. */
 struct inward {
     size_t *first; /* per span, and one behind the last */
     int *from;
+    int *ends;
+    size_t end_count;
 };
 
 static bool sort_edges(const struct trace *trace, struct arena *arena, struct inward *out)
@@ -26,6 +30,25 @@ static bool sort_edges(const struct trace *trace, struct arena *arena, struct in
     return true;
 }
 
+static int compare_ends(const void *left, const void *right, void *context)
+{
+    const struct trace_span *spans = context, *a = &spans[*(const int *)left],
+                            *b = &spans[*(const int *)right];
+    return (a->end_ns > b->end_ns) - (a->end_ns < b->end_ns);
+}
+
+static bool sort_ends(const struct trace *trace, struct arena *arena, struct inward *out)
+{
+    out->ends = ARENA_ARRAY(arena, trace->span_count + 1, int);
+    out->end_count = 0;
+    for (size_t i = 0; out->ends && i < trace->span_count; i++)
+        if (trace->spans[i].kind != SPAN_WAIT)
+            out->ends[out->end_count++] = (int)i;
+    if (out->ends && out->end_count)
+        qsort_r(out->ends, out->end_count, sizeof *out->ends, compare_ends, trace->spans);
+    return out->ends != NULL;
+}
+
 static int find_last(const struct trace *trace)
 {
     int last = -1;
@@ -43,9 +66,31 @@ static bool is_earlier(const struct trace_span *a, const struct trace_span *b)
            (a->start_ns < b->start_ns || (a->start_ns == b->start_ns && a->end_ns < b->end_ns));
 }
 
+/* Work of the same rank is more likely to be the cause than that of another; a gap is between ranks as a rule. */
+static int find_ending(const struct trace *trace, const struct inward *inward, int span)
+{
+    const struct trace_span *spans = trace->spans, *late = &spans[span];
+    size_t low = 0, high = inward->end_count;
+    int best = -1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (spans[inward->ends[middle]].end_ns < late->start_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < inward->end_count && spans[inward->ends[low]].end_ns == late->start_ns; low++) {
+        int from = inward->ends[low];
+        bool near = trace->agents[spans[from].agent].rank == trace->agents[late->agent].rank;
+        if (is_earlier(&spans[from], late) && (best < 0 || near))
+            best = from;
+    }
+    return best;
+}
+
 /* Of what the span needed, that which was over last; -1: nothing. */
-static int find_cause(const struct trace *trace, const struct inward *inward, const int *before,
-                      int span)
+static int find_need(const struct trace *trace, const struct inward *inward, const int *before,
+                     int span)
 {
     const struct trace_span *spans = trace->spans;
     int best =
@@ -59,12 +104,23 @@ static int find_cause(const struct trace *trace, const struct inward *inward, co
     return best;
 }
 
+/* Edges lead neither from device to host nor from rank to rank, and know no order of a communicator: where they
+   leave a gap, work that was over at the very start fills it. */
+static int find_cause(const struct trace *trace, const struct inward *inward, const int *before,
+                      int span)
+{
+    int need = find_need(trace, inward, before, span);
+    bool gap = need < 0 || trace->spans[need].end_ns < trace->spans[span].start_ns;
+    int ending = gap ? find_ending(trace, inward, span) : -1;
+    return ending >= 0 ? ending : need;
+}
+
 bool page_path_find(const struct trace *trace, const int *before, struct arena *arena, int **path,
                     size_t *count)
 {
     struct inward inward;
     size_t length = 0;
-    if (!sort_edges(trace, arena, &inward))
+    if (!sort_edges(trace, arena, &inward) || !sort_ends(trace, arena, &inward))
         return false;
     int last = find_last(trace);
     for (int span = last; span >= 0; span = find_cause(trace, &inward, before, span))
