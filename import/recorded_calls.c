@@ -195,6 +195,7 @@ static bool take_wait(const struct walk *walk)
     op.event_device = event->device;
     op.op.stream = stream->name;
     op.op.object = event->name;
+    stream->pushes++; /* a sync of the stream waits for the event, too */
     return add_op(walk, stream, &op);
 }
 
@@ -357,6 +358,10 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
     op.op.pageable =
         is_pageable(walk, to->address, to_device) || is_pageable(walk, from->address, from_device);
     op.op.bytes = (int64_t)(to->width * to->height);
+    if (to_device)
+        recorded_memory_strange(walk->job, walk->process, to->address);
+    if (from_device)
+        recorded_memory_strange(walk->job, walk->process, from->address);
     return recorded_memory_access(walk->job, walk->process, &op, from->address, area_bytes(from),
                                   false, -1) &&
            recorded_memory_access(walk->job, walk->process, &op, to->address, area_bytes(to), true,
@@ -387,6 +392,8 @@ static bool take_fill(const struct walk *walk)
     struct recorded_op op = new_op(walk, OP_LAUNCH);
     const struct area to = {word[1], word[2], word[3], word[4]};
     op.op.name = "memset";
+    if (area_bytes(&to) > 0)
+        recorded_memory_strange(walk->job, walk->process, to.address);
     return stream && (area_bytes(&to) == 0 ||
                       (recorded_memory_access(walk->job, walk->process, &op, to.address,
                                               area_bytes(&to), true, -1) &&
@@ -475,10 +482,14 @@ static bool take_launch(const struct walk *walk)
     struct recorded_op op = new_op(walk, OP_LAUNCH);
     op.op.name = kernel->name;
     walk->job->opaque_launches += !kernel->known;
-    for (int i = 2; i < walk->item->words; i++)
-        if (!recorded_memory_access(walk->job, walk->process, &op, word[i] & ~RECORDING_WRITE, 0,
+    for (int i = 2; i < walk->item->words; i++) {
+        const uint64_t address = word[i] & ~(RECORDING_WRITE | RECORDING_POINTER);
+        if (word[i] & RECORDING_POINTER)
+            recorded_memory_strange(walk->job, walk->process, address);
+        if (!recorded_memory_access(walk->job, walk->process, &op, address, 0,
                                     (word[i] & RECORDING_WRITE) != 0, -1))
             return false;
+    }
     return stream && push(walk, stream, &op);
 }
 
@@ -763,8 +774,7 @@ static bool add_seen(const struct walk *walk)
     for (size_t t = 0; t < walk->process->tapes.thread_count; t++) {
         const struct tape_thread *tape = &walk->process->tapes.threads[t];
         size_t before = tape->read;
-        while (before > 0 && tape->items[before - 1]->at_ns + tape->items[before - 1]->took_ns >
-                                 walk->item->at_ns)
+        while (before > 0 && tapes_end_ns(tape, before - 1) > walk->item->at_ns)
             before--;
         if (t == walk->number || before == 0)
             continue;

@@ -199,6 +199,16 @@ static bool add_collective(struct recorded_job *job, struct recorded_op *op,
     return true;
 }
 
+/* `bytes` 0: none, where an access elsewhere would be one of unknown size. */
+static bool access_memory(struct recorded_job *job, struct recorded_process *process,
+                          struct recorded_op *op, uint64_t address, uint64_t bytes, bool write)
+{
+    if (bytes == 0)
+        return true;
+    recorded_memory_strange(job, process, address);
+    return recorded_memory_access(job, process, op, address, bytes, write, 0);
+}
+
 static bool collective_op(struct recorded_job *job, struct recorded_process *process,
                           const struct recording_item *item,
                           const struct recorded_comm_handle *comm, struct recorded_op *op)
@@ -220,11 +230,11 @@ static bool collective_op(struct recorded_job *job, struct recorded_process *pro
     if (!(shape->is_messages ? add_rooted(job, op, shape, tag, comm, root, bytes)
                              : add_collective(job, op, shape, tag, root, bytes)))
         return false;
-    return (!reads || recorded_memory_access(job, process, op, word[3],
-                                             bytes * (shape->sends_all ? size : 1), false, 0)) &&
+    return (!reads || access_memory(job, process, op, word[3],
+                                    bytes * (shape->sends_all ? size : 1), false)) &&
            (!writes || (at_root && word[3] == word[4] && !shape->reduces) ||
-            recorded_memory_access(job, process, op, word[4],
-                                   bytes * (shape->receives_all ? size : 1), true, 0));
+            access_memory(job, process, op, word[4], bytes * (shape->receives_all ? size : 1),
+                          true));
 }
 
 static bool message_op(struct recorded_job *job, struct recorded_process *process,
@@ -234,8 +244,7 @@ static bool message_op(struct recorded_job *job, struct recorded_process *proces
     const uint64_t bytes = word[4] * bytes_of(word[5]);
     return add_message(job, op, name_of(word[5]), word[2] != 0, (int)(word[6] & INT32_MAX),
                        bytes) &&
-           (bytes == 0 ||
-            recorded_memory_access(job, process, op, word[3], bytes, word[2] == 0, 0));
+           access_memory(job, process, op, word[3], bytes, word[2] == 0);
 }
 
 bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process,

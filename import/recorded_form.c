@@ -371,10 +371,41 @@ static void drop_specs(struct plan *plan)
 static const char *about(const struct recorded_job *job)
 {
     return arena_printf(job->arena,
-                        "a recording of %zu process%s; the order of threads is that of %s",
+                        "a recording of %zu process%s; the order of threads is that of %s; kernels "
+                        "access what their arguments point to; no times of the device",
                         job->process_count, job->process_count == 1 ? "" : "es",
                         job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
                                                               : "their calls in time");
+}
+
+/* Memory of the host that a device uses: are the host's own accesses to it known? */
+static bool is_untouched(const struct recorded_process *process, const struct recorded_block *block)
+{
+    switch (block->memory) {
+    case RECORDING_MEMORY_DEVICE: return false;
+    case RECORDING_MEMORY_PINNED: return block->begin_count > 0 && !process->tapes.touches;
+    case RECORDING_MEMORY_MANAGED:
+    case RECORDING_MEMORY_REGISTERED: return block->begin_count > 0;
+    }
+    return false;
+}
+
+static bool say_untouched(struct recorded_job *job)
+{
+    size_t count = 0, pinned = 0;
+    for (size_t i = 0; i < job->process_count; i++)
+        for (size_t k = 0; k < job->processes[i].block_count; k++) {
+            const struct recorded_block *block = &job->processes[i].blocks[k];
+            const bool untouched = is_untouched(&job->processes[i], block);
+            count += untouched;
+            pinned += untouched && block->memory == RECORDING_MEMORY_PINNED;
+        }
+    return count == 0 ||
+           plan_add_unrecorded(job->plan,
+                               arena_printf(job->arena, "the host's accesses to %zu allocation%s",
+                                            count, count == 1 ? "" : "s"),
+                               pinned > 0 ? "recorded without --host-accesses"
+                                          : "of managed or registered memory they are not seen");
 }
 
 static bool say_unseen(struct recorded_job *job)
@@ -384,6 +415,12 @@ static bool say_unseen(struct recorded_job *job)
             plan_add_unrecorded(
                 plan, arena_printf(job->arena, "arguments of %zu launches", job->opaque_launches),
                 "CUDA does not tell what they hold")) &&
+           (job->strange_accesses == 0 ||
+            plan_add_unrecorded(plan,
+                                arena_printf(job->arena, "%zu access%s", job->strange_accesses,
+                                             job->strange_accesses == 1 ? "" : "es"),
+                                "to memory of the device that no call was seen to allocate")) &&
+           say_untouched(job) &&
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",
                                 "memory from each pointer to the next that is used"));

@@ -57,7 +57,7 @@ struct recorded_stream {
     bool live, blocking;
     int64_t thread;          /* of the default stream of a thread; else -1 */
     int64_t capture;         /* graphs; -1: none */
-    uint64_t pushes, synced; /* when a thread last waited: the pushes then */
+    uint64_t pushes, synced; /* waits too; when a thread last waited: the pushes then */
     int64_t synced_by;
 };
 
@@ -154,7 +154,7 @@ struct recorded_job {
     struct recorded_comm *comms;
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
-    size_t opaque_launches;
+    size_t opaque_launches, strange_accesses;
     struct names buffers; /* plan->buffers by name */
     size_t buffer_cap, spec_cap, graph_cap;
 };
@@ -171,6 +171,9 @@ bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *pr
 /* The live allocation that an address lies in; SIZE_MAX: none. */
 size_t recorded_memory_find(const struct recorded_process *process, uint64_t address);
 void recorded_memory_end(struct recorded_process *process, size_t block);
+/* Counts an access to memory of the device that no call was seen to allocate; other accesses are not counted. */
+void recorded_memory_strange(struct recorded_job *job, const struct recorded_process *process,
+                             uint64_t address);
 /* `bytes` 0: to where something else begins. Memory that is no allocation is left out. */
 bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
                             struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,

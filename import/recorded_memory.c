@@ -92,6 +92,12 @@ static bool add_cut(struct arena *arena, uint64_t **items, size_t *count, size_t
     return true;
 }
 
+void recorded_memory_strange(struct recorded_job *job, const struct recorded_process *process,
+                             uint64_t address)
+{
+    job->strange_accesses += recorded_memory_find(process, address) == SIZE_MAX;
+}
+
 bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
                             struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,
                             int part)

@@ -50,6 +50,7 @@ static void take_process(struct tapes *tapes, const struct recording_item *item)
     tapes->pid = (int64_t)item->word[0];
     tapes->rank = (int64_t)(item->word[1] - 1);
     tapes->size = (int64_t)item->word[2];
+    tapes->touches = item->words > 4 && item->word[4] != 0;
 }
 
 static enum status add_items(struct reading *reading, const struct recording_chunk *chunk,
@@ -139,26 +140,30 @@ enum status tapes_read(const char *path, struct arena *arena, struct tapes *out,
                                                          : status;
 }
 
-static int64_t end_ns(const struct recording_item *item)
+int64_t tapes_end_ns(const struct tape_thread *thread, size_t item)
 {
-    return item->at_ns + item->took_ns;
+    const struct recording_item *at = thread->items[item];
+    if (at->took_ns < UINT32_MAX)
+        return at->at_ns + at->took_ns;
+    return item + 1 < thread->count ? thread->items[item + 1]->at_ns : INT64_MAX;
 }
 
 const struct recording_item *tapes_next(struct tapes *tapes, size_t *out)
 {
-    const struct recording_item *next = NULL;
+    const struct tape_thread *next = NULL;
+    int64_t next_ns = 0;
     for (size_t i = 0; i < tapes->thread_count; i++) {
         const struct tape_thread *thread = &tapes->threads[i];
-        const struct recording_item *item =
-            thread->read < thread->count ? thread->items[thread->read] : NULL;
-        if (item && (!next || end_ns(item) < end_ns(next))) {
-            next = item;
+        if (thread->read == thread->count)
+            continue;
+        const int64_t end_ns = tapes_end_ns(thread, thread->read);
+        if (!next || end_ns < next_ns) {
+            next = thread;
+            next_ns = end_ns;
             *out = i;
         }
     }
-    if (next)
-        tapes->threads[*out].read++;
-    return next;
+    return next ? next->items[tapes->threads[*out].read++] : NULL;
 }
 
 const char *tapes_text(const struct recording_item *item, struct arena *arena)

@@ -24,12 +24,16 @@ struct tape_thread {
 struct tapes {
     const char *path;
     int64_t pid, rank, size;     /* rank -1: not told */
+    bool touches;                /* the host's accesses to pinned memory are there */
     struct tape_thread *threads; /* [i]: number i + 1 */
     size_t thread_count, thread_cap;
 };
 
 /* All of it lives in `arena`. STATUS_INPUT for a damaged file. */
 enum status tapes_read(const char *path, struct arena *arena, struct tapes *out, struct diag *diag);
+
+/* When a call was over, at the latest: one that took longer than an item tells, before the next of its thread. */
+int64_t tapes_end_ns(const struct tape_thread *thread, size_t item);
 
 /* The next item of all threads by the time of its end, and the index of its thread; NULL behind the last. */
 const struct recording_item *tapes_next(struct tapes *tapes, size_t *thread);

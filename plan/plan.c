@@ -20,8 +20,18 @@ void plan_fini(struct plan *plan)
     *plan = (struct plan){0};
 }
 
+static bool is_unrecorded(const struct plan *plan, const char *what)
+{
+    for (size_t i = 0; i < plan->unrecorded_count; i++)
+        if (strcmp(plan->unrecorded[i].what, what) == 0)
+            return true;
+    return false;
+}
+
 bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)
 {
+    if (what && why && is_unrecorded(plan, what))
+        return true;
     if (!what || !why ||
         !arena_grow(&plan->arena, (void **)&plan->unrecorded, plan->unrecorded_count,
                     &plan->unrecorded_cap, sizeof *plan->unrecorded))

@@ -671,7 +671,7 @@ struct plan {
 void plan_init(struct plan *plan);
 void plan_fini(struct plan *plan);
 
-/* Add an entry of `unrecorded:`. False: no memory, also where a text is NULL. */
+/* Add an entry of `unrecorded:`, unless there is one of the same `what`. False: no memory, also where a text is NULL. */
 bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why);
 
 /* The tasks as rank `rank` sees them; one of them. */

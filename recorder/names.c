@@ -247,7 +247,8 @@ size_t names_launch(const void *handle, void **args, uint64_t *words, size_t mos
             uint64_t word;
             memcpy(&word, (char *)args[i] + at, sizeof word);
             if (may_be_address(word))
-                words[count++] = word | (kind == ARGUMENT_READ ? 0 : RECORDING_WRITE);
+                words[count++] = word | (kind == ARGUMENT_READ ? 0 : RECORDING_WRITE) |
+                                 (kind == ARGUMENT_STRUCT ? 0 : RECORDING_POINTER);
         }
     }
     return count;

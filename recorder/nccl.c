@@ -168,6 +168,34 @@ int ncclCommSplit(handle comm, int color, int key, handle *out, void *config)
 COMM_END(ncclCommDestroy)
 COMM_END(ncclCommAbort)
 
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+int ncclMemAlloc(handle *out, size_t bytes);
+int ncclMemAlloc(handle *out, size_t bytes)
+{
+    REAL(ncclMemAlloc, (handle *, size_t))
+    const struct call call = tape_begin();
+    const int result = real(out, bytes);
+    if (result == 0)
+        tape_end(&call, RECORDING_ALLOC, WORDS(WORD_OF(*out), bytes, RECORDING_MEMORY_DEVICE));
+    else
+        tape_drop(&call);
+    return result;
+}
+
+int ncclMemFree(handle address);
+int ncclMemFree(handle address)
+{
+    REAL(ncclMemFree, (handle))
+    const struct call call = tape_begin();
+    const int result = real(address);
+    if (result == 0)
+        tape_end(&call, RECORDING_FREE, WORDS(WORD_OF(address), RECORDING_MEMORY_DEVICE));
+    else
+        tape_drop(&call);
+    return result;
+}
+
 /* ---- operations ------------------------------------------------------------------------------- */
 
 #define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \

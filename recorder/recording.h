@@ -36,7 +36,8 @@ struct recording_item {
 /*    NAME, how many words at least, words */
 #define RECORDING_LIST(X)                                                                          \
     X(NONE, 0, "a call that failed")                                                               \
-    X(PROCESS, 4, "pid, rank + 1, size, time of day at at_ns in ns; 0: not told")                  \
+    X(PROCESS, 4,                                                                                  \
+      "pid, rank + 1, size, time of day at at_ns in ns (0: not told), are there items TOUCH?")     \
     X(THREAD, 1, "number of the system")                                                           \
     X(TEXT, 2, "number, characters: names that other items have")                                  \
     X(AFTER, 2, "thread, count: all of this thread comes after that many items of the other")      \
@@ -52,7 +53,8 @@ struct recording_item {
     X(SYNC_EVENT, 1, "event; also a query that found it done")                                     \
     X(SYNC_DEVICE, 0, "")                                                                          \
     X(KERNEL, 3, "number, text, is its every argument known?")                                     \
-    X(LAUNCH, 2, "stream, kernel, addresses, RECORDING_WRITE set where it may be written")         \
+    X(LAUNCH, 2,                                                                                   \
+      "stream, kernel, addresses; RECORDING_WRITE: may be written; RECORDING_POINTER: it is one")  \
     X(COPY, 6, "stream, to, from, bytes, direction as cudaMemcpyKind, does the host wait?")        \
     X(COPY_2D, 9,                                                                                  \
       "stream, to, its pitch, from, its pitch, width, height, direction, does the host wait?")     \
@@ -109,7 +111,9 @@ enum recording_collective {
         RECORDING_COLLECTIVES
 };
 
-/* In an address of LAUNCH; no address of a process has the bit. */
-#define RECORDING_WRITE (UINT64_C(1) << 63)
+/* In an address of LAUNCH; no address of a process has the bits. Without POINTER it is a word of a struct, which
+   looks like an address. */
+#define RECORDING_WRITE   (UINT64_C(1) << 63)
+#define RECORDING_POINTER (UINT64_C(1) << 62)
 
 #endif

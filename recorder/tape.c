@@ -16,6 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "threads.h"
+#include "touch.h"
+
 enum { KNOWN = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
 
 /* Found in the program's own TLS, without a call. */
@@ -163,8 +166,9 @@ static bool begin_thread(void)
     if (tape.thread == 1) {
         uint64_t rank, size;
         find_rank(&rank, &size);
-        write_item(RECORDING_PROCESS, now, 0,
-                   WORDS((uint64_t)getpid(), rank, size, (uint64_t)now_ns(CLOCK_REALTIME)));
+        write_item(
+            RECORDING_PROCESS, now, 0,
+            WORDS((uint64_t)getpid(), rank, size, (uint64_t)now_ns(CLOCK_REALTIME), touch_on()));
     }
     write_item(RECORDING_THREAD, now, 0, WORDS((uint64_t)syscall(SYS_gettid)));
     for (int i = 0; i < KNOWN; i++)
@@ -180,7 +184,7 @@ static bool ready(void)
 
 struct call tape_begin(void)
 {
-    const bool outer = tape.depth++ == 0 && path;
+    const bool outer = tape.depth++ == 0 && path && !threads_are_internal();
     return (struct call){outer ? now_ns(CLOCK_MONOTONIC) : 0, outer};
 }
 

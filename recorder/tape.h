@@ -18,7 +18,7 @@
 /* A call under way. */
 struct call {
     int64_t at_ns;
-    bool outer; /* it is the program's own */
+    bool outer; /* it is the program's own, on a thread of the program */
 };
 
 struct call tape_begin(void);

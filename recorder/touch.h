@@ -9,9 +9,13 @@
 #ifndef SWSIM_TOUCH_H
 #define SWSIM_TOUCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "recording.h"
+
+/* Are they seen in this process? */
+bool touch_on(void);
 
 /* A call of the program is over, and this is its item. */
 void touch_see(enum recording_kind kind, const uint64_t *words);

@@ -50,12 +50,15 @@ check "a wait that may come before the record" finds wait_before_record 'race'
 check "an event that is recorded again too early" finds event_reused 'race'
 check "memory freed under a copy" finds freed_early 'race.*free registered0'
 check "a graph's result, not waited for" finds graph 'race'
+check "a wait that is missing before the host's" finds sync_behind_wait 'race'
 check "a result of other ranks, not waited for" finds unawaited 'race'
 check "a run that hangs: the ranks call different things" hangs mismatch 'mismatch'
 check "a run that hangs: messages without a group" hangs missing_group 'deadlock\|message'
-for case in missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group host_function; do
+for case in missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group host_function sync_behind_wait; do
     check "$case, repaired" proves $case
 done
+but_for() { record "$1" fixed && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+check "the host's accesses, which are not seen" but_for host_reads "the host's accesses to 1 allocation.*--host-accesses"
 import='--sm-slots=1 --launch-order'
 check "another order of communicators on a rank" finds other_order 'deadlock'
 check "repaired" proves other_order
@@ -63,6 +66,7 @@ import='' how=--host-accesses
 check "the host reads too early" finds host_reads 'race.*read pinned0'
 check "the host writes too early" finds host_writes 'race.*write pinned0'
 check "the first, repaired" proves host_reads
+check "where they are seen, nothing is left out" sh -c '! grep unrecorded "$1"' sh "$dir/host_reads.yaml"
 check "the second, repaired" proves host_writes
 how=''
 

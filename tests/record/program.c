@@ -218,6 +218,18 @@ static void graph(void)
     CHECK(cudaGraphDestroy(captured));
 }
 
+/* The host waits for a stream that has nothing but a wait in it. */
+static void sync_behind_wait(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    CHECK(cudaStreamSynchronize(two));
+    consume(three);
+}
+
 /* The cost of the recorder: a call that does next to nothing, a lock, and a launch, in ns. */
 static double time_of(void (*call)(void), int times)
 {
@@ -318,6 +330,7 @@ static const struct {
     {"overhead", overhead, NULL},
     {"host_function", host_function, NULL},
     {"graph", graph, NULL},
+    {"sync_behind_wait", sync_behind_wait, NULL},
     {"other_order", NULL, other_order},
     {"mismatch", NULL, mismatch},
     {"missing_group", NULL, missing_group},
