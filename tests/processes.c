@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,6 +110,42 @@ bool processes_run(int count, void (*body)(const struct process *self, struct ou
         close(first[i][1]);
     }
     return in_time;
+}
+
+struct actor {
+    struct process self;
+    void (*body)(const struct process *self, struct outcome *out);
+    struct outcome *out;
+    pthread_t id;
+};
+
+static void *act(void *arg)
+{
+    struct actor *actor = arg;
+    memset(actor->out, 0, sizeof *actor->out);
+    actor->body(&actor->self, actor->out);
+    return NULL;
+}
+
+bool threads_run(int count, void (*body)(const struct process *self, struct outcome *out),
+                 const void *arg, struct outcome *out)
+{
+    static struct actor actors[PROCESSES_MOST];
+    char address[32];
+    int started = 0;
+    snprintf(address, sizeof address, "127.0.0.1:%d", free_port());
+    for (; started < count; started++) {
+        struct actor *actor = &actors[started];
+        *actor = (struct actor){{.number = started, .count = count, .address = address, .arg = arg},
+                                body,
+                                &out[started],
+                                0};
+        if (pthread_create(&actor->id, NULL, act, actor) != 0)
+            break;
+    }
+    for (int i = 0; i < started; i++)
+        pthread_join(actors[i].id, NULL);
+    return started == count;
 }
 
 int processes_broadcast(void *arg, void *data, size_t bytes)

@@ -34,6 +34,10 @@ bool processes_run(int count, void (*body)(const struct process *self, struct ou
 /* NCCL refuses two ranks on a GPU of one machine: give this process a machine of its own. */
 void processes_share_gpu(const struct process *self);
 
+/* The same with threads of this process, without a time limit and without a broadcast. */
+bool threads_run(int count, void (*body)(const struct process *self, struct outcome *out),
+                 const void *arg, struct outcome *out);
+
 /* As swpipe_join wants it; arg: the process. */
 int processes_broadcast(void *arg, void *data, size_t bytes);
 

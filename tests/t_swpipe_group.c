@@ -26,6 +26,8 @@ static const char plan_text[] =
     "buffers: {b: {scope: iteration}, s: {scope: shared}}\n";
 
 static enum swpipe_device device = SWPIPE_HOST;
+static bool threads;   /* ranks are threads of this process */
+static char store[64]; /* "": runs are not recorded */
 
 enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE };
 
@@ -86,6 +88,18 @@ static int run_once(struct swpipe *pipe, struct rank *rank, int *retired)
     return status;
 }
 
+/* The same on all ranks: a run of the store, and whether it was legal. */
+static void look_at_recording(struct swpipe *pipe, struct outcome *out)
+{
+    struct swpipe_recorded recorded = {.run = -2};
+    (void)swpipe_drain(pipe); /* also after a failure */
+    if (swpipe_recorded(pipe, &recorded) != SWPIPE_OK)
+        return;
+    out->value = (double)(1000 * recorded.run + 10 * recorded.iterations + recorded.legal);
+    if (recorded.legal == 0)
+        snprintf(out->said, sizeof out->said, "%s", recorded.why);
+}
+
 static void take_part(struct swpipe_group *group, struct rank *rank, struct outcome *out)
 {
     struct swpipe_task task = {"Sum", sum, rank, NULL, 0};
@@ -96,12 +110,15 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
                                    .driver = rank->scene->driver,
                                    .device = device,
                                    .ranks = swpipe_group_size(group),
-                                   .group = group};
+                                   .group = group,
+                                   .gpu = threads ? SWPIPE_GPU(rank->number) : 0};
     const struct swpipe_source source = {next, rank};
     struct swpipe *pipe;
     if (rank->scene->trouble == LEAVES && rank->number == rank->scene->who)
         return;
     out->status = (int)swpipe_open(&config, &pipe);
+    if (store[0] && out->status == SWPIPE_OK)
+        out->status = (int)swpipe_record(pipe, store);
     if (out->status == SWPIPE_OK)
         out->status = rank->scene->serial ? (int)swpipe_run_serial(pipe, &source, NULL)
                                           : run_once(pipe, rank, &out->count);
@@ -116,6 +133,8 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
         out->status = run_once(pipe, rank, &out->count);
         snprintf(out->said, sizeof out->said, "%s", swpipe_error(pipe));
     }
+    if (store[0])
+        look_at_recording(pipe, out);
     swpipe_close(pipe);
 }
 
@@ -130,7 +149,7 @@ static void body(const struct process *self, struct outcome *out)
         join.timeout_ns = 2000000000;
     struct process copy = *self;
     struct swpipe_group *group;
-    if (device == SWPIPE_CUDA)
+    if (device == SWPIPE_CUDA && !threads)
         processes_share_gpu(self);
     if (scene->broadcast) {
         join.broadcast = processes_broadcast;
@@ -152,8 +171,11 @@ static bool ended[PROCESSES_MOST];
 
 static void play(int size, const struct scene *scene, const char *what)
 {
-    bool in_time = processes_run(size, body, scene, 60, outcomes, ended);
-    tap_ok(in_time, "%s: every process returns", what);
+    bool in_time = threads ? threads_run(size, body, scene, outcomes)
+                           : processes_run(size, body, scene, 60, outcomes, ended);
+    for (int i = 0; threads && i < size; i++)
+        ended[i] = true;
+    tap_ok(in_time, "%s: every %s returns", what, threads ? "thread" : "process");
     for (int i = 0; i < size; i++)
         tap_note("rank %d: %s after %d: %s", i,
                  ended[i] ? swpipe_status_name((enum swpipe_status)outcomes[i].status) : "killed",
@@ -222,6 +244,63 @@ static void test_again(void)
                "rank %d runs after it: %s", i, outcomes[i].said);
 }
 
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+/* One run of the store for all ranks, of the iterations that all retired. */
+static void test_recorded(int size, enum swpipe_driver driver, bool serial)
+{
+    struct scene scene = scene_of(driver, 12);
+    scene.serial = serial;
+    snprintf(store, sizeof store, "group-%d.db", (int)getpid());
+    remove(store);
+    play(size, &scene, serial ? "a recorded serial run" : "a recorded run");
+    for (int i = 0; i < size; i++)
+        tap_ok(outcomes[i].status == (serial ? SWPIPE_OK : SWPIPE_END) &&
+                   outcomes[i].value == 1000 + 120 + 1,
+               "rank %d: run 1, 12 iterations, legal: %g %s", i, outcomes[i].value,
+               outcomes[i].said);
+    scene = scene_of(driver, 12);
+    scene.trouble = FAILS;
+    scene.who = 1;
+    scene.at = 4;
+    if (!serial)
+        play(size, &scene, "a recorded run that fails");
+    for (int i = 0; i < size && !serial; i++)
+        tap_ok(outcomes[i].status == SWPIPE_FAILED && outcomes[i].value >= 2000 - 1 &&
+                   (int)outcomes[i].value % 10 != 0,
+               "rank %d: run 2, not said to be illegal: %g %s", i, outcomes[i].value,
+               outcomes[i].said);
+    remove(store);
+    store[0] = '\0';
+}
+
+/* Rank 0 keeps the books: where it cannot, all are told. */
+static void test_unwritable(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    snprintf(store, sizeof store, "/nowhere/to/be/found.db");
+    play(2, &scene, "a store that cannot be written");
+    for (int i = 0; i < 2; i++)
+        tap_ok(outcomes[i].status != SWPIPE_END && strstr(outcomes[i].said, "/nowhere"),
+               "rank %d: %s", i, outcomes[i].said);
+    store[0] = '\0';
+}
+
+/* ---- ranks that are threads ------------------------------------------------------------------ */
+
+static void test_threads(void)
+{
+    threads = true;
+    test_good(3, SWPIPE_CLOCK, false);
+    test_good(4, SWPIPE_DATAFLOW, false);
+    test_early_end(SWPIPE_CLOCK, false, true);
+    test_trouble(FAILS, 1, 4, "Sum(4) of rank 1 failed: no luck today", "a function fails");
+    test_trouble(CLOSES, 1, 2, "rank 1 has closed its pipeline", "a rank closes its pipeline");
+    test_again();
+    test_recorded(3, SWPIPE_CLOCK, false);
+    threads = false;
+}
+
 /* ---- joins that cannot be -------------------------------------------------------------------- */
 
 static void alone(const struct process *self, struct outcome *out)
@@ -258,6 +337,10 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "cuda") == 0)
         device = SWPIPE_CUDA;
+    if (argc > 2 && strcmp(argv[2], "threads") == 0) { /* each with a GPU of its own */
+        test_threads();
+        return tap_done();
+    }
     test_good(2, SWPIPE_CLOCK, false);
     test_good(4, SWPIPE_DATAFLOW, false);
     test_good(2, SWPIPE_CLOCK, true);
@@ -273,6 +356,12 @@ int main(int argc, char **argv)
     test_trouble(CLOSES, 1, 2, "rank 1 has closed its pipeline", "a rank closes its pipeline");
     test_trouble(LEAVES, 1, 2, "", "a rank leaves");
     test_again();
+    test_recorded(2, SWPIPE_CLOCK, false);
+    test_recorded(4, SWPIPE_DATAFLOW, false);
+    test_recorded(2, SWPIPE_CLOCK, true);
+    test_unwritable();
     test_refusals();
+    if (device == SWPIPE_HOST)
+        test_threads();
     return tap_done();
 }

@@ -31,6 +31,7 @@ struct swpipe_group {
     int64_t patience_ns; /* RENDEZVOUS_FOREVER: no limit */
     bool in_use;         /* a pipeline of it is open */
     int64_t worlds;      /* that were opened */
+    int recordings;      /* begun */
     int64_t base;        /* of this run's batches */
     char error[512];
 };

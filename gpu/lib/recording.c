@@ -61,8 +61,8 @@ bool recording_plan(const struct plan *plan, const enum done_by *by, struct aren
 /* Is there a short-cut of a collective or message with results yet to be kept? */
 static bool keeps_meeting(const struct swpipe *pipe)
 {
-    size_t count = pipe->plan.pipeline.task_count;
-    for (size_t i = 0; i < (size_t)pipe->ranks * count; i++)
+    size_t count = pipe->plan.pipeline.task_count, first = (size_t)pipe->first_rank * count;
+    for (size_t i = first; i < first + (size_t)pipe->local_ranks * count; i++)
         if (pipe->shortcuts[i].on && !pipe->shortcuts[i].saved &&
             pipe->plan.pipeline.tasks[i % count].work.comm >= 0)
             return true;
@@ -97,10 +97,17 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
                                                   .replay = !keeps_meeting(pipe),
                                                   .db = path[0] ? path : NULL,
                                                   .plan_text = recording->plan_text};
+    if (pipe->group)
+        status = group_recording_open(&recording->shared, pipe->group, run, &recording->options,
+                                      recording->device, diag);
+    if (status)
+        return status;
     const struct journal_config config = {.program = engine->program,
                                           .options = &recording->options,
                                           .world = run->world,
                                           .devices = pipe->devices,
+                                          .rendezvous =
+                                              pipe->group ? pipe->group->rendezvous : NULL,
                                           .failed = on_failure,
                                           .arg = run};
     status = journal_open(&config, &recording->journal, diag);
@@ -125,6 +132,9 @@ void recording_stop(struct recording *recording, struct engine *engine)
     for (int rank = 0; rank < engine->program->ranks; rank++)
         recording->ends[rank] = policy_admitted(run->policy, rank);
     journal_stop(recording->journal);
+    if (recording->shared.group)
+        group_recording_stop(&recording->shared, recording->complete,
+                             recording->ends[engine->pipe->first_rank], recording->duration_ns);
 }
 
 static int64_t most_of(const int64_t *ends, int ranks)
@@ -152,6 +162,11 @@ static enum status conclude(struct recording *recording, struct recorded *out, s
     out->result.device = arena_strdup(&out->result.arena, recording->device);
     if (!out->result.device)
         return diag_no_memory(said);
+    if (recording->shared.group) {
+        out->elsewhere = !recording->shared.keeper;
+        return group_recording_close(&recording->shared, &out->result, out->why, sizeof out->why,
+                                     said);
+    }
     enum status status = journal_end(recording->journal, &end, &out->result, said);
     if (status != STATUS_VIOLATED)
         return status;
@@ -171,6 +186,8 @@ enum status recording_close(struct recording *recording, struct recorded *out, s
         if (status)
             diag_error(diag, status, "%s", said.count ? said.messages[0].text : "out of memory");
         diag_fini(&said);
+    } else if (recording->shared.group) {
+        group_recording_drop(&recording->shared);
     }
     journal_close(recording->journal);
     free(recording->plan_text);

@@ -8,7 +8,8 @@
  * end only. Where a task is a function its log has one entry for all device work of the function
  * (gpu/exec/called.c); the stored plan describes functions as known: no residency slots, no lazy loading
  * (recording_plan). A short-cut collective or message, which puts kept results back, meets no peer: it is
- * plain device work. A run that is still collecting such results is neither, and cannot be judged.
+ * plain device work. A run that is still collecting such results is neither, and cannot be judged. The run of a group
+ * is recorded in rank 0's process (group_record.h).
  *
  *     recording_open    after run_open, before the threads start
  *     recording_stop    all threads have ended, the device is idle or aborted
@@ -17,12 +18,13 @@
 #ifndef SWPIPE_RECORDING_H
 #define SWPIPE_RECORDING_H
 
-#include "gpu/exec/run.h"
+#include "group_record.h"
 
 struct engine;
 
 struct recording {
-    struct journal *journal; /* NULL: this run is not recorded */
+    struct journal *journal;       /* NULL: this run is not recorded */
+    struct group_recording shared; /* with a group */
     struct runtime_options options;
     char *plan_text, *device;
     int64_t *ends; /* [ranks] */
@@ -32,7 +34,8 @@ struct recording {
 
 /* The outcome of the last one. */
 struct recorded {
-    bool is; /* there was one */
+    bool is;        /* there was one */
+    bool elsewhere; /* its figures are in the process of rank 0 */
     struct runtime_result result;
     char why[512]; /* it was not legal; "" */
 };

@@ -577,9 +577,6 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
 static enum status record(struct swpipe *pipe, const char *file)
 {
     enum status status = must_not_be_filled(pipe, "recording changes");
-    if (!status && file && pipe->group)
-        status = diag_error(&pipe->diag, STATUS_USAGE,
-                            "a pipeline whose ranks are processes cannot be recorded yet");
     char *copy = file ? strdup(file) : NULL;
     if (!status && file && !copy)
         status = diag_no_memory(&pipe->diag);

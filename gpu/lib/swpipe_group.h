@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * swpipe_group.h - the processes of a pipeline whose ranks are processes; part of swpipe.h.
+ * swpipe_group.h - the processes, or threads, of a pipeline that each have one rank; part of swpipe.h.
  *
  *     process 0: swpipe_join --.                        .-- swpipe_open (config.group) -- ... -- swpipe_leave
  *     process 1: swpipe_join ---+-- all have come: OK --+-- swpipe_open                ...
@@ -17,6 +17,14 @@
  * The run ends when the data of one rank ends: iterations that not every rank has a batch for are not started
  * on any. The failure of one rank, its end or the death of its process fails the run of the others with the
  * reason.
+ *
+ * Ranks may also be threads of one process: each joins with its rank, and has a pipeline and hooks of its own. On cuda
+ * each needs a GPU of its own then, for NCCL wants a machine name for each rank that shares one, and a process has
+ * one. A thread that dies takes the process with it.
+ *
+ * A run is recorded (swpipe_record) by all ranks or by none. Rank 0's file is the one that is written, names on other
+ * ranks only say that there is one; swpipe_recorded tells all ranks the outcome, and swpipe_format_stats works
+ * on rank 0. Ending such a run waits for the other ranks, at most as long as a join.
  *
  * Do not fork between join and leave.
  */

@@ -157,6 +157,9 @@ static enum status write_stats(struct swpipe *pipe, const struct table *table, F
     (void)table;
     if (!recorded->is)
         return diag_error(&pipe->diag, STATUS_USAGE, "no run has been recorded to its end");
+    if (recorded->elsewhere)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          "the figures of a group's run are in the process of rank 0");
     op_stats_print(recorded->result.stats, recorded->result.stat_count, out);
     return STATUS_OK;
 }

@@ -67,6 +67,10 @@ static inline bool log_is_over(const struct log_entry *entry)
 {
     return entry->stamp.valid && (entry->since.number < 0 || entry->since.valid);
 }
+static inline bool log_has_started(const struct log_entry *entry)
+{
+    return entry->since.number >= 0 ? entry->since.valid : entry->stamp.started;
+}
 static inline int64_t log_started_ns(const struct log_entry *entry)
 {
     return entry->since.number < 0 ? entry->stamp.start_ns : entry->since.end_ns;

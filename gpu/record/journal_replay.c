@@ -81,14 +81,9 @@ static bool is_stream_step(const struct journal *journal, const struct log_entry
     return !op_is_mark(journal->config.program->ops[entry->op].kind);
 }
 
-static bool has_started(const struct log_entry *entry)
-{
-    return entry->since.number >= 0 ? entry->since.valid : entry->stamp.started;
-}
-
 void journal_replay_start(struct journal *journal, struct open_entry *open)
 {
-    if (open->start_added || !is_stream_step(journal, open->entry) || !has_started(open->entry))
+    if (open->start_added || !is_stream_step(journal, open->entry) || !log_has_started(open->entry))
         return;
     struct replay_step step = start_of(journal, open->entry);
     add_step(journal, &step);
@@ -118,7 +113,7 @@ static void replay_unfinished(struct journal *journal)
         struct open_entry *open = &journal->open[i];
         if (!is_stream_step(journal, open->entry) || open->start_added)
             continue;
-        if (has_started(open->entry)) {
+        if (log_has_started(open->entry)) {
             journal_replay_start(journal, open);
             continue;
         }

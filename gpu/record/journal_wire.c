@@ -43,7 +43,8 @@ void journal_ship_entry(struct journal *journal, int thread, int64_t sequence,
                               .at_ns = entry->at_ns,
                               .end_ns = entry->end_ns,
                               .number = entry->stamp.number,
-                              .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns : 0});
+                              .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns : 0,
+                              .since = entry->since.number});
 }
 
 void journal_ship_stamp(struct journal *journal, const struct open_entry *open,
@@ -54,13 +55,14 @@ void journal_ship_stamp(struct journal *journal, const struct open_entry *open,
                       .thread = open->thread,
                       .sequence = open->sequence,
                       .start_ns = open->entry->stamp.start_ns,
-                      .stamp_end_ns = what == RECORD_FINISHED ? open->entry->stamp.end_ns : 0});
+                      .stamp_end_ns = what == RECORD_FINISHED ? open->entry->stamp.end_ns : 0,
+                      .since = open->entry->since.number >= 0 ? open->entry->since.end_ns : 0});
 }
 
 void journal_ship_started(struct journal *journal)
 {
     for (size_t i = 0; journal->ship && i < journal->open_count; i++)
-        if (journal->open[i].entry->stamp.started)
+        if (log_has_started(journal->open[i].entry))
             journal_ship_stamp(journal, &journal->open[i], RECORD_STARTED);
     if (journal->ship)
         journal_send_records(journal);
@@ -97,7 +99,7 @@ static void take_entry(struct journal *journal, const struct log_record *record)
                               .at_ns = record->at_ns,
                               .end_ns = record->end_ns,
                               .stamp = {.number = record->number, .start_ns = record->start_ns},
-                              .since = {.number = -1}};
+                              .since = {.number = record->since}};
     struct open_entry open = {.thread = record->thread, .sequence = record->sequence};
     open.span = journal_enter(journal, record->thread, &entry);
     if (record->number < 0)
@@ -122,6 +124,8 @@ static void take_stamp(struct journal *journal, const struct log_record *record)
         entry->stamp.start_ns = record->start_ns;
         entry->stamp.end_ns = record->stamp_end_ns;
         entry->stamp.started = true;
+        entry->since.end_ns = record->since;
+        entry->since.valid = entry->since.number >= 0;
         if (record->what == RECORD_STARTED)
             return;
         journal_enter_end(journal, open);
@@ -141,19 +145,22 @@ static bool is_moment(int64_t ns)
 static bool has_moments(const struct log_record *record)
 {
     return is_moment(record->begin_ns) && is_moment(record->at_ns) && is_moment(record->end_ns) &&
-           is_moment(record->start_ns) && is_moment(record->stamp_end_ns);
+           is_moment(record->start_ns) && is_moment(record->stamp_end_ns) &&
+           is_moment(record->since);
 }
 
-/* Has `op`, and is what was logged the push of work that has a stamp? */
+/* Has `op`, and is what was logged the push of work that has a stamp? Behind a mark, it is a function's. */
 static bool has_operation(const struct program *p, const struct log_record *record)
 {
-    int64_t ops = record->kind == LOG_OP     ? (int64_t)p->op_count
-                  : record->kind == LOG_TAKE ? p->tasks
-                                             : 0;
+    bool is_op = record->kind == LOG_OP || record->kind == LOG_CALL;
+    int64_t ops = is_op ? (int64_t)p->op_count : record->kind == LOG_TAKE ? p->tasks : 0;
     if (record->op < 0 ? ops != 0 : record->op >= ops)
         return false;
-    return record->number < 0 || (record->kind == LOG_OP && p->ops[record->op].stream >= 0 &&
-                                  op_pushes(p->ops[record->op].kind));
+    if (record->since >= 0 &&
+        (record->kind != LOG_CALL || record->number < 0 || record->since > record->number))
+        return false;
+    return record->number < 0 ||
+           (is_op && p->ops[record->op].stream >= 0 && op_pushes(p->ops[record->op].kind));
 }
 
 /* Records come from the same program, but their numbers are checked all the same. */
@@ -164,7 +171,7 @@ static bool makes_sense(const struct journal *journal, const struct log_record *
         return false;
     if (record->what != RECORD_ENTRY)
         return record->what == RECORD_FINISHED || record->what == RECORD_STARTED;
-    return record->kind >= LOG_OP && record->kind <= LOG_RETIRE && record->iteration >= -1 &&
+    return record->kind >= LOG_OP && record->kind <= LOG_CALL && record->iteration >= -1 &&
            record->iteration <= INT32_MAX && has_operation(p, record);
 }
 

@@ -166,7 +166,8 @@ static struct log_record record_of(const uint8_t *bytes)
                                .end_ns = begin_ns,
                                .number = number_of(bytes[5]),
                                .start_ns = number_of(bytes[7]),
-                               .stamp_end_ns = number_of(bytes[7])};
+                               .stamp_end_ns = number_of(bytes[7]),
+                               .since = bytes[2] & 64 ? number_of(bytes[5] / 2) : -1};
 }
 
 static void take_records(struct journal *journal, bool raw, const uint8_t *data, size_t size)
