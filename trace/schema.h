@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema.h - the tables of a trace store, as SQL.
+ * schema.h - the tables of a trace store, as SQL with a comment for each table and column.
  *
- * Times are nanoseconds from the start of their run; in a witness they count steps. Kinds are the
- * texts of trace.h. Deleting a row of `run` deletes the whole run. A change of a table raises
- * SCHEMA_VERSION, which is kept in `PRAGMA user_version` and checked when a store is opened.
+ * `swsim schema store` prints this text, and SQLite keeps it in the store itself. Times are nanoseconds from the start of
+ * their run; in a witness they count steps. Deleting a row of `run` deletes the whole run. A change of
+ * a table raises SCHEMA_VERSION, which is kept in `PRAGMA user_version` and checked when a store is opened.
  *
  *     version 1   run, agent, span, edge, iteration, step, stat
  *     version 2   and witness, move, blocked. A store of version 1 is read as it is, and gets these
@@ -20,139 +20,141 @@ enum {
     SCHEMA_WITH_LEDGER = 3
 };
 
-/* One run of one plan: measured, simulated or a witness. finished: 0 no (running, or killed),
-   1 yes, 2 interrupted. */
 #define SCHEMA_RUN                                                                                 \
-    "CREATE TABLE run ("                                                                           \
-    " id INTEGER PRIMARY KEY,"                                                                     \
-    " kind TEXT NOT NULL,"                                                                         \
-    " plan_name TEXT NOT NULL,"                                                                    \
-    " plan_text TEXT NOT NULL,"                                                                    \
-    " driver TEXT NOT NULL,"                                                                       \
-    " device TEXT NOT NULL,"                                                                       \
-    " ranks INTEGER NOT NULL,"                                                                     \
-    " seed INTEGER NOT NULL,"                                                                      \
-    " iterations_wanted INTEGER NOT NULL,"                                                         \
-    " created INTEGER NOT NULL," /* seconds since 1970 */                                          \
-    " duration_ns INTEGER NOT NULL,"                                                               \
-    " finished INTEGER NOT NULL CHECK (finished IN (0, 1, 2)),"                                    \
-    " note TEXT);"
+    "CREATE TABLE run ( -- a run of a plan: measured, simulated, or a witness, which a search "    \
+    "found and nobody ran\n"                                                                       \
+    "    id INTEGER PRIMARY KEY, -- number of the run, as in swsim runs\n"                         \
+    "    kind TEXT NOT NULL, -- measured, simulated, witness\n"                                    \
+    "    plan_name TEXT NOT NULL, -- name of the plan\n"                                           \
+    "    plan_text TEXT NOT NULL, -- the plan itself, canonical YAML\n"                            \
+    "    driver TEXT NOT NULL, -- none, clock, dataflow\n"                                         \
+    "    device TEXT NOT NULL, -- host, or cuda and the GPU; empty: no device\n"                   \
+    "    ranks INTEGER NOT NULL, -- number of ranks\n"                                             \
+    "    seed INTEGER NOT NULL, -- seed of the random numbers\n"                                   \
+    "    iterations_wanted INTEGER NOT NULL, -- number of iterations asked for; 0: not given\n"    \
+    "    created INTEGER NOT NULL, -- seconds since 1970, UTC\n"                                   \
+    "    duration_ns INTEGER NOT NULL, -- from start to end; of a witness its number of steps\n"   \
+    "    finished INTEGER NOT NULL CHECK (finished IN (0, 1, 2)), -- 0: goes on, or was killed; "  \
+    "1: at its end; 2: interrupted\n"                                                              \
+    "    note TEXT -- serial: one task after another; imported: recorded by a profiler; of a "     \
+    "witness the violation\n"                                                                      \
+    ");\n"
 
-/* A thread, a stream or a driver of one rank; `position` orders the lanes of a picture. */
 #define SCHEMA_AGENT                                                                               \
-    "CREATE TABLE agent ("                                                                         \
-    " id INTEGER PRIMARY KEY,"                                                                     \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " rank INTEGER NOT NULL,"                                                                      \
-    " kind TEXT NOT NULL,"                                                                         \
-    " name TEXT NOT NULL,"                                                                         \
-    " position INTEGER NOT NULL);"                                                                 \
-    "CREATE INDEX agent_of_run ON agent (run);"
+    "CREATE TABLE agent ( -- a thread, a stream or a driver of one rank\n"                         \
+    "    id INTEGER PRIMARY KEY,\n"                                                                \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    rank INTEGER NOT NULL, -- from 0; -1: of no rank, as a data loader\n"                     \
+    "    kind TEXT NOT NULL, -- stream, thread, driver\n"                                          \
+    "    name TEXT NOT NULL, -- as in the plan\n"                                                  \
+    "    position INTEGER NOT NULL -- order of the lanes in a picture, within rank and kind\n"     \
+    ");\n"                                                                                         \
+    "CREATE INDEX agent_of_run ON agent (run);\n"
 
-/* The work of an agent from start to end and the reason why it was slow (`cause`); of kind wait, the reason
-   (`cause`). */
 #define SCHEMA_SPAN                                                                                \
-    "CREATE TABLE span ("                                                                          \
-    " id INTEGER PRIMARY KEY,"                                                                     \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE,"                                  \
-    " kind TEXT NOT NULL,"                                                                         \
-    " task TEXT,"                                                                                  \
-    " iteration INTEGER,"                                                                          \
-    " start_ns INTEGER NOT NULL,"                                                                  \
-    " end_ns INTEGER NOT NULL CHECK (end_ns >= start_ns),"                                         \
-    " cause TEXT);"                                                                                \
-    "CREATE INDEX span_of_agent ON span (agent, start_ns);"                                        \
-    "CREATE INDEX span_of_iteration ON span (run, iteration);"
+    "CREATE TABLE span ( -- work of an agent, or a wait of it, from start to end\n"                \
+    "    id INTEGER PRIMARY KEY,\n"                                                                \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE,\n"                             \
+    "    kind TEXT NOT NULL, -- device: work of a stream; host: work of a thread; wait: idle or "  \
+    "blocked\n"                                                                                    \
+    "    task TEXT, -- name of the work; NULL: none\n"                                             \
+    "    iteration INTEGER, -- number of the iteration; NULL: none\n"                              \
+    "    start_ns INTEGER NOT NULL, -- since the start of the run; of a witness, a step\n"         \
+    "    end_ns INTEGER NOT NULL CHECK (end_ns >= start_ns), -- likewise\n"                        \
+    "    cause TEXT -- reason of the wait, or why the work was slow; NULL: none is known\n"        \
+    ");\n"                                                                                         \
+    "CREATE INDEX span_of_agent ON span (agent, start_ns);\n"                                      \
+    "CREATE INDEX span_of_iteration ON span (run, iteration);\n"
 
-/* An arrow from one span to another: a dependence, or a launch from a thread to a stream. */
 #define SCHEMA_EDGE                                                                                \
-    "CREATE TABLE edge ("                                                                          \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " from_span INTEGER NOT NULL REFERENCES span ON DELETE CASCADE,"                               \
-    " to_span INTEGER NOT NULL REFERENCES span ON DELETE CASCADE,"                                 \
-    " kind TEXT NOT NULL);"                                                                        \
-    "CREATE INDEX edge_of_run ON edge (run);"                                                      \
-    "CREATE INDEX edge_from ON edge (from_span);"                                                  \
-    "CREATE INDEX edge_to ON edge (to_span);"
+    "CREATE TABLE edge ( -- an arrow from one span to another\n"                                   \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    from_span INTEGER NOT NULL REFERENCES span ON DELETE CASCADE,\n"                          \
+    "    to_span INTEGER NOT NULL REFERENCES span ON DELETE CASCADE,\n"                            \
+    "    kind TEXT NOT NULL -- dependence, launch (a thread to a stream); of a witness blocked, "  \
+    "cycle, race\n"                                                                                \
+    ");\n"                                                                                         \
+    "CREATE INDEX edge_of_run ON edge (run);\n"                                                    \
+    "CREATE INDEX edge_from ON edge (from_span);\n"                                                \
+    "CREATE INDEX edge_to ON edge (to_span);\n"
 
-/* When an iteration began and when it was retired on one rank. */
 #define SCHEMA_ITERATION                                                                           \
-    "CREATE TABLE iteration ("                                                                     \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " rank INTEGER NOT NULL,"                                                                      \
-    " number INTEGER NOT NULL,"                                                                    \
-    " start_ns INTEGER NOT NULL,"                                                                  \
-    " retire_ns INTEGER NOT NULL,"                                                                 \
-    " PRIMARY KEY (run, rank, number)) WITHOUT ROWID;"
+    "CREATE TABLE iteration ( -- an iteration on one rank\n"                                       \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    rank INTEGER NOT NULL,\n"                                                                 \
+    "    number INTEGER NOT NULL, -- from 0\n"                                                     \
+    "    start_ns INTEGER NOT NULL, -- its admission\n"                                            \
+    "    retire_ns INTEGER NOT NULL, -- the end of its last task\n"                                \
+    "    PRIMARY KEY (run, rank, number)\n"                                                        \
+    ") WITHOUT ROWID;\n"
 
-/* The steps of the machine in the order they were taken: replay, and the story of a witness. */
 #define SCHEMA_STEP                                                                                \
-    "CREATE TABLE step ("                                                                          \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " seq INTEGER NOT NULL,"                                                                       \
-    " rank INTEGER NOT NULL,"                                                                      \
-    " agent TEXT NOT NULL,"                                                                        \
-    " op TEXT NOT NULL,"                                                                           \
-    " task TEXT,"                                                                                  \
-    " iteration INTEGER,"                                                                          \
-    " time_ns INTEGER NOT NULL,"                                                                   \
-    " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
+    "CREATE TABLE step ( -- the steps of the machine, in the order in which they were taken\n"     \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    seq INTEGER NOT NULL, -- position, from 0\n"                                              \
+    "    rank INTEGER NOT NULL, -- -1: of no rank\n"                                               \
+    "    agent TEXT NOT NULL, -- who took the step\n"                                              \
+    "    op TEXT NOT NULL, -- the step, in words\n"                                                \
+    "    task TEXT, -- NULL: none\n"                                                               \
+    "    iteration INTEGER, -- NULL: none\n"                                                       \
+    "    time_ns INTEGER NOT NULL, -- since the start of the run; of a witness, its position\n"    \
+    "    PRIMARY KEY (run, seq)\n"                                                                 \
+    ") WITHOUT ROWID;\n"
 
-/* Named figures of a run. */
 #define SCHEMA_STAT                                                                                \
-    "CREATE TABLE stat ("                                                                          \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " key TEXT NOT NULL,"                                                                          \
-    " value REAL NOT NULL,"                                                                        \
-    " PRIMARY KEY (run, key)) WITHOUT ROWID;"
+    "CREATE TABLE stat ( -- figures of a run by name\n"                                            \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    key TEXT NOT NULL, -- iteration_ns, iteration_p99_ns, fill_ns, drain_ns, serial_ns, "     \
+    "depth, start_unix_ns, ...\n"                                                                  \
+    "    value REAL NOT NULL, -- in the unit that ends the key\n"                                  \
+    "    PRIMARY KEY (run, key)\n"                                                                 \
+    ") WITHOUT ROWID;\n"
 
-/* The property that a run of kind witness violates, and the options of the check; NULL iterations: any
-   number, 0 ranks and max_depth: those of the plan. */
 #define SCHEMA_WITNESS                                                                             \
-    "CREATE TABLE witness ("                                                                       \
-    " run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,"                                   \
-    " property TEXT NOT NULL,"                                                                     \
-    " iterations INTEGER,"                                                                         \
-    " ranks INTEGER NOT NULL,"                                                                     \
-    " max_depth INTEGER NOT NULL);"
+    "CREATE TABLE witness ( -- the violation of a run of kind witness, and the options of its "    \
+    "search\n"                                                                                     \
+    "    run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,\n"                              \
+    "    property TEXT NOT NULL, -- deadlock, race, ...: a property of swplan(5)\n"                \
+    "    iterations INTEGER, -- of the search; NULL: any number\n"                                 \
+    "    ranks INTEGER NOT NULL, -- of the search; 0: those of the plan\n"                         \
+    "    max_depth INTEGER NOT NULL -- of the search; 0: that of the plan\n"                       \
+    ");\n"
 
-/* The transitions of a witness: agent by its number in the lowered program. The row of `step` with
-   the same seq has them in words. */
 #define SCHEMA_MOVE                                                                                \
-    "CREATE TABLE move ("                                                                          \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " seq INTEGER NOT NULL,"                                                                       \
-    " agent INTEGER NOT NULL,"                                                                     \
-    " choice INTEGER NOT NULL,"                                                                    \
-    " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
+    "CREATE TABLE move ( -- the transitions of a witness; the row of step with the same seq says " \
+    "them in words\n"                                                                              \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    seq INTEGER NOT NULL, -- position, from 0\n"                                              \
+    "    agent INTEGER NOT NULL, -- its number in the lowered program, see swsim lower\n"          \
+    "    choice INTEGER NOT NULL, -- which of the agent's possible steps\n"                        \
+    "    PRIMARY KEY (run, seq)\n"                                                                 \
+    ") WITHOUT ROWID;\n"
 
-/* The agents that are blocked at the end of a witness, and the reason; waits_on is the seq of the agent that
-   must act first, NULL: none of these. */
 #define SCHEMA_BLOCKED                                                                             \
-    "CREATE TABLE blocked ("                                                                       \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " seq INTEGER NOT NULL,"                                                                       \
-    " rank INTEGER NOT NULL,"                                                                      \
-    " agent TEXT NOT NULL,"                                                                        \
-    " waits_for TEXT NOT NULL,"                                                                    \
-    " waits_on INTEGER,"                                                                           \
-    " in_cycle INTEGER NOT NULL,"                                                                  \
-    " PRIMARY KEY (run, seq)) WITHOUT ROWID;"
+    "CREATE TABLE blocked ( -- the agents that wait at the end of a witness\n"                     \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    seq INTEGER NOT NULL, -- position, from 0\n"                                              \
+    "    rank INTEGER NOT NULL, -- -1: of no rank\n"                                               \
+    "    agent TEXT NOT NULL, -- who waits\n"                                                      \
+    "    waits_for TEXT NOT NULL, -- the reason, in words\n"                                       \
+    "    waits_on INTEGER, -- seq of the agent that must act first; NULL: none of these\n"         \
+    "    in_cycle INTEGER NOT NULL, -- 1: the agents wait for each other\n"                        \
+    "    PRIMARY KEY (run, seq)\n"                                                                 \
+    ") WITHOUT ROWID;\n"
 
-/* Why a stream was idle, in total: cause and word are keys (trace/ledger.h), waits_for is a task, words are the
-   `cause` of the spans. */
 #define SCHEMA_LEDGER                                                                              \
-    "CREATE TABLE ledger ("                                                                        \
-    " run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,"                                      \
-    " agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE,"                                  \
-    " cause TEXT NOT NULL,"                                                                        \
-    " word TEXT NOT NULL,"                                                                         \
-    " waits_for TEXT,"                                                                             \
-    " words TEXT NOT NULL,"                                                                        \
-    " idle_ns INTEGER NOT NULL,"                                                                   \
-    " PRIMARY KEY (run, agent, words)) WITHOUT ROWID;"                                             \
-    "CREATE INDEX ledger_of_agent ON ledger (agent);"
+    "CREATE TABLE ledger ( -- why a stream was idle, in total\n"                                   \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE, -- the stream\n"               \
+    "    cause TEXT NOT NULL, -- a key: dependence, host, order, unexplained, ...\n"               \
+    "    word TEXT NOT NULL, -- what says so: id, call order, time, ranks, model\n"                \
+    "    waits_for TEXT, -- the task waited for; NULL: none\n"                                     \
+    "    words TEXT NOT NULL, -- cause of the spans that the line adds up\n"                       \
+    "    idle_ns INTEGER NOT NULL, -- their sum, with times too short for a span\n"                \
+    "    PRIMARY KEY (run, agent, words)\n"                                                        \
+    ") WITHOUT ROWID;\n"                                                                           \
+    "CREATE INDEX ledger_of_agent ON ledger (agent);\n"
 
 #define SCHEMA_SINCE_2 SCHEMA_LEDGER
 #define SCHEMA_SINCE_1 SCHEMA_WITNESS SCHEMA_MOVE SCHEMA_BLOCKED SCHEMA_SINCE_2
