@@ -194,7 +194,7 @@ static void write_result(struct json *json, const char *key, const struct tune_r
 void tuning_write(const struct tuning *o, struct json *json)
 {
     const struct tune *tune = o->tune;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_TUNING);
     json_put_string(json, "plan", tune->given.name);
     json_put_string(json, "driver", driver_key(tune->options->driver));
     json_put_int(json, "seed", (int64_t)tune->options->seed);

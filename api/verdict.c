@@ -440,7 +440,7 @@ void verdict_write(const struct verdict_view *view, struct json *json)
     static const struct story none = {0};
     bool violated = report->verdict == VERDICT_VIOLATED;
     const struct story *story = violated ? &report->stories[report->first] : &none;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_VERDICT);
     json_put_string(json, "plan", report->plan);
     json_put_string(json, "driver", driver_key(report->driver));
     json_put_bool(json, "driver_of_plan", report->driver_named);

@@ -49,7 +49,7 @@ static void write_errors(const struct app *app)
     if (!app->json || app->silent || !diag_has_error(&app->diag))
         return;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_ERRORS);
     json_begin_array_at(&json, "errors");
     for (size_t i = 0; i < app->diag.count; i++)
         if (app->diag.messages[i].severity == SEVERITY_ERROR)

@@ -143,7 +143,7 @@ static enum status write_table(struct app *app, const struct plan *plan,
 {
     struct json json;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_CHANNELS);
     json_put_string(&json, "plan", plan->name);
     json_key(&json, "p2p");
     json_begin_array(&json);

@@ -180,7 +180,7 @@ static enum status write_all(struct app *app, const struct compared *compared)
 {
     struct json json;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_COMPARISON);
     json_begin_array_at(&json, "runs");
     for (size_t i = 0; i < compared->run_count; i++)
         write_run(&compared->runs[i], &json);

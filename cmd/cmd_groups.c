@@ -148,7 +148,7 @@ static enum status put_all(struct app *app, const struct plan *plan, const struc
     }
     struct json json;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_GROUPS);
     json_put_string(&json, "plan", plan->name);
     json_put_int(&json, "ranks", parallel_world(spec));
     json_put_string(&json, "order", order);

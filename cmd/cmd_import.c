@@ -123,7 +123,7 @@ static enum status report(struct app *app, const struct imported *imported)
         return STATUS_OK;
     }
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_IMPORT);
     json_put_string(&json, "plan", imported->plan.name);
     json_put_double(&json, "unexplained", imported->plan.unexplained.millionths / 1e6);
     import_report_json(imported, &json);

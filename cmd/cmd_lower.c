@@ -16,7 +16,7 @@ static enum status write_lines(struct app *app, const struct program *program, c
     struct json json;
     char *rest = NULL;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_LOWERED);
     json_put_string(&json, "plan", program->plan->name);
     json_put_string(&json, "driver", driver_key(program->driver));
     json_put_int(&json, "ranks", program->ranks);

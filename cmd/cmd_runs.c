@@ -15,7 +15,7 @@ static void write_run(const struct store_run *run, void *context)
 {
     struct json *json = context;
     const struct run_info *info = &run->info;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_RUN);
     json_put_int(json, "run", run->id);
     json_put_string(json, "plan", info->plan_name);
     json_put_string(json, "kind", run_kind_text(info->kind));
@@ -127,7 +127,7 @@ static void print_ledger(const struct trace *trace)
 
 static void write_ledger(const struct trace *trace, struct json *json)
 {
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_LEDGER);
     json_put_int(json, "run", trace->run);
     json_begin_array_at(json, "ledger");
     for (size_t i = 0; i < trace->idle_count; i++) {

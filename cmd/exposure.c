@@ -28,7 +28,7 @@ static enum status write_profile(struct app *app, const struct plan *plan,
 {
     struct json json;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_EXPOSURE);
     json_put_string(&json, "plan", plan->name);
     json_put_string(&json, "device", device_kind_key(options->device));
     json_put_double(&json, "baseline_ns", 1e9 * profile->baseline_seconds);

@@ -353,7 +353,7 @@ void measured_write(const struct measured *measured, struct json *json)
     const struct runtime_result *result = measured->result;
     const struct runtime_options *options = measured->options;
     int ranks = options->ranks ? options->ranks : plan_rank_count(measured->plan);
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_MEASURED);
     json_put_string(json, "plan", measured->plan->name);
     json_put_string(json, "driver", driver_key(options->driver));
     json_put_bool(json, "serial", options->serial);

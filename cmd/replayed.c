@@ -178,7 +178,7 @@ void replayed_write(const struct replayed *replayed, struct json *json)
 {
     enum replayed_outcome outcome = replayed_outcome(replayed);
     const struct runtime_result *result = replayed->result;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_REPLAYED);
     json_put_string(json, "plan", replayed->info->plan_name);
     json_put_string(json, "driver", run_driver_text(replayed->info->driver));
     json_put_string(json, "store", replayed->path);

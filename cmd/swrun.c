@@ -411,7 +411,15 @@ static enum status run_file(struct app *app, struct run_request *request, const 
 static void tell_iteration(void *arg, int64_t iteration)
 {
     const struct app *app = arg;
-    printf(app->json ? "{\"iteration\":%" PRId64 "}\n" : "iteration %" PRId64 "\n", iteration);
+    struct json json;
+    if (app->json) {
+        json_open(&json, stdout);
+        json_begin_document(&json, DOCUMENT_PROGRESS);
+        json_put_int(&json, "iteration", iteration);
+        json_end_object(&json);
+    } else {
+        printf("iteration %" PRId64 "\n", iteration);
+    }
     fflush(stdout);
 }
 

@@ -27,6 +27,7 @@ static const struct verb {
     {"tune", "PLAN", "find a better plan", cmd_tune},
     {"runs", "DB", "what is in a trace store", cmd_runs},
     {"watch", "DB", "a run that goes on", cmd_watch},
+    {"schema", "NAME", "keys of JSON, columns of stores", cmd_schema},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

@@ -264,7 +264,7 @@ static enum status write_frontier(struct app *app, const struct frontier *f)
 {
     struct json json;
     json_open(&json, stdout);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_FRONTIER);
     json_put_string(&json, "plan", f->plan->name);
     json_put_int(&json, "ranks", f->ranks);
     json_put_bool(&json, "assumed_times", !f->has_times);

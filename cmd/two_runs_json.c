@@ -59,7 +59,7 @@ enum status two_runs_write(const struct compared_run *first, const struct compar
 {
     struct json json;
     json_open(&json, out);
-    json_begin_object(&json);
+    json_begin_document(&json, DOCUMENT_TWO_RUNS);
     write_run("first", first, &json);
     write_run("second", second, &json);
     json_key(&json, "by_steps");

@@ -268,7 +268,7 @@ static void put_known(struct json *json, const char *key, int64_t number, bool k
 void watch_view_json(const struct watch_look *look, struct json *json)
 {
     const struct run_progress *now = look->now;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_LOOK);
     json_put_int(json, "run", look->run->run);
     json_put_string(json, "plan", look->run->info.plan_name);
     json_put_string(json, "kind", run_kind_text(look->run->info.kind));

@@ -27,6 +27,12 @@ _swsim_schedules()
     "$1" generate --help 2>/dev/null | sed -n '/NAME is one of/,/^Options/ { s/^  \([a-z0-9_][a-z0-9_]*\) .*/\1/p }'
 }
 
+# The kinds of objects in `swsim schema`.
+_swsim_schemas()
+{
+    "$1" schema 2>/dev/null | sed '1d; s/ .*//'
+}
+
 _swsim()
 {
     local program=$1 current=$2 word
@@ -51,6 +57,8 @@ _swsim()
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_verbs "$program")" -- "$current")
     elif [[ ${command[1]-} == generate ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_schedules "$program")" -- "$current")
+    elif [[ ${command[1]-} == schema ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_schemas "$program")" -- "$current")
     else
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$current")

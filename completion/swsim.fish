@@ -45,6 +45,11 @@ function __swsim_schedules
     command $command --help 2>/dev/null | sed -n '/NAME is one of/,/^Options/ { s/^  \([a-z0-9_][a-z0-9_]*\) *\(.*\)/\1\t\2/p; }'
 end
 
+# The kinds of objects in `swsim schema`.
+function __swsim_schemas
+    command $argv[1] schema 2>/dev/null | sed -n '1d; s/^\([a-z_]*\) *[0-9]* *\(.*\)/\1\t\2/p'
+end
+
 function __swsim_words
     set -l command (__swsim_command)
     if string match -q -- '-*' (commandline -ct)
@@ -53,6 +58,8 @@ function __swsim_words
         __swsim_verbs $command[1]
     else if test "$command[2]" = generate
         __swsim_schedules
+    else if test "$command[2]" = schema
+        __swsim_schemas $command[1]
     else
         __fish_complete_path (commandline -ct)
     end

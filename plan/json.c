@@ -72,6 +72,16 @@ void json_begin_object(struct json *json)
     begin_level(json, true);
 }
 
+void json_begin_document(struct json *json, enum document document)
+{
+#define X(constant, name, version, commands) DOCUMENT_SCHEMA(name, version),
+    static const char *const schemas[] = {DOCUMENT_LIST(X)};
+#undef X
+    assert(json->depth == 0);
+    json_begin_object(json);
+    json_put_string(json, "schema", schemas[document]);
+}
+
 void json_end_object(struct json *json)
 {
     end_level(json, true);

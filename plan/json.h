@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "diag.h"
+#include "documents.h"
 
 enum { JSON_MAX_DEPTH = 16, JSON_DOUBLE_TEXT = 32 };
 
@@ -33,6 +34,8 @@ void json_open(struct json *json, FILE *out);
 /* Flush, as diag_flush. */
 enum status json_close(struct json *json, struct diag *diag);
 
+/* An object at the top; its first key is "schema" (documents.h). */
+void json_begin_document(struct json *json, enum document document);
 void json_begin_object(struct json *json);
 void json_end_object(struct json *json);
 void json_begin_array(struct json *json);

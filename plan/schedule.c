@@ -204,7 +204,7 @@ enum status schedule_write(const struct plan *plan, int periods, struct json *js
     int *rows = schedule_rows(plan, &status, diag);
     if (!rows)
         return status;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_SCHEDULE);
     json_put_string(json, "plan", plan->name);
     json_put_int(json, "depth", plan->pipeline.depth);
     json_put_int(json, "periods", periods);
@@ -502,7 +502,7 @@ enum status schedule_write_stages(const struct plan *plan, struct json *json, st
     enum status status = analyse(plan, &analysis, diag);
     if (status != STATUS_OK)
         return status;
-    json_begin_object(json);
+    json_begin_document(json, DOCUMENT_STAGES);
     json_put_string(json, "plan", plan->name);
     json_put_int(json, "depth", plan->pipeline.depth);
     json_put_int(json, "lds", analysis.lds_length);

@@ -206,7 +206,7 @@ check "a bad plan wins over a violation" exits 3 "$SWSIM" verify "$crossed" "$di
 check "a bad plan wins over a missing one" exits 3 "$SWSIM" verify "$dir/none.yaml" "$dir/bad.yaml"
 check "a missing plan wins over a violation" exits 2 "$SWSIM" verify "$crossed" "$dir/none.yaml"
 check "verify --json is one object a driver" sh -c \
-    "test \$('$SWSIM' verify --json '$good' | grep -c '^{\"plan\":\"[^\"]*\",\"driver\":') -eq 2"
+    "test \$('$SWSIM' verify --json '$good' | grep -c '^{\"schema\":\"swsim.verdict/1\",\"plan\":\"[^\"]*\",\"driver\":') -eq 2"
 check "predict" prints '"driver":"clock"' "$SWSIM" predict --json --driver=clock "$good"
 check "swrun" exits 0 "$SWRUN" -n 5 "$good"
 
@@ -307,6 +307,7 @@ if command -v bash >/dev/null; then
     check "a common option" completes --json "$SWSIM" schedule --j
     check "a choice" completes dataflow "$SWSIM" verify --driver = data
     check "a schedule" completes zbv_auto "$SWSIM" generate zbv_
+    check "a kind of objects" completes verdict "$SWSIM" schema ver
     check "a file" completes "$good" "$SWSIM" verify "$dir/goo"
 else
     skip "no bash here"
@@ -316,6 +317,7 @@ if command -v zsh >/dev/null; then
     check "an option" zsh_completes --max-depth= "$SWSIM" verify --max
     check "a choice" zsh_completes dataflow "$SWSIM" verify --driver=data
     check "a schedule" zsh_completes zbv_auto "$SWSIM" generate zbv_
+    check "a kind of objects" zsh_completes verdict "$SWSIM" schema ver
     check "a file" zsh_completes "$dir/goo" "$SWSIM" verify "$dir/goo"
 else
     skip "no zsh here"
@@ -327,6 +329,7 @@ if command -v fish >/dev/null; then
         'fish_completes --driver= "$SWSIM verify --dri" && grep -q "which driver" "$dir/out"'
     check "a choice" fish_completes --driver=dataflow "$SWSIM verify --driver=data"
     check "a schedule" fish_completes zbv_auto "$SWSIM generate zbv_"
+    check "a kind of objects" fish_completes verdict "$SWSIM schema ver"
     check "a file" fish_completes "$good" "$SWSIM verify $dir/goo"
 else
     skip "no fish here"

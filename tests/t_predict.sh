@@ -151,7 +151,7 @@ check "jitter without a distribution" says 2 "expected TASK=DISTRIBUTION" \
 check "jitter of an unknown kind" says 2 "--jitter Copy" $predict --jitter Copy=odd "$dir/plan.yaml"
 check "a sweep" prints "max_depth" $predict --sweep max_depth=1..4 "$dir/plan.yaml"
 check "has a line for each value" test "$(grep -c '^ *[1-4] .*ms' "$dir/out")" -eq 4
-check "a sweep in JSON" prints '"max_depth":2,' $predict --json --sweep max_depth=1..3 "$dir/plan.yaml"
+check "a sweep in JSON" prints '"swept":{"max_depth":2}' $predict --json --sweep max_depth=1..3 "$dir/plan.yaml"
 check "a sweep of the clock's max_depth" says 2 "only data-flow" \
     $predict --driver clock --sweep max_depth=1..3 "$dir/plan.yaml"
 check "a sweep of something else" says 2 "expected max_depth or ranks" \

@@ -189,7 +189,7 @@ check "--progress names iterations in order, in text" sh -c \
      grep -qx "iteration 0iteration 1iteration 2iteration 3iteration 4"' sh "$SWRUN" "$dir"
 check "and in JSON, with ranks as processes and a durable store" sh -c \
     'test "$("$1" -n 5 --progress --json --processes --durable --db="$2/told.db" "$2/quick.yaml" |
-             grep -c "^{\"iteration\":[0-4]}$")" -eq 5' sh "$SWRUN" "$dir"
+             grep -c "^{\"schema\":\"swsim.progress/1\",\"iteration\":[0-4]}$")" -eq 5' sh "$SWRUN" "$dir"
 check "--durable needs a store" complains 2 '--durable needs a store' "$SWRUN" --durable -n 5 "$dir/quick.yaml"
 
 check "a store that cannot be made" \

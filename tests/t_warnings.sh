@@ -211,16 +211,16 @@ schedule: {A: {stage: 0, streem: x}}
 PLAN
 for verb in verify predict "render -o x.svg" schedule stages lower export tune; do
     check "${verb%% *}: errors in JSON" prints 3 \
-        '^{"errors":\[{"file":".*bad.yaml","line":2,"column":26,"text":"found unknown key ' \
+        '^{"schema":"swsim.errors/1","errors":\[{"file":".*bad.yaml","line":2,"column":26,"text":"found unknown key ' \
         "$SWSIM" $verb --json "$dir/bad.yaml"
 done
-check "swrun: errors in JSON" prints 3 '^{"errors":\[{"file":".*bad.yaml","line":2,' "$SWRUN" --json "$dir/bad.yaml"
-check "generate: errors in JSON" prints 2 '^{"errors":\[{"file":null,' "$SWSIM" generate --json nothing -p 2 -m 2
-check "runs: errors in JSON" prints 2 '^{"errors":\[{"file":null,' "$SWSIM" runs --json "$dir/none.db"
-check "compare: errors in JSON" prints 2 '^{"errors":\[{"file":null,' "$SWSIM" compare --json "$dir/none.db"
-check "an option that is none" prints 2 '^{"errors":\[{"file":null,"line":null,"column":null,"text":"unknown option' \
+check "swrun: errors in JSON" prints 3 '^{"schema":"swsim.errors/1","errors":\[{"file":".*bad.yaml","line":2,' "$SWRUN" --json "$dir/bad.yaml"
+check "generate: errors in JSON" prints 2 '^{"schema":"swsim.errors/1","errors":\[{"file":null,' "$SWSIM" generate --json nothing -p 2 -m 2
+check "runs: errors in JSON" prints 2 '^{"schema":"swsim.errors/1","errors":\[{"file":null,' "$SWSIM" runs --json "$dir/none.db"
+check "compare: errors in JSON" prints 2 '^{"schema":"swsim.errors/1","errors":\[{"file":null,' "$SWSIM" compare --json "$dir/none.db"
+check "an option that is none" prints 2 '^{"schema":"swsim.errors/1","errors":\[{"file":null,"line":null,"column":null,"text":"unknown option' \
     "$SWSIM" verify --bogus --json "$dir/part.yaml"
-check "of several plans the bad one" prints 3 '^{"errors":' "$SWSIM" verify --json "$dir/part.yaml" "$dir/bad.yaml" "$dir/none.yaml"
+check "of several plans the bad one" prints 3 '^{"schema":"swsim.errors/1","errors":' "$SWSIM" verify --json "$dir/part.yaml" "$dir/bad.yaml" "$dir/none.yaml"
 check "the others are judged" test "$(grep -c '"verdict":"proved"' "$dir/out")" -eq 4
 
 # PyTorch's table of 1F1B is off by one on the last rank.

@@ -38,9 +38,9 @@ starts "$dir/json.db" -n 600 --ranks=2
 check "--json" exits 0 "$SWSIM" watch --json "$dir/json.db"
 ends_within 20 $pid
 check "the run ends well" test "$code" -eq 0
-check "an object of the open run" grep -q '^{"run":1,"plan":"hello","kind":"measured","state":"open",.*}$' "$dir/out"
+check "an object of the open run" grep -q '^{"schema":"swsim.look/1","run":1,"plan":"hello","kind":"measured","state":"open",.*}$' "$dir/out"
 check "and of the finished one" grep -q '"state":"finished",.*"iterations":600,"iterations_wanted":600,' "$dir/out"
-check "nothing else" test "$(grep -vc '^{"run":1,.*}$' "$dir/out")" -eq 0
+check "nothing else" test "$(grep -vc '^{"schema":"swsim.look/1","run":1,.*}$' "$dir/out")" -eq 0
 check "streams of both ranks" grep -q '"rank":0,"stream":"main","busy":0\.[0-9]*,.*"rank":1,"stream":"main"' "$dir/out"
 
 starts "$dir/int.db" -n 100000
@@ -101,7 +101,7 @@ check "a killed run: given up" complains 1 'run 1 in .*killed.db: nothing was wr
     "$SWSIM" watch --timeout=2s "$dir/killed.db"
 sleep 2
 check "at once when that is long ago" exits 1 timeout 3 "$SWSIM" watch --timeout=2s "$dir/killed.db"
-check "with --json the reason is an object" prints 1 '^{"errors":\[{.*nothing was written' \
+check "with --json the reason is an object" prints 1 '^{"schema":"swsim.errors/1","errors":\[{.*nothing was written' \
     "$SWSIM" watch --json --timeout=2s "$dir/killed.db"
 
 # ---- no run ---------------------------------------------------------------------------------------

@@ -365,9 +365,12 @@ enum status report_write(const struct prediction *prediction, const struct repor
     if (!rows)
         return diag_no_memory(diag);
     int count = report_rows(prediction, true, rows);
-    json_begin_object(json);
-    if (row->swept)
+    json_begin_document(json, DOCUMENT_PREDICTION);
+    if (row->swept) {
+        json_begin_object_at(json, "swept");
         json_put_int(json, row->swept, row->value);
+        json_end_object(json);
+    }
     write_change(prediction, row, json);
     write_body(prediction, rows, count, json);
     if (row->warnings)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_schema.c - `swsim schema`: what the keys of JSON objects and the columns of trace stores mean.
+ *
+ * The texts are doc/schema/NAME.json, as bytes in C, and the SQL that makes a store.
+ */
+#include <string.h>
+
+#include "app.h"
+#include "options.h"
+#include "yaml_json.h"
+
+#include "plan/documents.h"
+#include "plan/json.h"
+#include "plan/nearest.h"
+#include "trace/schema.h"
+
+#include "cmd/schema_documents.inc"
+
+#define STORE_NAME     "store"
+#define STORE_COMMANDS "trace stores (SQLite): --db, --witness=FILE.db"
+
+static const struct description {
+    const char *name;
+    int version;
+    const char *commands, *text;
+} descriptions[] = {
+#define X(constant, name, version, commands) {#name, version, commands, schema_##name},
+    DOCUMENT_LIST(X)
+#undef X
+};
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static void print_list(void)
+{
+    printf("%-10s  %7s  %s\n", "Name", "Version", "Printed by");
+    for (int i = 0; i < DOCUMENT_COUNT; i++)
+        printf("%-10s  %7d  %s\n", descriptions[i].name, descriptions[i].version,
+               descriptions[i].commands);
+    printf("%-10s  %7d  %s\n", STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
+}
+
+static void write_entry(struct json *json, const char *name, int version, const char *commands)
+{
+    json_begin_object(json);
+    json_put_string(json, "name", name);
+    json_put_int(json, "version", version);
+    json_put_string(json, "printed_by", commands);
+    json_end_object(json);
+}
+
+static void write_list(struct json *json)
+{
+    json_begin_document(json, DOCUMENT_SCHEMAS);
+    json_begin_array_at(json, "documents");
+    for (int i = 0; i < DOCUMENT_COUNT; i++)
+        write_entry(json, descriptions[i].name, descriptions[i].version, descriptions[i].commands);
+    write_entry(json, STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
+    json_end_array(json);
+    json_end_object(json);
+}
+
+/* ---- one description ------------------------------------------------------------------------- */
+
+static void print_store(void)
+{
+    printf("PRAGMA application_id = %d;\nPRAGMA user_version = %d;\n%s", SCHEMA_APPLICATION,
+           SCHEMA_VERSION, SCHEMA_ALL);
+}
+
+static void write_store(struct json *json)
+{
+    json_begin_document(json, DOCUMENT_TABLES);
+    json_put_int(json, "application_id", SCHEMA_APPLICATION);
+    json_put_int(json, "version", SCHEMA_VERSION);
+    json_put_string(json, "sql", SCHEMA_ALL);
+    json_end_object(json);
+}
+
+static const struct description *find(struct app *app, const char *name)
+{
+    struct nearest nearest = {.found = name};
+    for (int i = 0; i < DOCUMENT_COUNT; i++) {
+        if (strcmp(descriptions[i].name, name) == 0)
+            return &descriptions[i];
+        nearest_try(&nearest, descriptions[i].name);
+    }
+    nearest_try(&nearest, STORE_NAME);
+    diag_error(&app->diag, STATUS_USAGE, "there is no schema '%s'%s", name,
+               nearest_hint(&nearest, '\'', &app->arena));
+    diag_note(&app->diag, "'swsim schema' lists them");
+    return NULL;
+}
+
+/* --json: on one line. */
+static enum status show(struct app *app, const char *name, struct json *json)
+{
+    bool store = strcmp(name, STORE_NAME) == 0;
+    const struct description *found = store ? NULL : find(app, name);
+    if (!store && !found)
+        return STATUS_USAGE;
+    if (!store && app->json)
+        return yaml_write_json(found->text, strlen(found->text), json, &app->diag);
+    if (!store)
+        fputs(found->text, stdout);
+    else if (app->json)
+        write_store(json);
+    else
+        print_store();
+    return STATUS_OK;
+}
+
+enum status cmd_schema(struct app *app, int argc, char **argv)
+{
+    const struct command command = {
+        .name = "swsim schema",
+        .arguments = "[NAME]",
+        .about = "List the kinds of JSON objects that --json prints, with the versions of their "
+                 "schemas, or\n"
+                 "print one as a JSON Schema with a description of each key. The name \"" STORE_NAME
+                 "\" stands for the\n"
+                 "tables of a trace store, as SQL.",
+        .examples = "  swsim schema verdict\n"
+                    "  swsim schema store | sqlite3 empty.db",
+        .argument_optional = true,
+    };
+    struct arguments arguments;
+    enum status status;
+    struct json json;
+    if (!options_parse(app, &command, argc, argv, &arguments, &status))
+        return status;
+    json_open(&json, stdout);
+    if (arguments.count > 0)
+        status = show(app, arguments.items[0], &json);
+    else if (app->json)
+        write_list(&json);
+    else
+        print_list();
+    return status == STATUS_OK && app->json ? json_close(&json, &app->diag) : status;
+}
