@@ -152,13 +152,28 @@ static enum status check_balance(const struct plan *plan, const struct layers *l
     return STATUS_OK;
 }
 
+/* A stage without layers is meant where `balance` lists it. */
+static enum status check_even(const struct plan *plan, const struct layers *layers, int stages,
+                              struct diag *diag)
+{
+    if (layers->count >= stages)
+        return STATUS_OK;
+    return diag_error_at(diag, plan->file, NULL, layers->mark,
+                         "found %d layers for %d stages, expected one a stage at least, or "
+                         "\"balance\" to list those of each",
+                         layers->count, stages);
+}
+
 static enum status divide_layers(const struct plan *plan, const struct layers *layers, int stages,
                                  int *out, struct diag *diag)
 {
     const struct stage_spec *spec = &plan->programs.stages;
     enum status status = STATUS_OK;
     switch (spec->balance) {
-    case BALANCE_EVEN: balance_evenly(layers->count, stages, out); break;
+    case BALANCE_EVEN:
+        status = check_even(plan, layers, stages, diag);
+        balance_evenly(layers->count, stages, out);
+        break;
     case BALANCE_FOUND: status = balance_find(plan, layers, stages, out, diag); break;
     case BALANCE_LISTED:
         status = check_balance(plan, layers, stages, diag);
@@ -180,16 +195,22 @@ static void add_backward(struct stage_cost *row, const struct cost_table *table,
         row->of[COST_W] += whole / 2;
     } else if (table->of[COST_I].count && table->of[COST_W].count && !table->of[COST_B].count) {
         row->of[COST_B] += item(&table->of[COST_I], index) + item(&table->of[COST_W], index);
-        row->given[COST_B] = true;
     }
+}
+
+/* The costs that are known of a stage, however many layers it has. */
+static void note_given(struct stage_cost *row, const struct cost_table *table)
+{
+    for (int c = 0; c < COST_COUNT; c++)
+        row->given[c] |= table->of[c].count > 0;
+    row->given[COST_B] |= table->of[COST_I].count && table->of[COST_W].count;
 }
 
 static void add_item(struct stage_cost *row, const struct cost_table *table, size_t index)
 {
-    for (int c = 0; c < COST_COUNT; c++) {
+    for (int c = 0; c < COST_COUNT; c++)
         row->of[c] += item(&table->of[c], index);
-        row->given[c] |= table->of[c].count > 0;
-    }
+    note_given(row, table);
     add_backward(row, table, index);
     int64_t again = item(&table->of[COST_ACTIVATION], index);
     row->again = again > row->again ? again : row->again;
@@ -204,6 +225,7 @@ static enum status add_layers(const struct plan *plan, const struct layers *laye
     enum status status = divide_layers(plan, layers, stages, counts, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++) {
         rows[s].layers = counts[s];
+        note_given(&rows[s], &layers->each);
         for (int i = 0; i < counts[s]; i++)
             add_item(&rows[s], &layers->each, (size_t)next++);
     }

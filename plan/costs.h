@@ -118,8 +118,8 @@ enum release {
 
 /* `layers:` */
 struct layers {
-    int count; /* 0: not given */
-    struct mark mark;
+    int count;        /* 0: not given */
+    struct mark mark; /* of `layers:`, else of `model:` */
     struct cost_table each;
     struct cost_table embedding, head; /* of the first and the last stage, besides */
 };

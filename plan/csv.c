@@ -81,6 +81,7 @@ static bool parse_cell(struct parser *parser, struct span cell, struct mark mark
         return true;
     if (!action_parse(cell.start, (size_t)(cell.end - cell.start), old_dialect,
                       &parser->plan->arena, out, &what, &where)) {
+        *out = (struct action){.kind = ACTION_IDLE, .stage = -1, .microbatch = -1, .mark = mark};
         mark.col += (uint32_t)where;
         return parse_error(parser, mark, "%s", what);
     }
@@ -90,6 +91,7 @@ static bool parse_cell(struct parser *parser, struct span cell, struct mark mark
     return true;
 }
 
+/* False: the row is not there. Cells that are no actions are told, and idle. */
 static bool parse_row(struct parser *parser, struct span row, uint32_t line, bool old_dialect,
                       struct rank_program *out)
 {
@@ -101,15 +103,14 @@ static bool parse_row(struct parser *parser, struct span row, uint32_t line, boo
     out->actions = ARENA_ARRAY(&parser->plan->arena, cells, struct action);
     if (!out->actions)
         return parse_no_memory(parser);
-    bool ok = true;
     for (const char *at = row.start; out->count < cells && !parse_gave_up(parser);) {
         const char *comma = memchr(at, ',', (size_t)(row.end - at));
         struct span cell = trim((struct span){at, comma ? comma : row.end});
         struct mark mark = {line, (uint32_t)(cell.start - row.start) + 1};
-        ok &= parse_cell(parser, cell, mark, old_dialect, &out->actions[out->count++]);
+        out->unread += !parse_cell(parser, cell, mark, old_dialect, &out->actions[out->count++]);
         at = comma ? comma + 1 : row.end;
     }
-    return ok;
+    return true;
 }
 
 static bool is_blank(struct span row)

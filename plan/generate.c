@@ -369,6 +369,9 @@ static enum status check_range(const struct generate_spec *spec, const char *wha
 {
     if (found >= low && found <= high)
         return STATUS_OK;
+    if (low == high)
+        return diag_error_at(diag, NULL, NULL, spec->mark, "%s: found %" PRId64 " %s, expected %d",
+                             spec->schedule, found, what, low);
     return diag_error_at(diag, NULL, NULL, spec->mark,
                          "%s: found %" PRId64 " %s, expected %d to %d", spec->schedule, found, what,
                          low, high);

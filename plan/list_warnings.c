@@ -86,6 +86,12 @@ static void mark_action(struct lists *lists, const struct action *action)
     lists->kinds |= bit(action->kind);
 }
 
+/* What a row lacks may be in a cell that could not be read. */
+static bool may_have(const struct lists *lists, int row)
+{
+    return lists->plan->programs.ranks[row - 1].unread > 0;
+}
+
 /* ---- what an action needs -------------------------------------------------------------------- */
 
 /* One of `kinds`, of a stage, before an action of its microbatch. */
@@ -182,7 +188,7 @@ static void check_need(struct lists *lists, const struct action *action, struct 
     if (!need.kinds || (there(lists, lists->seen, need.stage, action->microbatch) & need.kinds))
         return;
     bool later = there(lists, lists->all, need.stage, action->microbatch) & need.kinds;
-    if (!later && lists->plan->programs.fragment)
+    if (!later && (lists->plan->programs.fragment || may_have(lists, lists->row)))
         return;
     comms_action_name(action, own, sizeof own);
     needed_name(lists, &need, action->microbatch, other, sizeof other);
@@ -213,7 +219,8 @@ static void check_other_end(struct lists *lists, const struct action *message)
     if (holder < 0 ||
         comms_first_stage(&lists->map, end.stage) != comms_first_stage(&lists->map, message->stage))
         return;
-    if (there(lists, lists->all, end.stage, end.microbatch) & bit(end.kind))
+    if (may_have(lists, holder + 1) ||
+        there(lists, lists->all, end.stage, end.microbatch) & bit(end.kind))
         return;
     tell(lists, WARNING_UNPAIRED, message->mark,
          arena_printf(lists->arena,
@@ -297,7 +304,8 @@ static void check_cells(struct lists *lists)
 {
     for (int stage = 0; stage < lists->map.stages; stage++) {
         lists->row = comms_rank_of(&lists->map, stage) + 1;
-        for (int i = 0; lists->row > 0 && i < lists->map.microbatches; i++)
+        bool known = lists->row > 0 && !may_have(lists, lists->row);
+        for (int i = 0; known && i < lists->map.microbatches; i++)
             check_cell(lists, stage, i);
     }
 }
@@ -326,7 +334,7 @@ static void check_late_backward(struct lists *lists)
     const struct rank_program *last = &plan->programs.ranks[plan->ranks - 1];
     const struct action *second = NULL;
     int forwards = 0, ahead = 0, backwards = 0;
-    if (plan->ranks < 2)
+    if (plan->ranks < 2 || may_have(lists, plan->ranks))
         return;
     for (int rank = 0; rank < plan->ranks; rank++)
         if (only_stage(&plan->programs.ranks[rank]) != rank)

@@ -228,6 +228,26 @@ static void check_parallel(struct parser *parser, const struct node *value,
                         sizes[i].found, sizes[i].expected);
 }
 
+/* Ranks divide heads, tokens and experts into equal parts, as Megatron-Core demands. */
+static void check_parts(struct parser *parser, const struct node *value)
+{
+    struct model_spec model = costs_model(parser->plan);
+    const struct {
+        const char *key;
+        int found;
+        const char *by;
+        int parts;
+    } sizes[] = {{"heads", model.heads, "tensor", model.tensor},
+                 {"sequence", model.sequence, "context", model.context},
+                 {"sequence", model.sequence, "tensor", model.sequence_parallel ? model.tensor : 1},
+                 {"experts", model.experts, "expert_parallel", model.expert_parallel}};
+    for (size_t i = 0; i < FIELD_COUNT(sizes); i++)
+        if (sizes[i].parts && sizes[i].found % sizes[i].parts)
+            parse_error(parser, node_find(value, sizes[i].key)->mark,
+                        "found %s %d, expected a multiple of %s %d", sizes[i].key, sizes[i].found,
+                        sizes[i].by, sizes[i].parts);
+}
+
 void parse_model(struct parser *parser, const struct node *value)
 {
     struct stage_spec *spec = &parser->plan->programs.stages;
@@ -236,7 +256,10 @@ void parse_model(struct parser *parser, const struct node *value)
         !fields_parse(parser, value, model_fields, FIELD_COUNT(model_fields), &spec->model,
                       "\"model\""))
         return;
+    if (!spec->layers.count)
+        spec->layers.mark = value->mark;
     check_parallel(parser, value, &spec->model);
+    check_parts(parser, value);
     if (spec->layers.count && spec->layers.count != spec->model.layers)
         parse_error(parser, value->mark,
                     "found a model of %d layers, expected %d as \"layers\" says",

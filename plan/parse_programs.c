@@ -24,6 +24,7 @@ static bool parse_action(struct parser *parser, const struct node *node, bool on
     mark.col += one_line ? (uint32_t)offset + !node->plain : 0;
     if (!action_parse(node->text + offset, length, false, &parser->plan->arena, out, &what,
                       &where)) {
+        *out = (struct action){.kind = ACTION_IDLE, .stage = -1, .microbatch = -1, .mark = mark};
         mark.col += one_line ? (uint32_t)where : 0;
         return parse_error(parser, mark, "%s", what);
     }
@@ -55,14 +56,13 @@ static bool parse_text_program(struct parser *parser, const struct node *node,
         count++;
     if (!alloc_actions(parser, node, count, out))
         return false;
-    bool ok = true;
     const char *at = node->text;
     for (; *(at += strspn(at, BLANKS)) && !parse_gave_up(parser); at += strcspn(at, BLANKS)) {
         size_t length = strcspn(at, BLANKS);
-        ok &= parse_action(parser, node, one_line, (size_t)(at - node->text), length,
-                           &out->actions[out->count++]);
+        out->unread += !parse_action(parser, node, one_line, (size_t)(at - node->text), length,
+                                     &out->actions[out->count++]);
     }
-    return ok;
+    return true;
 }
 
 /* ["0F0", "", "0B0"]: an empty text is an idle cell. */
@@ -71,19 +71,20 @@ static bool parse_list_program(struct parser *parser, const struct node *node,
 {
     if (!alloc_actions(parser, node, node->length, out))
         return false;
-    bool ok = true;
     READ_LIST (parser, node, item) {
         struct action *action = &out->actions[out->count++];
         *action =
             (struct action){.kind = ACTION_IDLE, .stage = -1, .microbatch = -1, .mark = item->mark};
         if (item->kind != NODE_SCALAR)
-            ok = parse_mismatch(parser, item, "an action such as \"0F3\"");
+            out->unread += !parse_mismatch(parser, item, "an action such as \"0F3\"");
         else if (item->length)
-            ok &= parse_action(parser, item, !strchr(item->text, '\n'), 0, item->length, action);
+            out->unread +=
+                !parse_action(parser, item, !strchr(item->text, '\n'), 0, item->length, action);
     }
-    return ok;
+    return true;
 }
 
+/* False: there is no list. What is no action in it is told, and idle. */
 static bool parse_program(struct parser *parser, const struct node *node, struct rank_program *out)
 {
     if (node->kind == NODE_LIST)
@@ -135,7 +136,7 @@ void parse_programs(struct parser *parser, const struct node *value)
         READ_MAP (parser, value, key, program)
             ok &= parse_number(parser, key, true, 0, plan->ranks - 1, &rank) &&
                   parse_program(parser, program, &plan->programs.ranks[rank]);
-    if (ok && parser->status == STATUS_OK)
+    if (ok && parser->status != STATUS_SYSTEM && !parse_gave_up(parser))
         parse_check_programs(parser);
 }
 
@@ -386,7 +387,7 @@ static void drop_last_idle(struct rank_program *program)
 
 static bool check_no_idle(struct parser *parser, const struct rank_program *program)
 {
-    for (size_t i = 0; i < program->count; i++)
+    for (size_t i = 0; !program->unread && i < program->count; i++)
         if (program->actions[i].kind == ACTION_IDLE)
             return parse_error(parser, program->actions[i].mark,
                                "found an empty cell in a schedule with communication, expected an "
@@ -409,8 +410,10 @@ static bool check_lists(struct parser *parser, struct rank_program *ranks, int r
             *has_comms |= is_message(program->actions[i].kind);
         }
     }
-    for (int rank = 0; *has_comms && rank < rank_count; rank++)
-        census.ok &= check_no_idle(parser, &ranks[rank]);
+    for (int rank = 0; rank < rank_count; rank++) {
+        census.ok &= !*has_comms || check_no_idle(parser, &ranks[rank]);
+        census.ok &= !ranks[rank].unread;
+    }
     return census.ok;
 }
 

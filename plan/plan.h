@@ -352,6 +352,7 @@ struct listed_action {
 struct rank_program {
     struct action *actions;
     size_t count;
+    size_t unread; /* of them idle ones whose text is no action; only in lists that are refused */
 };
 
 /* The messages that share a communicator and its stream. GROUP is what PyTorch does with NCCL: see doc/semantics.md. */

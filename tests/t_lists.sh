@@ -48,6 +48,13 @@ check "doubled: a pass" tells "1:5: error: found 0F0 a second time (first at 1:1
 check "a refused list tells its other mistakes, too" tells "1:18: warning: 0SEND_F1 (row 1, column 4) has no 0F1: a message comes behind the pass that makes it" \
     0F0,0F0,0SEND_F0,0SEND_F1,0RECV_B0,0B0 1RECV_F0,1F0,1B0,1SEND_B0
 check "each of them" grep -qF "0SEND_F1 (row 1, column 4) has no 1RECV_F1 in row 2" "$dir/err"
+check "a cell that is no action" tells '1:10: error: found "Z0", expected F, I, W, B,' 0F0,0F1,0Z0,0B1 1F0,1B0,1F1 2B0,2F0,2F1,2B1
+check "does not hide an order" grep -qF "2B0 (row 3, column 1) comes before 2F0" "$dir/err"
+check "nor what another row lacks" grep -qF "row 2 has no 1B1" "$dir/err"
+check "its own row may have all" warnings 2 0F0,0F1,0Z0,0B1 1F0,1B0,1F1 2B0,2F0,2F1,2B1
+check "nor another refusal" tells "2:13: error: found 1B0 a second time (first at 2:9)" 0F0,0F1,0B0,0BX 1F0,1F1,1B0,1B0
+check "a message may be in it" warnings 0 "$send" 1RECV_F0,1F0,1RECV_FX,1F1,1B0,1SEND_B0,1B1,1SEND_B1
+check "with it the list has no other mistake" test "$(grep -c ' error: ' "$dir/err")" = 1
 check "doubled: B beside I" tells "1:9: error: found 0I0 beside 0B0 (at 1:5), expected either B or I and W" 0F0,0B0,0I0
 check "doubled: B beside W" tells "1:17: error: found 0W0 beside 0B0 (at 1:13)" 0F1,0I1,0F0,0B0,0W0
 check "doubled: B behind I" tells "1:9: error: found 0B0 beside 0I0 (at 1:5)" 0F0,0I0,0B0

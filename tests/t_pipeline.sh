@@ -128,12 +128,23 @@ checkpoint: except_last
 generate: {schedule: zb_h1, ranks: 1, microbatches: 3}" | plan again
 check "what is not kept is computed once more" takes again 11000000
 
+echo 'layers: {count: 2, F: 1ms, B: 2ms}
+balance: [2, 0]
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}' | plan none
+check "a stage may be listed without layers" prints 0 'proved' "$SWSIM" verify -q "$dir/none.yaml"
+
 for wrong_one in 'balance: even|without "layers"' \
     'layers: {count: 3}
 balance: [1, 1]|found 2 layers in the stages, expected 3' \
     'layers: {count: 3}
 balance: [1, 1, 1]|found the layers of 3 stages, expected those of 2' \
     'layers: {count: 3, F: [1ms, 2ms]}|found "F" of 2 layers' \
+    'layers: {count: 1}|found 1 layers for 2 stages, expected one a stage at least' \
+    'model: {layers: 1, hidden: 8, heads: 1, sequence: 8, microbatch: 1}|found 1 layers for 2 stages' \
+    'model: {layers: 4, hidden: 8, heads: 3, sequence: 8, microbatch: 1, tensor: 2}|found heads 3, expected a multiple of tensor 2' \
+    'model: {layers: 4, hidden: 8, heads: 2, sequence: 7, microbatch: 1, tensor: 2, sequence_parallel: true}|found sequence 7, expected a multiple of tensor 2' \
+    'model: {layers: 4, hidden: 8, heads: 4, sequence: 8, microbatch: 1}
+parallel: {tp: 3, dp: 2}|found heads 4, expected a multiple of tensor 3' \
     'stages: {F: [1ms, 2ms, 3ms]}|found "F" of 3 stages, expected one for all or 2' \
     'layers: {count: 3, head: {F: [1ms, 2ms]}}|found a list, expected one value' \
     'p2p: {edges: [{from: 0, to: 7}]}|found an edge of rank 7'; do
