@@ -30,7 +30,7 @@ in_dir()
 }
 
 # The optional parts that this machine has.
-parts_found="--with-cuda=guess --with-mpi=guess --with-nvtx=guess"
+parts_found="--with-blas=guess --with-cuda=guess --with-mpi=guess --with-nvtx=guess"
 
 # build_configured DIR OPTION...: `configure` in DIR, which is in the checkout, unless it was run
 # there with the same options; make runs it again when it has changed.

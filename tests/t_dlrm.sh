@@ -1,60 +1,96 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The DLRM of the examples: its plans are proved, and with each of them 1, 2, 4 and 8 ranks, in one process and in
-# several, have the losses of their serial run, bit for bit; the wrong plan is found out, and its losses differ.
+# several, have the losses of a loop without a pipeline, bit for bit; the wrong plan is found out, and its losses differ.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/doc/examples/dlrm
 dlrm=doc/examples/dlrm/dlrm
 
-# losses FILE ARGUMENT...: the losses of a run.
+# losses FILE PLAN|plain OPTION...: the losses of a run.
 losses()
 {
-    to=$1
-    shift
-    "$dlrm" --quiet --iterations 25 "$@" >"$to" 2>"$dir/err" || { cat "$dir/err"; return 1; }
+    to=$1 what=$2
+    shift 2
+    "$dlrm" "$what" --quiet --iterations 25 "$@" >"$to" 2>"$dir/err" || { cat "$dir/err"; return 1; }
 }
+differ() { ! cmp -s "$1" "$2"; }
+# The loop that a plan stands for.
+loop_of() { case $1 in semi_sync) echo "$dir/stale" ;; *) echo "$dir/plain" ;; esac; }
 
-for plan in sparse_dist fused; do
+all="sparse_dist fused prefetch semi_sync"
+for plan in $all; do
     check "$plan is proved" sh -c "'$SWSIM' verify --quiet '$plans/$plan.yaml' >'$dir/out' && grep -q proved '$dir/out'"
 done
 check "the wrong plan is not" prints 1 'race.*Lookup.*tables' "$SWSIM" verify --quiet --no-shorten "$plans/wrong.yaml"
+sed '/^staleness/d' "$plans/semi_sync.yaml" >"$dir/unsaid.yaml"
+check "nor semi_sync, where it does not say that reads are stale" prints 1 'serial.*Lookup.*tables' "$SWSIM" verify --quiet "$dir/unsaid.yaml"
+sed '/\[Lookup, Update\]/d; s/  Lookup: {stage: 3,/  Lookup: {stage: 2, stream: lookup,/' "$plans/prefetch.yaml" >"$dir/early.yaml"
+check "nor a prefetch whose lookup passes an update" prints 1 'race.*tables' "$SWSIM" verify --quiet --no-fix "$dir/early.yaml"
 
 for ranks in 1 2 4 8; do
-    check "$ranks ranks run serially" losses "$dir/serial.$ranks" "$plans/sparse_dist.yaml" --ranks $ranks --serial
-    for plan in sparse_dist fused; do
+    check "$ranks ranks in a plain loop" losses "$dir/plain.$ranks" plain --ranks $ranks
+    check "and with rows that miss an update" losses "$dir/stale.$ranks" plain --stale --ranks $ranks
+    check "which is something else" differ "$dir/plain.$ranks" "$dir/stale.$ranks"
+    for plan in $all; do
         check "$ranks ranks run $plan" losses "$dir/piped" "$plans/$plan.yaml" --ranks $ranks
-        check "with the losses of the serial run" cmp "$dir/serial.$ranks" "$dir/piped"
+        check "with the losses of their loop" cmp "$(loop_of $plan).$ranks" "$dir/piped"
+        check "$ranks ranks run $plan serially" losses "$dir/serial" "$plans/$plan.yaml" --ranks $ranks --serial
+        check "with those of the plain one" cmp "$dir/plain.$ranks" "$dir/serial"
     done
 done
 
-# Another number of ranks adds up in another order.
+# Rows come and go.
+check "100 iterations in a loop" losses "$dir/plain.100" plain --ranks 2 --iterations 100
+check "100 iterations run prefetch" losses "$dir/prefetch.100" "$plans/prefetch.yaml" --ranks 2 --iterations 100
+check "with the same losses" cmp "$dir/plain.100" "$dir/prefetch.100"
+
+# Another number of ranks, and another sharding, add up in another order.
 near()
 {
     paste "$1" "$2" | awk '{ d = $4 - $8; if (d < 0) d = -d; if (d > 1e-4 * ($4 + 1e-3)) bad = 1 } END { exit bad || NR != 25 }'
 }
 for ranks in 2 4 8; do
-    check "$ranks ranks have the losses of one but for rounding" near "$dir/serial.1" "$dir/serial.$ranks"
+    check "$ranks ranks have the losses of one but for rounding" near "$dir/plain.1" "$dir/plain.$ranks"
 done
-check "300 iterations run" losses "$dir/long" --iterations 300 "$plans/sparse_dist.yaml" --ranks 2
+for shard in table row; do
+    check "4 ranks own tables by $shard" losses "$dir/shard" plain --ranks 4 --shard $shard
+    check "with the losses of one but for rounding" near "$dir/plain.1" "$dir/shard"
+    check "and run prefetch" losses "$dir/piped" "$plans/prefetch.yaml" --ranks 4 --shard $shard
+    check "with those of the loop" cmp "$dir/shard" "$dir/piped"
+done
+check "300 iterations run" losses "$dir/long" "$plans/sparse_dist.yaml" --ranks 2 --iterations 300
 check "the model learns" awk 'NR <= 30 { first += $4 } NR > 270 { last += $4 } END { exit !(NR == 300 && last < .9 * first) }' "$dir/long"
 
-# Processes that start by themselves, on a port that is free with luck.
+if [ -x doc/examples/dlrm/dlrm_blas ]; then
+    dlrm=doc/examples/dlrm/dlrm_blas
+    check "BLAS in a loop" losses "$dir/blas" plain --ranks 2
+    check "with the losses of plain C but for rounding" near "$dir/plain.2" "$dir/blas"
+    check "BLAS in a pipeline" losses "$dir/piped" "$plans/fused.yaml" --ranks 2
+    check "with the losses of its loop" cmp "$dir/blas" "$dir/piped"
+    dlrm=doc/examples/dlrm/dlrm
+else
+    skip "no BLAS was asked for (configure --with-blas)"
+fi
+
+# processes RANKS PLAN: that start by themselves, on a port that is free with luck.
 processes()
 {
-    size=$1 port=$((20000 + $$ % 20000)) failed=0 pids=
+    size=$1 plan=$2 port=$((20000 + $$ % 20000)) failed=0 pids=
     rank=1
     while [ $rank -lt "$size" ]; do
-        losses "$dir/other.$rank" "$plans/sparse_dist.yaml" --ranks "$size" --rank $rank --address 127.0.0.1:$port &
+        losses "$dir/other.$rank" "$plan" --ranks "$size" --rank $rank --address 127.0.0.1:$port &
         pids="$pids $!"
         rank=$((rank + 1))
     done
-    losses "$dir/piped" "$plans/sparse_dist.yaml" --ranks "$size" --rank 0 --address 127.0.0.1:$port || failed=1
+    losses "$dir/piped" "$plan" --ranks "$size" --rank 0 --address 127.0.0.1:$port || failed=1
     for pid in $pids; do wait "$pid" || failed=1; done
     return $failed
 }
-for ranks in 2 4; do
-    check "$ranks processes run" processes $ranks
-    check "with the losses of the serial run in one" cmp "$dir/serial.$ranks" "$dir/piped"
+for ranks in 2 4 8; do
+    for plan in sparse_dist prefetch semi_sync; do
+        check "$ranks processes run $plan" processes $ranks "$plans/$plan.yaml"
+        check "with the losses of the loop in one" cmp "$(loop_of $plan).$ranks" "$dir/piped"
+    done
 done
 
 # A sanitizer of races rightly complains of the wrong plan.
@@ -62,21 +98,56 @@ case ${INSTRUMENT_FLAGS-} in
 *thread*) skip "the wrong plan has a race" ;;
 *)
     check "the wrong plan runs" losses "$dir/wrong" "$plans/wrong.yaml" --ranks 2
-    check "and does not have the losses of the serial run" sh -c "! cmp -s '$dir/serial.2' '$dir/wrong'"
+    check "and does not have the losses of the loop" differ "$dir/plain.2" "$dir/wrong"
     ;;
 esac
 
-printf '1\t5\t\t3\t%s\t1a2b\t\tff\n' "$(printf '2\t%.0s' 1 2 3 4 5 6 7 8 9)" >"$dir/clicks"
-printf '0\t1\t2\t3\t%s\t77\tab\t01\n' "$(printf '4\t%.0s' 1 2 3 4 5 6 7 8 9)" >>"$dir/clicks"
-check "lines as Criteo's are read" losses "$dir/file" "$plans/sparse_dist.yaml" --ranks 2 --data "$dir/clicks"
+# ---- files ----
+
+# line LABEL NUMBER CATEGORY: a line whose numbers and categories are all the same.
+line()
+{
+    printf '%s' "$1"
+    i=0
+    while [ $i -lt 13 ]; do printf '\t%s' "$2"; i=$((i + 1)); done
+    while [ $i -lt 39 ]; do printf '\t%s' "$3"; i=$((i + 1)); done
+    printf '\n'
+}
+{ line 1 '' 68fd1e64; line 0 -2 ''; line 1 1382 e5ba7672; printf '%s' "$(line 0 0 0)"; } >"$dir/clicks"
+check "lines as Criteo's are read" losses "$dir/file" plain --data "$dir/clicks"
 check "and trained on" awk 'NR == 1 { first = $4 } END { exit !($4 < first) }' "$dir/file"
+check "by a pipeline" losses "$dir/piped" "$plans/fused.yaml" --data "$dir/clicks"
+check "with the same losses" cmp "$dir/file" "$dir/piped"
+
+# bad PATTERN: the file in $dir/clicks is refused, with this.
+bad() { prints 1 "^dlrm: .*$1" sh -c "'$dlrm' plain --data '$dir/clicks' 2>&1"; }
+{ line 1 3 a; line 2 3 a; } >"$dir/clicks"
+check "a label that is none" bad "clicks:2: column 1: found '2', expected 0 or 1"
+line 1 3.5 a >"$dir/clicks"
+check "a number that is not whole" bad "clicks:1: column 2: found '3.5', expected a whole number"
+line 1 99999999999999999999 a >"$dir/clicks"
+check "a number that is too large" bad "clicks:1: column 2: found '9*', expected a whole number"
+line 1 3 xyz >"$dir/clicks"
+check "a category that is none" bad "clicks:1: column 15: found 'xyz', expected a category"
+line 1 3 123456789 >"$dir/clicks"
+check "a category that is too long" bad "clicks:1: column 15: found '123456789', expected a category"
+line 1 3 a | cut -f1-39 >"$dir/clicks"
+check "a column less" bad 'clicks:1: found 39 columns, expected 40'
+line 1 3 a | sed 's/$/\ta/' >"$dir/clicks"
+check "a column more" bad 'clicks:1: found 41 columns, expected 40'
+{ line 1 3 a; printf '1\t\000\n'; } >"$dir/clicks"
+check "a zero byte" bad 'clicks:2: found a zero byte'
+: >"$dir/clicks"
+check "an empty file" bad 'clicks: there are no lines'
+rm "$dir/clicks"
+check "no file" bad 'clicks: No such file'
+mkdir "$dir/clicks"
+check "a folder" bad 'clicks: Is a directory'
 
 # Profile, predict, run.
-for how in "--serial" ""; do
-    # shellcheck disable=SC2086
-    check "a run is recorded $how" "$dlrm" "$plans/sparse_dist.yaml" --ranks 2 --iterations 30 --record "$dir/dlrm.db" $how
-    # shellcheck disable=SC2086
-    check "as the plan allows" sh -c "'$dlrm' '$plans/sparse_dist.yaml' --ranks 2 --iterations 30 --record '$dir/more.db' $how | grep -q 'as the plan allows'"
+for plan in $all; do
+    check "a serial run of $plan is recorded" sh -c "'$dlrm' '$plans/$plan.yaml' --ranks 2 --iterations 30 --serial --record '$dir/$plan.db' >'$dir/out'"
+    check "and a pipelined one, as the plan allows" sh -c "'$dlrm' '$plans/$plan.yaml' --ranks 2 --iterations 30 --record '$dir/$plan.db' | grep -q 'as the plan allows'"
+    check "a prediction is made of its times" sh -c "'$SWSIM' predict --quiet --profile '$dir/$plan.db:1' '$plans/$plan.yaml' >'$dir/out'"
 done
-check "a prediction is made of its times" sh -c "'$SWSIM' predict --quiet --profile '$dir/dlrm.db' '$plans/sparse_dist.yaml' >'$dir/out'"
 done_testing

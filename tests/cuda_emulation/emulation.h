@@ -190,6 +190,16 @@ bool kernel_loaded(const void *function); /* and marks it as loaded */
 cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *config,
                           const void *function, void **args);
 
+/* Kernels of a program's own, computed on the host: what takes a struct and the number of threads, `kernel(struct ...,
+   int)`. A program that has some defines the list, which ends with a NULL. */
+enum { KERNEL_OF_PROGRAM_BYTES = 128 };
+struct kernel_of_program {
+    const char *mangled; /* a part of the name that no other kernel has */
+    size_t bytes;        /* of the struct */
+    cudaError_t (*run)(int gpu, const void *arguments, int threads);
+};
+extern const struct kernel_of_program kernels_of_program[] __attribute__((weak));
+
 /* ---- fault.c ------------------------------------------------------------------------------------ */
 
 /* The error with which this call of `function` is to fail; cudaSuccess: none. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_ARGUMENTS = 8, MAX_KERNELS = 32, MAX_THREADS = 1024, MAX_GRID_YZ = 65535 };
+enum { MAX_ARGUMENTS = 8, MAX_KERNELS = 64, MAX_THREADS = 1024, MAX_GRID_YZ = 65535 };
 
 #include "gpu/device/dense.h"
 
@@ -186,8 +186,9 @@ static const struct kernel kernels[] = {
 
 /* Filled before main, by the object's constructors. */
 static struct {
-    const void *function; /* the host function that represents the kernel */
-    const struct kernel *kernel;
+    const void *function;        /* the host function that represents the kernel */
+    const struct kernel *kernel; /* one of the two */
+    const struct kernel_of_program *own;
     bool loaded;
 } registered[MAX_KERNELS];
 static int registered_count;
@@ -230,10 +231,14 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels && !found; i++)
         if (strstr(name, kernels[i].mangled))
             found = &kernels[i];
-    if (!found || registered_count == MAX_KERNELS)
+    const struct kernel_of_program *own = kernels_of_program;
+    while (own && own->mangled && !strstr(name, own->mangled))
+        own++;
+    if (!(found || (own && own->mangled)) || registered_count == MAX_KERNELS)
         emulation_misuse("kernel %s: tests/cuda_emulation/kernels.c has no host version of it",
                          name);
     registered[registered_count].function = host;
+    registered[registered_count].own = own;
     registered[registered_count++].kernel = found;
 }
 
@@ -303,18 +308,56 @@ static bool fits(dim3 grid, dim3 block)
            (uint64_t)block.x * block.y * block.z <= MAX_THREADS;
 }
 
+/* The launch of a program's own kernel. */
+struct own_launch {
+    const struct kernel_of_program *kernel;
+    int gpu, threads;
+    _Alignas(max_align_t) unsigned char arguments[KERNEL_OF_PROGRAM_BYTES];
+};
+
+static cudaError_t run_own(struct CUstream_st *stream, void *payload)
+{
+    (void)stream;
+    const struct own_launch *launch = payload;
+    return launch->kernel->run(launch->gpu, launch->arguments, launch->threads);
+}
+
+static struct operation *own_operation(int gpu, const cudaLaunchConfig_t *config,
+                                       const struct kernel_of_program *kernel, void **args)
+{
+    struct own_launch launch = {.kernel = kernel, .gpu = gpu};
+    memcpy(launch.arguments, args[0], kernel->bytes);
+    memcpy(&launch.threads, args[1], sizeof launch.threads);
+    if ((uint64_t)config->gridDim.x * config->blockDim.x < (uint64_t)launch.threads)
+        emulation_misuse("kernel %s: a grid of less than its threads", kernel->mangled);
+    struct operation *operation = operation_new(OPERATION_WORK, &launch, sizeof launch);
+    if (operation)
+        operation->run = run_own;
+    return operation;
+}
+
+static struct operation *new_operation(int gpu, const struct kernel *kernel, void **args)
+{
+    struct launch launch = {.kernel = kernel, .gpu = gpu};
+    for (int i = 0; kernel->arguments[i]; i++)
+        launch.args[i] = take(kernel->arguments[i], args[i]);
+    struct operation *operation = operation_new(OPERATION_WORK, &launch, sizeof launch);
+    if (operation)
+        operation->run = run;
+    return operation;
+}
+
 cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *config,
                           const void *function, void **args)
 {
-    struct launch launch = {.kernel = registered[find(function)].kernel, .gpu = stream->gpu};
+    int i = find(function);
     if (!fits(config->gridDim, config->blockDim))
         return cudaErrorInvalidConfiguration;
-    for (int i = 0; launch.kernel->arguments[i]; i++)
-        launch.args[i] = take(launch.kernel->arguments[i], args[i]);
-    struct operation *operation = operation_new(OPERATION_WORK, &launch, sizeof launch);
+    struct operation *operation = registered[i].kernel
+                                      ? new_operation(stream->gpu, registered[i].kernel, args)
+                                      : own_operation(stream->gpu, config, registered[i].own, args);
     if (!operation)
         return cudaErrorMemoryAllocation;
-    operation->run = run;
     operation->counts = true;
     stream_push(stream, operation);
     return cudaSuccess;

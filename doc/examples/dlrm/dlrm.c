@@ -2,160 +2,41 @@
 /*
  * dlrm.c - a DLRM trained with libswpipe: one set of functions, driven by any plan that has their tasks.
  *
- *     cc *.c $(pkg-config --cflags --libs swpipe) -lm -o dlrm
  *     ./dlrm sparse_dist.yaml --ranks 4                     four ranks in this process
  *     ./dlrm sparse_dist.yaml --ranks 4 --serial            the same without overlap: the same losses, bit for bit
+ *     ./dlrm plain --ranks 4                                a loop without the library: again the same
+ *     ./dlrm semi_sync.yaml --ranks 4                       rows miss the last update: the losses of plain --stale
  *     ./dlrm sparse_dist.yaml --ranks 2 --rank 0 --address 127.0.0.1:29500 &
  *     ./dlrm sparse_dist.yaml --ranks 2 --rank 1 --address 127.0.0.1:29500      two processes
  *
- * --iterations N (40), --data FILE (lines as Criteo's), --record FILE.db, --dataflow, --quiet. It prints the loss of
- * every iteration in hexadecimal, and the time of an iteration.
+ * README.md says how it is built, for a GPU too. It prints the loss of every iteration, in hexadecimal to be compared
+ * bit for bit, and the time of an iteration.
  */
-#include "model.h"
+#include "app.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <swpipe.h>
-
-enum { MOST_RANKS = 8 };
-
-struct app {
-    const char *plan, *data_file, *address, *record;
-    int ranks, rank, serial, dataflow, quiet; /* rank -1: all are in this process */
-    int64_t iterations;
-    struct data *data;
-    struct model models[MOST_RANKS];
-    int64_t fetched[MOST_RANKS];
-    float *losses; /* [iterations] */
-};
-
-/* ---- the tasks: each pushes its work and returns --------------------------------------------- */
-
-static struct work *work_of(struct swpipe_context *context)
-{
-    return swpipe_get(context, "work");
-}
-
-/* Device work on the host device: in the order of the task's stream. */
-static void run_ask(void *work)
-{
-    model_ask(work);
-}
-
-static void run_look_up(void *work)
-{
-    model_look_up(work);
-}
-
-static void run_forward(void *work)
-{
-    model_forward(work);
-}
-
-static void run_backward(void *work)
-{
-    model_backward(work);
-}
-
-static void run_update(void *work)
-{
-    model_update(work);
-}
-
-static size_t bags_of(const struct work *work)
-{
-    return (size_t)(TABLES * work->batch->count);
-}
-
-static int load(struct swpipe_context *context, void *arg)
-{
-    static const struct swpipe_kind kind = {NULL, work_close};
-    struct app *app = arg;
-    struct work *work = work_open(&app->models[swpipe_rank(context)], swpipe_batch(context));
-    if (!work || swpipe_set(context, "work", work, &kind) != 0)
-        return swpipe_fail(context, "out of memory");
-    return swpipe_launch(context, run_ask, work);
-}
-
-static int input_dist_start(struct swpipe_context *context, void *arg)
-{
-    struct work *work = work_of(context);
-    (void)arg;
-    return swpipe_all_to_all(context, NULL, work->ask_lengths, work->asked_lengths, bags_of(work),
-                             SWPIPE_I32);
-}
-
-/* The host has to know how many ids come before it can push their exchange. */
-static int input_dist_wait(struct swpipe_context *context, void *arg)
-{
-    struct work *work = work_of(context);
-    (void)arg;
-    if (swpipe_sync(context) != 0)
-        return -1;
-    if (model_count_asked(work) != 0)
-        return swpipe_fail(context, "out of memory");
-    return swpipe_all_to_all_v(context, NULL, work->ask_ids, work->ask_counts, work->asked_ids,
-                               work->asked_counts, SWPIPE_I64);
-}
-
-static int look_up(struct swpipe_context *context, void *arg)
-{
-    (void)arg;
-    return swpipe_launch(context, run_look_up, work_of(context));
-}
-
-static int output_dist(struct swpipe_context *context, void *arg)
-{
-    struct work *work = work_of(context);
-    (void)arg;
-    return swpipe_all_to_all(context, NULL, work->answers, work->answered, bags_of(work) * DIM,
-                             SWPIPE_F32);
-}
-
-static int forward(struct swpipe_context *context, void *arg)
-{
-    (void)arg;
-    return swpipe_launch(context, run_forward, work_of(context));
-}
-
-static int backward(struct swpipe_context *context, void *arg)
-{
-    (void)arg;
-    return swpipe_launch(context, run_backward, work_of(context));
-}
-
-static int grad_dist(struct swpipe_context *context, void *arg)
-{
-    struct work *work = work_of(context);
-    (void)arg;
-    return swpipe_all_to_all(context, NULL, work->turned, work->grads_of_rows, bags_of(work) * DIM,
-                             SWPIPE_F32) ||
-           swpipe_all_reduce(context, NULL, work->gradients, work->summed, WEIGHTS + 1, SWPIPE_F32);
-}
-
-static int update(struct swpipe_context *context, void *arg)
-{
-    struct work *work = work_of(context);
-    (void)arg;
-    swpipe_set_result(context, &work->summed[WEIGHTS]);
-    return swpipe_launch(context, run_update, work);
-}
+#include <time.h>
 
 /* ---- batches and losses ---------------------------------------------------------------------- */
+
+struct batch *app_next_batch(struct app *app, int rank)
+{
+    int count = GLOBAL_BATCH / app->ranks;
+    struct batch *batch = malloc(sizeof *batch);
+    if (batch)
+        data_fill(app->data, app->fetched[rank]++, rank * count, count, batch);
+    return batch;
+}
 
 static int next_batch(void *arg, int rank, void **batch)
 {
     struct app *app = arg;
-    int count = GLOBAL_BATCH / app->ranks;
     if (app->fetched[rank] == app->iterations)
         return 0;
-    struct batch *filled = malloc(sizeof *filled);
-    if (!filled)
-        return -1;
-    data_fill(app->data, app->fetched[rank]++, rank * count, count, filled);
-    *batch = filled;
-    return 1;
+    *batch = app_next_batch(app, rank);
+    return *batch ? 1 : -1;
 }
 
 static void release_batch(void *arg, int rank, void *batch)
@@ -171,7 +52,27 @@ static void keep_loss(void *arg, const struct swpipe_retired *retired)
     app->losses[retired->iteration] = *(float *)retired->result;
 }
 
-/* ---- run ------------------------------------------------------------------------------------- */
+/* A thread pushes to the GPU of its rank. */
+static int started(void *arg, int rank, const char *group)
+{
+    (void)arg, (void)group;
+    return device_choose(rank) < 0;
+}
+
+/* ---- a pipeline ------------------------------------------------------------------------------ */
+
+/* Does the plan prefetch rows into a cache? What cannot be opened is told when it is opened to run. */
+static int has_prefetch(const struct app *app)
+{
+    const struct swpipe_config config = {.plan_file = app->plan, .proof_limit_ns = -1};
+    struct swpipe *pipe;
+    int found = 0;
+    swpipe_open(&config, &pipe);
+    for (int t = 0; pipe && t < swpipe_task_count(pipe); t++)
+        found |= strcmp(swpipe_task_name(pipe, t), "Prefetch") == 0;
+    swpipe_close(pipe);
+    return found;
+}
 
 static void tell_recorded(struct swpipe *pipe)
 {
@@ -180,42 +81,47 @@ static void tell_recorded(struct swpipe *pipe)
         printf("recorded: %s\n", recorded.legal == 1 ? "as the plan allows" : recorded.why);
 }
 
+static enum swpipe_status run_pipe(struct app *app, struct swpipe *pipe, double *seconds)
+{
+    const struct swpipe_source source = {next_batch, app};
+    enum swpipe_status status = app->record ? swpipe_record(pipe, app->record) : SWPIPE_OK;
+    if (status == SWPIPE_OK)
+        status = app->serial ? swpipe_run_serial(pipe, &source, seconds)
+                             : swpipe_run(pipe, &source, seconds);
+    return status == SWPIPE_OK ? swpipe_drain(pipe) : status;
+}
+
+static void tell_warning(void *arg, const char *text)
+{
+    (void)arg;
+    fputs(text, stderr);
+}
+
 static int run(struct app *app, struct swpipe_group *group)
 {
-    const struct swpipe_task tasks[] = {
-        {"Load", load, app, NULL, 0},
-        {"InputDistStart", input_dist_start, app, NULL, 0},
-        {"InputDistWait", input_dist_wait, app, NULL, 0},
-        {"Lookup", look_up, app, NULL, 0},
-        {"OutputDist", output_dist, app, NULL, 0},
-        {"Forward", forward, app, NULL, 0},
-        {"Backward", backward, app, NULL, 0},
-        {"GradDist", grad_dist, app, NULL, 0},
-        {"Update", update, app, NULL, 0},
-    };
-    const struct swpipe_config config = {
+    int first = app->rank < 0 ? 0 : app->rank;
+    struct swpipe_config config = {
         .plan_file = app->plan,
-        .tasks = tasks,
-        .task_count = sizeof tasks / sizeof *tasks,
         .driver = app->dataflow ? SWPIPE_DATAFLOW : SWPIPE_CLOCK,
+        .device = device_is_cuda() ? SWPIPE_CUDA : SWPIPE_HOST,
+        .gpu = device_is_cuda() ? SWPIPE_GPU(device_choose(first)) : 0,
         .ranks = app->ranks,
         .group = group,
-        .hooks = {.retired = keep_loss, .release = release_batch, .arg = app}};
-    const struct swpipe_source source = {next_batch, app};
+        .message = app->quiet ? NULL : tell_warning,
+        .hooks = {.retired = keep_loss, .release = release_batch, .arg = app, .started = started}};
     struct swpipe *pipe;
     double seconds = 0;
+    config.tasks = tasks_of(app, &config.task_count);
+    if (!app->models[first].cache)
+        config.task_count--;
     enum swpipe_status status = swpipe_open(&config, &pipe);
-    if (status == SWPIPE_OK && app->record)
-        status = swpipe_record(pipe, app->record);
     if (status == SWPIPE_OK)
-        status = app->serial ? swpipe_run_serial(pipe, &source, &seconds)
-                             : swpipe_run(pipe, &source, &seconds);
-    if (status == SWPIPE_OK)
-        status = swpipe_drain(pipe);
+        status = run_pipe(app, pipe, &seconds);
     if (status != SWPIPE_OK)
         fprintf(stderr, "dlrm: %s: %s\n", swpipe_status_name(status), swpipe_error(pipe));
     else if (!app->quiet)
-        printf("%.3f ms an iteration\n", 1e3 * seconds / (double)app->iterations);
+        printf("%s: %.3f ms an iteration\n", device_name(),
+               1e3 * seconds / (double)app->iterations);
     if (status == SWPIPE_OK && app->record)
         tell_recorded(pipe);
     swpipe_close(pipe);
@@ -236,69 +142,154 @@ static int run_in_group(struct app *app)
     return failed;
 }
 
+static int run_plain(struct app *app)
+{
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    if (plain_run(app) != 0) {
+        fprintf(stderr, "dlrm: out of memory\n");
+        return 1;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double seconds = (double)(to.tv_sec - from.tv_sec) + 1e-9 * (double)(to.tv_nsec - from.tv_nsec);
+    if (!app->quiet)
+        printf("%s: %.3f ms an iteration\n", device_name(),
+               1e3 * seconds / (double)app->iterations);
+    return 0;
+}
+
+/* ---- models, and all of it ------------------------------------------------------------------- */
+
+static void close_models(struct app *app, int from, int to)
+{
+    while (to > from)
+        model_close(&app->models[--to]);
+}
+
+/* Those of the ranks in this process. */
+static int open_models(struct app *app, int from, int to)
+{
+    int cached = app->plan && has_prefetch(app);
+    for (int rank = from; rank < to; rank++) {
+        if (device_choose(rank) >= 0 &&
+            model_open(&app->models[rank], rank, app->ranks, app->sharding, cached) == 0)
+            continue;
+        fprintf(stderr, "dlrm: no memory for the model %s\n", device_error());
+        close_models(app, from, rank);
+        return -1;
+    }
+    return 0;
+}
+
 static int train(struct app *app)
 {
-    int failed = 0, opened = 0;
-    app->data = data_open(app->data_file);
-    app->losses = calloc((size_t)app->iterations, sizeof *app->losses);
-    for (; opened < app->ranks && !failed; opened += !failed)
-        failed = model_open(&app->models[opened], opened, app->ranks);
-    if (!app->data || !app->losses || failed) {
-        fprintf(stderr, "dlrm: no memory, or no data in %s\n",
-                app->data_file ? app->data_file : "it");
-        failed = 1;
-    }
-    if (!failed)
-        failed = app->address ? run_in_group(app) : run(app, NULL);
+    int from = app->rank < 0 ? 0 : app->rank, to = app->rank < 0 ? app->ranks : app->rank + 1;
+    if (open_models(app, from, to) != 0)
+        return 1;
+    int failed = !app->plan ? run_plain(app) : app->address ? run_in_group(app) : run(app, NULL);
     for (int64_t i = 0; i < app->iterations && !failed && app->rank <= 0; i++)
         printf("loss %lld %a %f\n", (long long)i, (double)app->losses[i], (double)app->losses[i]);
-    while (opened > 0)
-        model_close(&app->models[--opened]);
+    close_models(app, from, to);
+    return failed;
+}
+
+static int train_on_data(struct app *app)
+{
+    char why[512];
+    if (data_open(app->data_file, &app->data, why) != 0) {
+        fprintf(stderr, "dlrm: %s\n", why);
+        return 1;
+    }
+    app->losses = calloc((size_t)app->iterations, sizeof *app->losses);
+    int failed = app->losses ? train(app) : 1;
     free(app->losses);
     data_close(app->data);
     return failed;
 }
 
+/* ---- the command line ------------------------------------------------------------------------ */
+
 static int usage(void)
 {
     fprintf(stderr,
-            "usage: dlrm PLAN [--ranks N] [--rank R --address HOST:PORT] [--iterations N]\n"
-            "            [--serial | --dataflow] [--data FILE] [--record FILE.db] [--quiet]\n");
+            "usage: dlrm PLAN  [--ranks N] [--rank R --address HOST:PORT] [--serial | --dataflow]\n"
+            "                  [--record FILE.db]\n"
+            "       dlrm plain [--ranks N] [--stale]\n"
+            "       both: [--iterations N] [--shard mixed|table|row] [--data FILE] [--quiet]\n");
     return 2;
+}
+
+static int parse_sharding(const char *word, enum sharding *out)
+{
+    static const char *const words[] = {"mixed", "table", "row"};
+    for (int s = 0; s < 3; s++)
+        if (strcmp(word, words[s]) == 0) {
+            *out = (enum sharding)s;
+            return 1;
+        }
+    return 0;
+}
+
+static int parse_flag(const char *word, struct app *app)
+{
+    const struct {
+        const char *word;
+        int *flag;
+    } flags[] = {{"--serial", &app->serial},
+                 {"--dataflow", &app->dataflow},
+                 {"--quiet", &app->quiet},
+                 {"--stale", &app->stale}};
+    for (size_t f = 0; f < sizeof flags / sizeof *flags; f++)
+        if (strcmp(word, flags[f].word) == 0)
+            return *flags[f].flag = 1;
+    return 0;
+}
+
+static int parse_value(const char *word, const char *value, struct app *app)
+{
+    if (strcmp(word, "--ranks") == 0)
+        app->ranks = atoi(value);
+    else if (strcmp(word, "--rank") == 0)
+        app->rank = atoi(value);
+    else if (strcmp(word, "--iterations") == 0)
+        app->iterations = atoll(value);
+    else if (strcmp(word, "--address") == 0)
+        app->address = value;
+    else if (strcmp(word, "--data") == 0)
+        app->data_file = value;
+    else if (strcmp(word, "--record") == 0)
+        app->record = value;
+    else
+        return strcmp(word, "--shard") == 0 && parse_sharding(value, &app->sharding);
+    return 1;
+}
+
+/* A GPU has one rank of a process. */
+static int makes_sense(const struct app *app)
+{
+    if (app->ranks < 1 || app->ranks > MOST_RANKS || GLOBAL_BATCH % app->ranks != 0 ||
+        app->iterations < 1)
+        return 0;
+    if (!app->plan)
+        return !app->address && app->rank < 0 && !device_is_cuda() && !app->serial &&
+               !app->dataflow && !app->record;
+    if (app->stale || (app->serial && app->dataflow))
+        return 0;
+    if (!app->address)
+        return app->rank < 0 && (app->ranks == 1 || !device_is_cuda());
+    return app->rank >= 0 && app->rank < app->ranks;
 }
 
 int main(int argc, char **argv)
 {
     static struct app app = {.ranks = 1, .rank = -1, .iterations = 40};
-    for (int i = 1; i < argc; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--serial") == 0)
-            app.serial = 1;
-        else if (strcmp(argv[i], "--dataflow") == 0)
-            app.dataflow = 1;
-        else if (strcmp(argv[i], "--quiet") == 0)
-            app.quiet = 1;
-        else if (argv[i][0] != '-' && !app.plan)
-            app.plan = argv[i];
-        else if (!value)
-            return usage();
-        else if (strcmp(argv[i], "--ranks") == 0)
-            app.ranks = atoi(argv[++i]);
-        else if (strcmp(argv[i], "--rank") == 0)
-            app.rank = atoi(argv[++i]);
-        else if (strcmp(argv[i], "--iterations") == 0)
-            app.iterations = atoll(argv[++i]);
-        else if (strcmp(argv[i], "--address") == 0)
-            app.address = argv[++i];
-        else if (strcmp(argv[i], "--data") == 0)
-            app.data_file = argv[++i];
-        else if (strcmp(argv[i], "--record") == 0)
-            app.record = argv[++i];
-        else
-            return usage();
-    }
-    if (!app.plan || app.ranks < 1 || app.ranks > MOST_RANKS || GLOBAL_BATCH % app.ranks != 0 ||
-        app.iterations < 1 || (app.address && (app.rank < 0 || app.rank >= app.ranks)))
+    if (argc < 2)
         return usage();
-    return train(&app);
+    if (strcmp(argv[1], "plain") != 0)
+        app.plan = argv[1];
+    for (int i = 2; i < argc; i++)
+        if (!parse_flag(argv[i], &app) &&
+            (i + 1 == argc || !parse_value(argv[i], argv[i + 1], &app) || !++i))
+            return usage();
+    return makes_sense(&app) ? train_on_data(&app) : usage();
 }
