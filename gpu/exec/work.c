@@ -149,18 +149,25 @@ static int set_anew(const struct job *job)
     return first >= 0 && !is_read(job->run, job->op, first) ? first : -1;
 }
 
+/* The operations of host programs have no digest; what they read goes into their stream's own memory. */
+static struct device_ref sum_ref(const struct job *job)
+{
+    const struct run_stream *stream = &job->run->streams[job->op->stream];
+    return job->op->task >= 0 ? digest_ref(job) : (struct device_ref){stream->results, 0};
+}
+
 /* A kernel: everything read goes into everything written. */
 static enum status mix(struct job *job)
 {
     int first = data_access(job->run, job->op, true, 0);
     if (first < 0)
-        return add_reads(job, digest_ref(job), -1);
+        return add_reads(job, sum_ref(job), -1);
     struct device_ref mark = data_buffer(job->run, first, job->iteration);
     enum status status =
         set_anew(job) < 0 ? add_mark(job, mark, mark, -0.75F) : set_mark(job, mark);
     if (!status)
         status = add_reads(job, mark, first);
-    if (!status)
+    if (!status && job->op->task >= 0)
         status = add_mark(job, mark, digest_ref(job), 1.0F);
     for (int k = 1, written; (written = data_access(job->run, job->op, true, k)) >= 0 && !status;
          k++)
@@ -169,9 +176,16 @@ static enum status mix(struct job *job)
     return status;
 }
 
+/* On a GPU the kernels of host programs use their buffers, so that whoever looks at the run sees what they access. */
+static bool touches_buffers(const struct job *job)
+{
+    return job->run->program->tasks == 0 && job->run->config.device == DEVICE_KIND_CUDA &&
+           job->op->kind == OP_LAUNCH;
+}
+
 static enum status push_marks(struct job *job)
 {
-    if (!job->run->config.digest || job->op->access_count == 0)
+    if (job->op->access_count == 0 || !(job->run->config.digest || touches_buffers(job)))
         return STATUS_OK;
     return job->op->kind == OP_LAUNCH ? mix(job) : add_reads(job, digest_ref(job), -1);
 }
