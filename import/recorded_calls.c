@@ -729,6 +729,7 @@ static bool take_item(const struct walk *walk)
     case RECORDING_THREAD: return true;
     case RECORDING_TEXT: return take_text(walk);
     case RECORDING_AFTER: return take_after(walk);
+    case RECORDING_END: return walk->process->ended = true;
     case RECORDING_UNSEEN: return take_unseen(walk);
     case RECORDING_DEVICE: return take_device(walk);
     case RECORDING_STREAM: return add_stream(walk, word[0], walk->thread->device, word[1]) != NULL;

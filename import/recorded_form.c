@@ -371,8 +371,8 @@ static void drop_specs(struct plan *plan)
 static const char *about(const struct recorded_job *job)
 {
     return arena_printf(job->arena,
-                        "a recording of %zu process%s; the order of threads is that of %s; kernels "
-                        "access what their arguments point to; no times of the device",
+                        "a recording of %zu process%s, without times; threads come in the order of "
+                        "%s, kernels access what their arguments point to",
                         job->process_count, job->process_count == 1 ? "" : "es",
                         job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
                                                               : "their calls in time");
@@ -408,6 +408,19 @@ static bool say_untouched(struct recorded_job *job)
                                           : "of managed or registered memory they are not seen");
 }
 
+/* A process that hung, or was killed */
+static bool say_unended(struct recorded_job *job)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->process_count; i++)
+        count += !job->processes[i].ended;
+    return count == 0 ||
+           plan_add_unrecorded(job->plan,
+                               arena_printf(job->arena, "later calls of %zu process%s", count,
+                                            count == 1 ? "" : "es"),
+                               count == 1 ? "it was ended" : "they were ended");
+}
+
 static bool say_unseen(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
@@ -420,7 +433,7 @@ static bool say_unseen(struct recorded_job *job)
                                 arena_printf(job->arena, "%zu access%s", job->strange_accesses,
                                              job->strange_accesses == 1 ? "" : "es"),
                                 "to memory of the device that no call was seen to allocate")) &&
-           say_untouched(job) &&
+           say_untouched(job) && say_unended(job) &&
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",
                                 "memory from each pointer to the next that is used"));

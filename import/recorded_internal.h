@@ -131,6 +131,7 @@ struct recorded_process {
     int devices[64]; /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */
+    bool ended;     /* by itself; else it may have had more to call */
 };
 
 struct recorded_comm {

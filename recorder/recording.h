@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 1, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 2, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 
 struct recording_chunk {
     char magic[16];
@@ -41,6 +41,7 @@ struct recording_item {
     X(THREAD, 1, "number of the system")                                                           \
     X(TEXT, 2, "number, characters: names that other items have")                                  \
     X(AFTER, 2, "thread, count: all of this thread comes after that many items of the other")      \
+    X(END, 0, "the process ended by itself")                                                       \
     X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
     X(DEVICE, 1, "device: the thread's own from now on")                                           \
     X(STREAM, 2, "stream, flags")                                                                  \
