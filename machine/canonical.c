@@ -277,6 +277,9 @@ static void renumber(const struct program *p, int32_t *c)
             buffer[BUFFER_FREED_AT] = at > 0 ? at : 0;
         }
     }
+    for (int k = 0; k < p->awaited_count; k++)
+        if (c[p->at.awaited + k] > 0)
+            c[p->at.awaited + k] -= stream_cells(p, c, p->awaited[k].stream)[STREAM_DONE];
     for (int m = 0; m < p->member_count; m++) {
         int32_t *member = c + p->at.members + m * MEMBER_CELLS;
         member[MEMBER_ISSUED] -= member[MEMBER_FINISHED];

@@ -16,6 +16,7 @@
  */
 #include "conflicts.h"
 #include "driver.h"
+#include "snapshot.h"
 #include "uses.h"
 
 /* ---- the users of an object ------------------------------------------------------------------ */
@@ -260,9 +261,14 @@ static void driver_enablers(const struct query *q, int rank)
         add_iteration_movers(q, rank, state[RANK_ADMITTED] - p->window, RETIRE_DEVICE);
 }
 
-static void sync_enablers(const struct query *q, int rank, const struct op *op, int64_t iteration)
+static void sync_enablers(const struct query *q, int thread, const struct op *op, int64_t iteration)
 {
     const struct program *p = q->p;
+    int rank = program_sync_rank(p, thread, op);
+    if (snapshot_is_needed(p, q->c, thread, op)) {
+        add_movers(q, snapshot_awaits(p, q->c, thread));
+        return;
+    }
     if (op->sync == SYNC_EVENT) { /* reached; or recorded anew where nothing is queued */
         add_movers(q, event_cells(p, q->c, instance_of(p, op, iteration))[EVENT_STREAM]);
         add_users(q, OBJECT_EVENT, op->object, WAY_WRITE);
@@ -308,7 +314,7 @@ static void op_enablers(const struct query *q, int thread, const struct op *op)
         return;
     }
     switch (op_operand(op->kind)) {
-    case OPERAND_EVENT: sync_enablers(q, program_sync_rank(q->p, thread, op), op, iteration); break;
+    case OPERAND_EVENT: sync_enablers(q, thread, op, iteration); break;
     case OPERAND_FLAG: await_enablers(q, rank, op); break;
     case OPERAND_QUEUE:
         add_users(q, OBJECT_QUEUE, op->object, op_gives(op->kind) ? WAY_GET : WAY_PUT);

@@ -65,6 +65,7 @@ static void lay_out_cells(struct program *program, bool *too_big)
     at->kernels = take(&next, loads ? ranks * program->kernel_count : 0, too_big);
     at->buffers = take(
         &next, uses_memory(program) ? program->buffer_count * (int64_t)BUFFER_CELLS : 0, too_big);
+    at->awaited = take(&next, program->awaited_count, too_big);
     bool faults = program->options.faults;
     at->faults = take(&next, faults ? 1 + ranks + program->comm_count : 0, too_big);
     at->made = take(&next, program->options.serial ? ranks * program->tasks : 0, too_big);

@@ -17,6 +17,7 @@
 #include "happens_before.h"
 #include "refill.h"
 #include "serial.h"
+#include "snapshot.h"
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -184,6 +185,8 @@ static void pop(struct work_state *w, int stream)
     state[STREAM_FIRST] = --state[STREAM_COUNT] ? item_place(p, w->c, stream, 1) : 0;
     state[STREAM_RUNNING] = 0;
     state[STREAM_DONE]++;
+    if (p->awaited_count > 0)
+        snapshot_reach(w, stream);
 }
 
 /* The waits in `waiter` for the record at this position of `stream` get the knowledge of `stream`. */
@@ -667,9 +670,12 @@ static bool has_place(const struct program *p, int32_t *c, int stream)
     return stream_cells(p, c, stream)[STREAM_COUNT] < p->streams[stream].cap;
 }
 
-static bool can_sync(const struct program *p, int32_t *c, int rank, const struct op *op,
+static bool can_sync(const struct program *p, int32_t *c, int thread, const struct op *op,
                      int64_t iteration)
 {
+    int rank = program_sync_rank(p, thread, op);
+    if (snapshot_is_needed(p, c, thread, op))
+        return snapshot_awaits(p, c, thread) < 0; /* none before the call, which is never blocked */
     switch (op->sync) {
     case SYNC_STREAM: return stream_cells(p, c, op->stream)[STREAM_COUNT] == 0;
     case SYNC_EVENT: return event_cells(p, c, instance_of(p, op, iteration))[EVENT_STREAM] < 0;
@@ -703,7 +709,7 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     case OP_RECORD: return has_place(p, c, op->stream);
     case OP_WAIT:
         return !dependence_applies(p, c, rank, op, iteration) || has_place(p, c, op->stream);
-    case OP_SYNC: return can_sync(p, c, program_sync_rank(p, thread, op), op, iteration);
+    case OP_SYNC: return can_sync(p, c, thread, op, iteration);
     case OP_AWAIT:
         return !dependence_applies(p, c, rank, op, iteration) ||
                flag_cells(p, c, instance_of(p, op, iteration))[FLAG_SET];
@@ -816,9 +822,12 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
         hb_join(w, self, p->at.row_events + instance_of(p, op, iteration));
         return;
     }
-    bool loaded =
-        op->sync == SYNC_LOAD && w->c[p->at.kernels + rank * p->kernel_count + op->object];
-    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1] && !loaded; k++)
+    bool knows =
+        snapshot_is_needed(p, w->c, thread, op) ||
+        (op->sync == SYNC_LOAD && w->c[p->at.kernels + rank * p->kernel_count + op->object]);
+    if (op->snapshot)
+        snapshot_drop(w, thread);
+    for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1] && !knows; k++)
         if (op->sync != SYNC_STREAM || p->rank_streams[k] == op->stream)
             hb_join(w, self, at_stream(w, p->rank_streams[k]));
     if (op->sync == SYNC_LOAD)
@@ -1040,6 +1049,10 @@ static void thread_step(struct work_state *w, int thread, int choice)
     }
     if (may_retry(op)) {
         state[THREAD_PC] += choice ? 1 : 2;
+        return;
+    }
+    if (snapshot_is_needed(p, w->c, thread, op) && !snapshot_is_taken(p, w->c, thread)) {
+        snapshot_take(w, thread, op);
         return;
     }
     execute(w, thread, op, state[THREAD_ITER]);

@@ -15,7 +15,7 @@
  *     | hw queues  1 + hw_cap                      |      | channels: one a message       |
  *     | events x3, flags x2, queues, locks,        |      | marked: one a buffer          |
  *     | kernels, buffers x3, faults: failure.h,    |      |                               |
- *     | made: serial.h                             |      +-------------------------------+
+ *     | made: serial.h, awaited: snapshot.h        |      +-------------------------------+
  *     +--------------------------------------------+
  *
  * Iterations are absolute within a state; machine_canonical shifts them. Unused places are zero.

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "lower.h"
+#include "snapshot.h"
 #include "plan/outside.h"
 #include "plan/rank_programs.h"
 #include "plan/units.h"
@@ -1103,6 +1104,8 @@ static enum status lower(struct lowering *lowering)
         status = list_agents(lowering);
     if (status == STATUS_OK)
         status = list_records(lowering);
+    if (status == STATUS_OK)
+        status = snapshot_build(lowering->program, lowering->diag);
     if (status == STATUS_OK)
         status = program_find_conflicts(lowering->program, lowering->diag);
     return status == STATUS_OK ? program_lay_out(lowering->program, lowering->diag) : status;

@@ -71,7 +71,8 @@ struct given {
 /* There may be a hundred million: a member that one kind alone has shares its place with those of others. */
 struct op {
     enum op_kind kind : 8;
-    enum sync_kind sync : 6;
+    enum sync_kind sync : 5;
+    bool snapshot : 1;  /* SYNC: other threads push to what is waited for: snapshot.h */
     bool is_kernel : 1; /* CALLBACK: a kernel of steps, which does not run on the host */
     bool free : 1; /* commutes with every step of every other agent; see program_find_conflicts */
     int16_t distance; /* events and flags: the instance of iteration i - distance */
@@ -203,8 +204,14 @@ struct edge_list {
 /* The layout of a state, in cells from its start; the drawing is in machine_internal.h. Arrays
    with a * have one entry per thread, stream, and so on. Rows of happens-before knowledge follow
    the cells; row numbers count from the first row. */
+/* A thread whose waits may be for this stream while others push to it: snapshot.h. */
+struct awaited {
+    int stream, thread;
+    int next_of_thread, next_of_stream; /* program->awaited; -1: none */
+};
+
 struct layout {
-    int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers;
+    int ranks, windows, fired, members, events, flags, queues, locks, kernels, buffers, awaited;
     int *threads, *streams, *channels, *hw_queues;
     int faults; /* only with options.faults */
     int made;   /* only with options.serial: per rank and task */
@@ -256,6 +263,10 @@ struct program {
     int *rank_first;   /* those of a rank: rank_streams[rank_first[rank] .. rank_first[rank + 1]) */
     int *waiters;      /* the streams that wait for an event, family by family */
     int *waiter_first; /* those of a family: waiters[waiter_first[family] .. [family + 1]) */
+    struct awaited *awaited;
+    int awaited_count;
+    size_t awaited_cap;
+    int *awaited_by, *awaited_on; /* the first of a thread, of a stream; -1: none */
     struct comm_desc *comms;
     int comm_count, member_count;
     struct channel *channels;

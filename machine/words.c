@@ -9,6 +9,7 @@
 
 #include "driver.h"
 #include "failure.h"
+#include "snapshot.h"
 #include "plan/listed.h"
 #include "plan/units.h"
 #include "uses.h"
@@ -87,11 +88,14 @@ static void why_await(const struct program *p, int32_t *c, int thread, const str
         wait->agent = thread_that_signals(p, c, op->object, thread);
 }
 
-static void why_sync(const struct program *p, int32_t *c, int rank, const struct op *op,
+static void why_sync(const struct program *p, int32_t *c, int thread, const struct op *op,
                      int64_t iteration, struct wait *wait)
 {
+    int rank = program_sync_rank(p, thread, op);
     wait->cause = CAUSE_DEPENDENCE;
-    if (op->sync == SYNC_STREAM)
+    if (snapshot_is_needed(p, c, thread, op))
+        wait->agent = program_stream_agent(p, snapshot_awaits(p, c, thread));
+    else if (op->sync == SYNC_STREAM)
         wait->agent = program_stream_agent(p, op->stream);
     else if (op->sync == SYNC_EVENT)
         wait->agent =
@@ -147,9 +151,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
     }
     switch (op_operand(op->kind)) {
     case OPERAND_FLAG: why_await(p, c, thread, op, state[THREAD_ITER], wait); break;
-    case OPERAND_EVENT:
-        why_sync(p, c, program_sync_rank(p, thread, op), op, state[THREAD_ITER], wait);
-        break;
+    case OPERAND_EVENT: why_sync(p, c, thread, op, state[THREAD_ITER], wait); break;
     case OPERAND_QUEUE:
         wait->cause = CAUSE_QUEUE;
         wait->agent = thread_opposite(p, c, op, thread);
@@ -480,12 +482,16 @@ static bool ends_with_error(const struct program *p, int32_t *c, int stream)
 static void describe_thread(const struct program *p, int32_t *c, int thread, const struct op *op,
                             int choice, char *buf, size_t cap)
 {
+    char object[NAME];
     if (failure_gives_up(p, c, thread, op))
         snprintf(buf, cap, "is woken and gives up");
     else if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
         snprintf(buf, cap,
                  choice ? "lacks memory, is about to free what the allocator caches"
                         : "finds memory that the allocator caches");
+    else if (snapshot_is_needed(p, c, thread, op) && !snapshot_is_taken(p, c, thread))
+        snprintf(buf, cap, "calls the wait for %s",
+                 object_name(p, op, thread_cells(p, c, thread)[THREAD_ITER], object));
     else
         describe_op(p, op, thread_cells(p, c, thread)[THREAD_ITER], buf, cap);
 }

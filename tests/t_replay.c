@@ -406,6 +406,55 @@ static void test_settle(void)
     diag_fini(&diag);
 }
 
+/* ---- a wait of the host while another thread pushes -------------------------------------------- */
+
+static void put_step(struct walk *walk, enum replay_kind kind, int agent, int op, int64_t number)
+{
+    struct replay_step step = {
+        .kind = kind, .agent = agent, .op = op, .task = -1, .number = number};
+    walk->now_ns += STEP_NS;
+    log_step(walk, step);
+}
+
+/* The device of this run returns from the wait while the kernel that came meanwhile runs. */
+static void test_overtaken(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "threads:\n"
+                               "  r0.a: [{launch: x, stream: s}, {sync: device}]\n"
+                               "  r0.b: [{launch: y, stream: t}]\n";
+    enum { LAUNCH_X, SYNC, LAUNCH_Y };
+    static struct walk walk;
+    struct diag diag;
+    struct plan plan;
+    struct program *program = NULL;
+    diag_init(&diag);
+    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
+        program_build(&plan, &(struct program_options){0}, &program, &diag))
+        abort();
+    const int a = program_thread_agent(program, 0), b = program_thread_agent(program, 1);
+    const int s = program_stream_agent(program, 0), t = program_stream_agent(program, 1);
+    walk = (struct walk){.program = program};
+    put_step(&walk, REPLAY_OP, a, LAUNCH_X, 0);
+    put_step(&walk, REPLAY_START, s, LAUNCH_X, 0);
+    put_step(&walk, REPLAY_OP, a, SYNC, -1); /* the call */
+    const size_t call = walk.count - 1;
+    put_step(&walk, REPLAY_OP, b, LAUNCH_Y, 1);
+    put_step(&walk, REPLAY_START, t, LAUNCH_Y, 1);
+    const size_t start = walk.count - 1;
+    put_step(&walk, REPLAY_FINISH, s, LAUNCH_X, 0);
+    put_step(&walk, REPLAY_OP, a, SYNC, -1);
+    put_step(&walk, REPLAY_FINISH, t, LAUNCH_Y, 1);
+    struct verdict verdict = judge(&walk, 1, true);
+    tap_ok(verdict.legal, "a wait for the device ends while what came behind its call runs: %s",
+           verdict.reason);
+    set_time(&walk.steps[call], walk.steps[start].hi_ns + 1);
+    tap_ok(!judge(&walk, 1, true).legal, "not while what came before its call does");
+    program_close(program);
+    plan_fini(&plan);
+    diag_fini(&diag);
+}
+
 static void test_program(const char *text, const char *what, enum driver driver)
 {
     struct diag diag;
@@ -438,5 +487,6 @@ int main(void)
     test_program(PIPELINE, "data-flow", DRIVER_DATAFLOW);
     test_program(THREADS, "host program", DRIVER_NONE);
     test_settle();
+    test_overtaken();
     return tap_done();
 }

@@ -355,6 +355,8 @@ static void put_stream_tables(const struct model *m)
         promela_put(m, "chan hw_%d = [%" PRId64 "] of { short };\n", q, hw_places(m, q));
     promela_put(m, "#define room(s, cap) (pushed[s] - popped[s] < cap)\n"
                    "#define idle(s) (pushed[s] == popped[s])\n");
+    if (p->awaited_count > 0)
+        put_array(m, "short", "awaited", p->awaited_count);
     if (p->plan->machine.sm_slots)
         put_array(m, "short", "sm_used", p->ranks);
 }

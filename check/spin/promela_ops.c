@@ -149,29 +149,70 @@ static void put_wait(const struct model *m, const struct op *op, int rank)
 
 static void put_device_idle(const struct model *m, int rank)
 {
-    promela_put(m, "(true");
+    promela_put(m, "true");
     for (int s = 0; s < m->p->stream_count; s++)
         if (m->p->streams[s].rank == rank)
             promela_put(m, " && idle(%d)", s);
+}
+
+/* The streams that the thread notes at its call, each in one of two texts: snapshot_take and snapshot_awaits. */
+static void put_awaited(const struct model *m, int thread, const struct op *op, bool take)
+{
+    const struct program *p = m->p;
+    int rank = program_sync_rank(p, thread, op);
+    const char *between = "";
+    for (int k = p->awaited_by[thread]; k >= 0; k = p->awaited[k].next_of_thread) {
+        int s = p->awaited[k].stream;
+        if (p->streams[s].rank != rank || (op->sync == SYNC_STREAM && op->stream != s))
+            continue;
+        if (take)
+            promela_put(m, "%sawaited[%d] = pushed[%d]", between, k, s);
+        else
+            promela_put(m, "%spopped[%d] >= awaited[%d]", between, s, k);
+        between = take ? "; " : " && ";
+    }
+}
+
+static void put_snapshot(const struct model *m, int thread, const struct op *op)
+{
+    int kernel = program_sync_rank(m->p, thread, op) * m->p->kernel_count + op->object;
+    if (op->sync == SYNC_LOAD)
+        promela_put(m, "if :: loaded[%d] :: else -> ", kernel);
+    promela_put(m, "atomic { ");
+    put_awaited(m, thread, op, true);
+    promela_put(m, op->sync == SYNC_LOAD ? " } fi; " : " }; ");
+}
+
+static void put_idle(const struct model *m, int thread, const struct op *op)
+{
+    promela_put(m, "(");
+    if (op->snapshot)
+        put_awaited(m, thread, op, false);
+    else
+        put_device_idle(m, program_sync_rank(m->p, thread, op));
     promela_put(m, ")");
 }
 
-static void put_sync(const struct model *m, const struct op *op, int rank)
+static void put_sync(const struct model *m, const struct op *op, int thread)
 {
-    rank = op->device >= 0 ? op->device : rank;
-    int kernel = rank * m->p->kernel_count + op->object;
+    int kernel = program_sync_rank(m->p, thread, op) * m->p->kernel_count + op->object;
     switch (op->sync) {
-    case SYNC_STREAM: promela_put(m, "idle(%d)", op->stream); break;
+    case SYNC_STREAM:
+        if (op->snapshot)
+            put_idle(m, thread, op);
+        else
+            promela_put(m, "idle(%d)", op->stream);
+        break;
     case SYNC_EVENT:
         promela_put(m, "over(");
         put_instance(m, op);
         promela_put(m, ")");
         break;
-    case SYNC_DEVICE: put_device_idle(m, rank); break;
+    case SYNC_DEVICE: put_idle(m, thread, op); break;
     case SYNC_RETRY: assert(0 && "put_body puts it with the sync behind it"); break;
     case SYNC_LOAD:
         promela_put(m, "loaded[%d] || ", kernel);
-        put_device_idle(m, rank);
+        put_idle(m, thread, op);
         promela_put(m, " -> loaded[%d] = 1", kernel);
         break;
     }
@@ -250,7 +291,7 @@ static void put_lock_op(const struct model *m, const struct op *op)
         promela_put(m, "locked[%d] = 0", op->object);
 }
 
-static void put_host_op(const struct model *m, const struct op *op, int rank)
+static void put_host_op(const struct model *m, const struct op *op, int rank, int thread)
 {
     switch (op->kind) {
     case OP_LAUNCH:
@@ -261,7 +302,7 @@ static void put_host_op(const struct model *m, const struct op *op, int rank)
     case OP_GROUP:
     case OP_RECORD: put_pushing_op(m, op, rank); break;
     case OP_WAIT: put_wait(m, op, rank); break;
-    case OP_SYNC: put_sync(m, op, rank); break;
+    case OP_SYNC: put_sync(m, op, thread); break;
     case OP_SIGNAL: put_signal(m, op); break;
     case OP_AWAIT: put_await(m, op, rank); break;
     case OP_PUT:
@@ -287,8 +328,11 @@ void promela_put_body(const struct model *m, int index, int rank, const char *in
         bool may = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
         if (may)
             op = &m->p->ops[body->first + ++k];
-        promela_put(m, may ? "%sif :: true :: true -> atomic { " : "%satomic { ", indent);
-        put_host_op(m, op, rank);
+        promela_put(m, may ? "%sif :: true :: true -> " : "%s", indent);
+        if (op->snapshot)
+            put_snapshot(m, body->thread, op);
+        promela_put(m, "atomic { ");
+        put_host_op(m, op, rank, body->thread);
         promela_put(m, may ? " } fi;" : " };");
         promela_put_op_comment(m, op);
         promela_put(m, "\n");

@@ -39,10 +39,7 @@ bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->streams[op->stream].gate);
-    if (run_stopped(run) || !await_room(run, op->stream, diag))
-        return false;
-    atomic_fetch_add(&run->ranks[run->program->streams[op->stream].rank].pushes, 1);
-    return true;
+    return !run_stopped(run) && await_room(run, op->stream, diag);
 }
 
 /* Enter the gate of the stream and get a record. Ended with push_end in any case. */

@@ -102,7 +102,6 @@ struct run_rank {
     bool driver_done;
     int64_t handed_out;         /* instances that are not submitted yet */
     struct rank_graphs *graphs; /* NULL: none (gpu/exec/graph.h) */
-    _Atomic int64_t pushes;     /* work given to streams, to see whether any came in between */
 };
 
 struct run_buffer {

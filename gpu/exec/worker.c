@@ -164,37 +164,34 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
 
 /* ---- the host waits for the device ----------------------------------------------------------- */
 
-/* Is the stream idle, or with `stream` -1 the whole device, at one moment of this call? */
-static bool observe_idle(struct run *run, int rank, int stream, bool *idle, struct diag *diag)
+static bool has_turn(const struct run_thread *self)
 {
-    const struct program *p = run->program;
-    int64_t pushes = atomic_load(&run->ranks[rank].pushes);
-    *idle = true;
-    for (int s = 0; s < p->stream_count && *idle; s++) {
-        if (p->streams[s].rank != rank || (stream >= 0 && s != stream))
-            continue;
-        if (!run_check(run, device_stream_query(run->streams[s].handle, idle, diag), diag))
-            return false;
-    }
-    *idle = *idle && (stream >= 0 || pushes == atomic_load(&run->ranks[rank].pushes));
-    return true;
+    struct gate *gate = self->run->config.gate;
+    return gate && gate_turn(gate) == program_thread_agent(self->run->program, self->index);
 }
 
-/* The machine's rule: nothing is left in the stream, also not what others pushed meanwhile. */
-static bool sync_idle(struct run_thread *self, const struct op *op, struct diag *diag)
+/* Wait for what the stream, or the device, has at the call; the call is a step of its own where others may push
+   behind it (machine/snapshot.h). The device does not tell when it looks: behind the step, so it waits for no less. A
+   witness may have pushes between the call and the end: at its turn the work waited for is over. */
+static bool sync_work(struct run_thread *self, const struct op *op, int64_t iteration,
+                      struct diag *diag)
 {
     struct run *run = self->run;
-    const int rank = program_sync_rank(run->program, self->index, op);
-    const int stream = op->sync == SYNC_STREAM ? op->stream : -1;
-    bool idle = false;
-    while (!idle) {
-        enum status status =
-            stream >= 0 ? device_stream_sync(run->streams[stream].handle, DEVICE_FOREVER, diag)
-                        : device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag);
-        if (!run_check(run, status, diag) || !observe_idle(run, rank, stream, &idle, diag))
+    if (op->snapshot) {
+        int64_t now_ns = run_now(run);
+        if (!note_op(self, op, iteration, now_ns, now_ns))
             return false;
+        run_end_step(self);
+        run_begin_step(self);
+        if (has_turn(self))
+            return true;
     }
-    return true;
+    int rank = program_sync_rank(run->program, self->index, op);
+    enum status status =
+        op->sync == SYNC_STREAM
+            ? device_stream_sync(run->streams[op->stream].handle, DEVICE_FOREVER, diag)
+            : device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag);
+    return run_check(run, status, diag);
 }
 
 /* Has this kernel been loaded on this rank? Then it is, from now on. */
@@ -217,16 +214,16 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     bool done = true;
     diag_init(&diag);
     switch (op->sync) {
-    case SYNC_STREAM: done = sync_idle(self, op, &diag); break;
+    case SYNC_STREAM:
+    case SYNC_DEVICE: done = sync_work(self, op, iteration, &diag); break;
     case SYNC_EVENT:
         done = run_check(
             run,
             device_event_sync(run->events[run_instance(run, op, iteration)], DEVICE_FOREVER, &diag),
             &diag);
         break;
-    case SYNC_DEVICE: done = sync_idle(self, op, &diag); break;
     case SYNC_RETRY: break; /* the memory of a run is there from its start */
-    case SYNC_LOAD: done = is_loaded(self, op) || sync_idle(self, op, &diag); break;
+    case SYNC_LOAD: done = is_loaded(self, op) || sync_work(self, op, iteration, &diag); break;
     }
     diag_fini(&diag);
     return done && note_op(self, op, iteration, begin_ns, run_now(run));
