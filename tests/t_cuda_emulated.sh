@@ -43,6 +43,9 @@ fake_nccl()
     for name in $3; do echo "int nccl$name(int *version) { if (version) *version = $2; return 0; }"; done >"$dir/fake.c"
     ${CC:-cc} -shared -fPIC -o "$1/libnccl.so.2" "$dir/fake.c"
 }
+check "one member needs no NCCL" prints 0 '"legal":true' env SWSIM_NCCL="$dir/nothing" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"
+# of several members.
+refused() { pattern=$1; shift; complains 2 "$pattern" env "$@" "$SWRUN" --device cuda --processes -n 1 "$dir/quick.yaml"; }
 check "NCCL where it is not" refused "no NCCL found ($dir/nothing: cannot open shared object file" SWSIM_NCCL="$dir/nothing"
 mkdir "$dir/text"
 echo "not a library" >"$dir/text/libnccl.so.2"
@@ -63,7 +66,7 @@ hidden='
         test ! -e "$file" || mount --bind /dev/null "$(realpath "$file")" || exit
     done
     exec env SWSIM_NCCL= "$@"'
-nccl_found() { prints 0 '"legal":true' unshare -m sh -c "$hidden" sh "$@" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"; }
+nccl_found() { prints 0 '"legal":true' unshare -m sh -c "$hidden" sh "$@" "$SWRUN" --device cuda --json --processes --ranks 2 -n 5 "$dir/quick.yaml"; }
 if unshare -m sh -c "$hidden" sh true 2>/dev/null; then
     check "NCCL of a virtual environment" nccl_found VIRTUAL_ENV="$dir/venv"
     check "NCCL of the python3 in PATH" nccl_found PATH="/nowhere:$dir/venv/bin:$PATH"
@@ -72,7 +75,7 @@ else
     skip "another NCCL that may be found first cannot be taken away here"
 fi
 check "NCCL of a Python, named" prints 0 '"legal":true' env \
-    SWSIM_NCCL="$dir/venv/lib/python3.12/site-packages/nvidia/nccl/lib" "$SWRUN" --device cuda --json --ranks 1 -n 5 "$dir/quick.yaml"
+    SWSIM_NCCL="$dir/venv/lib/python3.12/site-packages/nvidia/nccl/lib" "$SWRUN" --device cuda --json --processes --ranks 2 -n 5 "$dir/quick.yaml"
 
 # Groups, process groups, launches of graphs, pushes under the context lock, replicas with sharded parameters.
 legal() { prints 0 '"legal":true' env SWSIM_EMULATED_GPUS=4 "$SWRUN" --device cuda --json --processes "$srcdir/plans/reality/$1_fixed.yaml"; }

@@ -65,6 +65,21 @@ enum device_kind {
 
 const char *device_kind_key(enum device_kind kind);
 
+/* What the program has made itself and a device shall use; functions may be NULL, and return NULL where there is none for
+   a name. It is borrowed while the world is open. The host device has memory only, and that where all ranks are in
+   this process: others must reach it. */
+struct device_own {
+    void *(*stream)(void *arg, int rank, const char *name); /* a cudaStream_t */
+    void *(*comm)(void *arg, int rank, const char *name);   /* an ncclComm_t */
+    /* An abort has ended that communicator, and its handle is gone. */
+    void (*comm_lost)(void *arg, int rank, const char *name);
+    /* Memory of the device, aligned to 256 bytes; NULL: there is no more. Given back when nothing uses it, but for an
+       abort in which work may never end. */
+    void *(*alloc)(void *arg, int rank, size_t bytes);
+    void (*release)(void *arg, int rank, void *address, size_t bytes);
+    void *arg;
+};
+
 enum { DEVICE_GPU_CURRENT = -1 };
 struct device_config {
     enum device_kind kind;
@@ -84,7 +99,8 @@ struct device_config {
                                       local_ranks. Time then counts from the board's base_ns */
     int gpu; /* cuda: its number + 1; DEVICE_GPU_CURRENT: the calling thread's; 0: by the place of the rank
                 among those on this machine */
-    int64_t meet_ns; /* how long the processes wait for each other; 0: for ever */
+    int64_t meet_ns;              /* how long the processes wait for each other; 0: for ever */
+    const struct device_own *own; /* NULL: the device makes everything itself */
     bool
         own_process; /* cuda: variables of CUDA and NCCL that the program's user left unset are set, as a
                          program does that has no other use for them. Else the environment stays as it is */

@@ -95,6 +95,7 @@ const char *swpipe_error(const struct swpipe *pipe)
 
 static void close_device(struct swpipe *pipe)
 {
+    own_close_events(pipe);
     for (int i = 0; pipe->shortcuts && i < pipe->ranks * (int)pipe->plan.pipeline.task_count; i++)
         shortcut_forget(&pipe->shortcuts[i], &pipe->tasks[i % (int)pipe->plan.pipeline.task_count]);
     for (int rank = pipe->first_rank; rank < pipe->first_rank + pipe->device_count; rank++) {
@@ -119,6 +120,7 @@ static enum status open_device(struct swpipe *pipe)
                        ? pipe->group->patience_ns
                        : 0,
         .gpu = pipe->gpu,
+        .own = own_for_device(&pipe->own),
         .sm_slots = pipe->device == DEVICE_KIND_HOST ? pipe->plan.machine.sm_slots : 0,
         .share_device = pipe->plan.machine.share_device};
     if (pipe->world)
@@ -138,6 +140,8 @@ static enum status open_device(struct swpipe *pipe)
         }
         pipe->device_count++;
     }
+    if (!status)
+        status = own_open_events(pipe);
     if (status)
         close_device(pipe);
     return status;
@@ -163,6 +167,8 @@ static enum status need_engine(struct swpipe *pipe, bool serial)
 {
     struct engine *engine = serial ? &pipe->serial : &pipe->pipelined;
     enum status status = close_engine(pipe, serial ? &pipe->pipelined : &pipe->serial);
+    if (!status)
+        status = own_check(pipe);
     if (!status)
         status = open_device(pipe);
     if (!status && !engine->pipe) {
@@ -342,6 +348,8 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
     if (!status)
         status = proof_at_open(pipe, config);
     if (!status)
+        status = own_open(pipe, &config->own);
+    if (!status)
         status = make_tables(pipe);
     if (!status)
         status = take_tasks(pipe, config);
@@ -378,6 +386,7 @@ void swpipe_close(struct swpipe *pipe)
     (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
+    own_forget_events(pipe);
     leave(pipe);
     if (pipe->group)
         pipe->group->in_use = false;

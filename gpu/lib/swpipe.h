@@ -47,6 +47,7 @@
 #include "swpipe_build.h"
 #include "swpipe_collectives.h"
 #include "swpipe_group.h"
+#include "swpipe_own.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -162,6 +163,7 @@ struct swpipe_config {
     size_t device_only_count;
     struct swpipe_group *group; /* the other ranks are other processes; NULL: all ranks are here */
     struct swpipe_hooks hooks;
+    struct swpipe_own own; /* streams, communicators and memory of the program */
     int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Whichever it is, every call leaves the caller's
                 current one as it was */
     int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a

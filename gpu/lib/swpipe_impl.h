@@ -7,6 +7,7 @@
 
 #include "plan/plan.h"
 #include "engine.h"
+#include "own.h"
 #include "shortcut.h"
 
 struct swsim_result;
@@ -29,6 +30,7 @@ struct swpipe {
     int first_rank, local_ranks; /* those in this process */
     struct swpipe_group *group;  /* NULL: all are */
     struct swpipe_hooks hooks;
+    struct own own;
     int gpu;                     /* as struct device_config */
     struct device_caller caller; /* as it was before the call, ... */
     bool entered;                /* ... which is under way */

@@ -598,6 +598,24 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int r
     return ncclSuccess;
 }
 
+ncclResult_t ncclCommCount(const ncclComm_t comm, int *out)
+{
+    *out = comm->ranks;
+    return check_usable(comm);
+}
+
+ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *out)
+{
+    *out = comm->rank;
+    return check_usable(comm);
+}
+
+ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *out)
+{
+    *out = comm->gpu;
+    return check_usable(comm);
+}
+
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 {
     *out = atomic_load(&comm->state);

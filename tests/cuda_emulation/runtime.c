@@ -440,6 +440,18 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
     return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned *flags)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return call_end(cudaErrorMemoryAllocation);
+    *flags = stream->blocking ? cudaStreamDefault : cudaStreamNonBlocking;
+    return call_end(cudaSuccess);
+}
+
 cudaError_t cudaStreamDestroy(cudaStream_t handle)
 {
     cudaError_t error = call_begin_anyhow(__func__);

@@ -39,12 +39,16 @@ enum {
 };
 
 struct cuda_comm {
-    struct device_comm base;
+    union {
+        struct device_comm base;
+        struct cuda_member member;
+    };
     struct cuda_comm *next;
     struct cuda_comm *next_aborted; /* among those the abort has taken */
     struct nccl *nccl;
     pthread_mutex_t lock; /* NCCL wants one caller at a time */
     ncclComm_t handle;
+    bool adopted;        /* the program's own, which stays but for an abort */
     atomic_bool aborted; /* the handle is gone; set under the world's lock */
     bool locked;         /* by the abort */
     bool aborting;       /* by a thread of its own */
@@ -172,8 +176,6 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
     struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
     struct rendezvous *rendezvous = world->base.config.rendezvous;
     size_t bytes = sizeof *id;
-    if (comm->base.count == 1)
-        return make_id(comm, id, diag);
     char *key = id_key(comm, world);
     if (!key)
         return diag_no_memory(diag);
@@ -194,10 +196,53 @@ static enum status agree_on_id(struct cuda_comm *comm, ncclUniqueId *id, struct 
     return status;
 }
 
+/* A communicator that the program has made: with these members, on this GPU, of the NCCL that is used here. */
+static enum status adopt(struct cuda_comm *comm, ncclComm_t handle, struct diag *diag)
+{
+    const struct nccl *nccl = comm->nccl;
+    int gpu = ((struct cuda_device *)comm->base.device)->world->gpu;
+    int count = -1, place = -1, device = -1;
+    ncclResult_t result = nccl->CommCount(handle, &count);
+    if (result == ncclSuccess)
+        result = nccl->CommUserRank(handle, &place);
+    if (result == ncclSuccess)
+        result = nccl->CommCuDevice(handle, &device);
+    if (result != ncclSuccess)
+        return refused(comm, "the program's own cannot be used", result, diag);
+    if (count != comm->base.count || place != comm->base.me || device != gpu)
+        return diag_error(
+            diag, STATUS_INPUT,
+            "communicator %s: the program's own has rank %d of %d on GPU %d, the plan "
+            "%d of %d on GPU %d",
+            comm->base.name, place, count, device, comm->base.me, comm->base.count, gpu);
+    comm->handle = handle;
+    comm->adopted = true;
+    return STATUS_OK;
+}
+
+static void *own_handle(const struct device *device, const char *name)
+{
+    const struct device_own *own = device->world->config.own;
+    return own && own->comm ? own->comm(own->arg, device->rank, name) : NULL;
+}
+
+static enum status make(struct cuda_comm *comm, struct diag *diag)
+{
+    void *handle = own_handle(comm->base.device, comm->base.name);
+    ncclUniqueId id;
+    if (handle)
+        return adopt(comm, handle, diag);
+    enum status status = agree_on_id(comm, &id, diag);
+    if (status)
+        return status;
+    ncclResult_t result =
+        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
+    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+}
+
 /* Steps that can fail on one rank alone come before the call that all ranks make together. */
 static enum status connect(struct cuda_comm *comm, struct diag *diag)
 {
-    ncclUniqueId id;
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
     size_t bytes = (size_t)comm->base.count * sizeof(float);
     cudaError_t error = cuda_enter(device->world);
@@ -208,12 +253,7 @@ static enum status connect(struct cuda_comm *comm, struct diag *diag)
     if (error != cudaSuccess)
         return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for communicator %s: %s",
                           device->base.rank, comm->base.name, cudaGetErrorString(error));
-    enum status status = agree_on_id(comm, &id, diag);
-    if (status)
-        return status;
-    ncclResult_t result =
-        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
-    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+    return make(comm, diag);
 }
 
 static void comm_free(struct cuda_comm *comm)
@@ -305,7 +345,7 @@ enum status cuda_comm_open(struct device *base, const char *name, const int *mem
         return diag_error(diag, STATUS_SYSTEM,
                           "NCCL was not there when the device was opened; open it again");
     }
-    if (count > 1 && device->world->shared && !getenv("NCCL_HOSTID"))
+    if (device->world->shared && !getenv("NCCL_HOSTID") && !own_handle(&device->base, name))
         return diag_error(
             diag, STATUS_INPUT,
             "communicator %s: ranks share a GPU, which NCCL refuses unless each has a "
@@ -348,10 +388,10 @@ void cuda_comm_close(struct device_comm *base)
     *link = comm->next;
     bool mine = !atomic_exchange(&comm->aborted, true);
     pthread_mutex_unlock(&device->world->lock);
-    if (mine)
-        comm->nccl->CommDestroy(comm->handle);
-    else
+    if (!mine)
         cuda_comm_settle(device);
+    else if (!comm->adopted)
+        comm->nccl->CommDestroy(comm->handle);
     comm_free(comm);
 }
 
@@ -403,6 +443,14 @@ void cuda_comm_check(struct cuda_device *device)
 
 /* ---- abort ----------------------------------------------------------------------------------- */
 
+static void tell_lost(const struct cuda_comm *comm)
+{
+    const struct device *device = comm->base.device;
+    const struct device_own *own = device->world->config.own;
+    if (comm->adopted && own->comm_lost)
+        own->comm_lost(own->arg, device->rank, comm->base.name);
+}
+
 /* The handles that no other thread ends, as a list through next_aborted. The world's lock is held, so no thread
    is in cuda_comm_check, and a close from now on leaves its handle to this function. */
 static struct cuda_comm *take_all(struct cuda_device *device)
@@ -412,6 +460,7 @@ static struct cuda_comm *take_all(struct cuda_device *device)
         if (!atomic_exchange(&comm->aborted, true)) {
             comm->next_aborted = taken;
             taken = comm;
+            tell_lost(comm);
         }
     return taken;
 }

@@ -107,11 +107,18 @@ struct cuda_stream {
     struct cuda_world *world;
     pthread_mutex_t lock;
     cudaStream_t handle;
+    bool adopted; /* the program's own, which stays */
     struct failure failure;
     struct marker
         *behind; /* of the last launch it was part of: to be awaited before the next push; NULL */
     bool used;   /* something was pushed since; under the stream's lock */
     char stuck[STUCK_TEXT]; /* what was unfinished at an abort, or when that was last asked */
+};
+
+/* A communicator: of cuda_alone.c, or of cuda_comm.c. */
+struct cuda_member {
+    struct device_comm base;
+    bool alone;
 };
 
 struct cuda_event {
@@ -122,6 +129,7 @@ struct cuda_event {
 
 struct cuda_buffer {
     struct device_buffer base;
+    bool adopted; /* from the program's allocator */
 };
 
 /* ---- device_cuda.c --------------------------------------------------------------------------- */
@@ -213,7 +221,16 @@ enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *
 /* Read the stamps of launches that have finished. With the world's lock. */
 cudaError_t cuda_graph_collect(struct cuda_device *device);
 
-/* ---- cuda_comm.c ----------------------------------------------------------------------------- */
+/* ---- cuda_alone.c: communicators of either kind ---------------------------------------------- */
+
+enum status cuda_member_open(struct device *device, const char *name, const int *members, int count,
+                             struct device_comm **out, struct diag *diag);
+void cuda_member_close(struct device_comm *comm);
+void *cuda_member_handle(struct device_comm *comm);
+/* Push a COLLECTIVE or GROUP of one member. */
+cudaError_t cuda_alone_push(struct cuda_stream *stream, const struct device_op *op);
+
+/* ---- cuda_comm.c: of several members, or made by the program ---------------------------------- */
 
 enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
                            struct device_comm **out, struct diag *diag);

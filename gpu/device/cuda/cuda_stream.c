@@ -505,7 +505,11 @@ cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
     case DEVICE_OP_DENSE: return push_dense(stream, &op->dense);
     case DEVICE_OP_COPY: return push_copy(stream, &op->copy);
     case DEVICE_OP_COLLECTIVE:
-    case DEVICE_OP_GROUP: cuda_comm_push(stream, op); return cudaSuccess;
+    case DEVICE_OP_GROUP:
+        if (((struct cuda_member *)device_op_comm(op))->alone)
+            return cuda_alone_push(stream, op);
+        cuda_comm_push(stream, op);
+        return cudaSuccess;
     case DEVICE_OP_RECORD: return push_record(stream, (struct cuda_event *)op->event);
     case DEVICE_OP_WAIT: return cuda_event_follow((struct cuda_event *)op->event, stream);
     case DEVICE_OP_CALLBACK:
@@ -688,13 +692,56 @@ enum status cuda_collect(struct device *base, struct diag *diag)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+/* A stream of the program's: of this GPU, without the order that the default stream imposes, and of one name. A marker can
+   be recorded in a stream of the GPU only. */
+static enum status adopt(struct cuda_stream *stream, void *handle, struct diag *diag)
+{
+    struct cuda_device *device = stream->device;
+    const char *name = stream->base.name;
+    unsigned flags = 0;
+    cudaError_t error = cudaStreamGetFlags(handle, &flags);
+    if (error == cudaSuccess && !(flags & cudaStreamNonBlocking))
+        return diag_error(
+            diag, STATUS_INPUT,
+            "stream %s: it was made without cudaStreamNonBlocking, and would wait for "
+            "the default stream, which the plan does not say",
+            name);
+    for (const struct cuda_stream *at = device->streams; at; at = at->next)
+        if (at->handle == handle)
+            return diag_error(diag, STATUS_INPUT, "streams %s and %s are one stream", name,
+                              at->base.name);
+    struct marker *marker =
+        error == cudaSuccess ? marker_record(device, false, handle, &error) : NULL;
+    marker_release(device, marker);
+    if (error != cudaSuccess)
+        return diag_error(diag, STATUS_INPUT, "stream %s cannot be used on GPU %d: %s", name,
+                          stream->world->gpu, cudaGetErrorString(error));
+    stream->handle = handle;
+    stream->adopted = true;
+    return STATUS_OK;
+}
+
+static enum status get_handle(struct cuda_stream *stream, struct diag *diag)
+{
+    const struct device *device = &stream->device->base;
+    const struct device_own *own = device->world->config.own;
+    cudaError_t error = cuda_enter(stream->world);
+    void *handle =
+        own && own->stream ? own->stream(own->arg, device->rank, stream->base.name) : NULL;
+    if (error == cudaSuccess && handle)
+        return adopt(stream, handle, diag);
+    if (error == cudaSuccess)
+        error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
+    return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, "cannot make a stream", error);
+}
+
 enum status cuda_stream_open(struct device *base, const char *name, struct device_stream **out,
                              struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)base;
     struct cuda_stream *stream = calloc(1, sizeof *stream);
     char *copy = strdup(name);
-    cudaError_t error;
+    enum status status = STATUS_SYSTEM;
     int refused;
     if (!stream || !copy) {
         diag_no_memory(diag);
@@ -708,13 +755,9 @@ enum status cuda_stream_open(struct device *base, const char *name, struct devic
         diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(refused));
         goto fail_memory;
     }
-    error = cuda_enter(stream->world);
-    if (error == cudaSuccess)
-        error = cudaStreamCreateWithFlags(&stream->handle, cudaStreamNonBlocking);
-    if (error != cudaSuccess) {
-        cuda_refused(diag, "cannot make a stream", error);
+    status = get_handle(stream, diag);
+    if (status)
         goto fail_stream;
-    }
     nvtx_ready();
     nvtxNameCudaStreamA(stream->handle, name);
     pthread_mutex_lock(&device->world->lock);
@@ -729,7 +772,7 @@ fail_stream:
 fail_memory:
     free(copy);
     free(stream);
-    return STATUS_SYSTEM;
+    return status;
 }
 
 void cuda_stream_close(struct device_stream *base)
@@ -746,7 +789,8 @@ void cuda_stream_close(struct device_stream *base)
     *link = stream->next;
     pthread_mutex_unlock(&stream->world->lock);
     marker_release(stream->device, stream->behind);
-    cudaStreamDestroy(stream->handle);
+    if (!stream->adopted)
+        cudaStreamDestroy(stream->handle);
     pthread_mutex_destroy(&stream->lock);
     free(stream->base.name);
     free(stream);

@@ -497,10 +497,30 @@ static void close_device(struct device *base)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, char **out)
+/* The program's allocator, where it has one. */
+static cudaError_t take_memory(struct cuda_device *device, size_t bytes, void **out, bool *adopted)
+{
+    const struct device_own *own = device->base.world->config.own;
+    *adopted = own && own->alloc;
+    if (!*adopted)
+        return cudaMalloc(out, bytes);
+    *out = own->alloc(own->arg, device->base.rank, bytes);
+    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+static void give_memory(struct cuda_device *device, void *address, size_t bytes, bool adopted)
+{
+    const struct device_own *own = device->base.world->config.own;
+    if (!adopted)
+        cudaFree(address);
+    else if (own->release && address)
+        own->release(own->arg, device->base.rank, address, bytes);
+}
+
+static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, char **out, bool *adopted)
 {
     void *address = NULL;
-    cudaError_t error = cudaMalloc(&address, bytes);
+    cudaError_t error = take_memory(device, bytes, &address, adopted);
     if (error != cudaSuccess)
         return error;
     error = cudaMemsetAsync(address, 0, bytes, device->service);
@@ -509,7 +529,7 @@ static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, char *
     if (error == cudaSuccess)
         *out = address;
     else
-        cudaFree(address);
+        give_memory(device, address, bytes, *adopted);
     return error;
 }
 
@@ -537,7 +557,8 @@ static enum status alloc_buffer(struct device *base, enum device_memory memory, 
     buffer->base = (struct device_buffer){.device = base, .memory = memory, .bytes = bytes};
     cudaError_t error = cuda_enter(((struct cuda_device *)base)->world);
     if (error == cudaSuccess && bytes > 0 && memory == MEMORY_DEVICE)
-        error = alloc_device((struct cuda_device *)base, bytes, &buffer->base.address);
+        error = alloc_device((struct cuda_device *)base, bytes, &buffer->base.address,
+                             &buffer->adopted);
     else if (error == cudaSuccess && bytes > 0)
         error = alloc_host(memory, bytes, &buffer->base.address);
     if (error != cudaSuccess) {
@@ -574,7 +595,10 @@ static void free_buffer(struct device_buffer *buffer)
         return;
     }
     switch (buffer->memory) {
-    case MEMORY_DEVICE: cudaFree(buffer->address); break;
+    case MEMORY_DEVICE:
+        give_memory((struct cuda_device *)buffer->device, buffer->address, buffer->bytes,
+                    ((struct cuda_buffer *)buffer)->adopted);
+        break;
     case MEMORY_PINNED: cudaFreeHost(buffer->address); break;
     case MEMORY_PAGEABLE: free(buffer->address); break;
     }
@@ -608,15 +632,15 @@ const struct device_ops device_cuda_ops = {
     .enter = enter_device,
     .note_caller = note_caller,
     .restore_caller = restore_caller,
-    .comm_handle = cuda_comm_handle,
+    .comm_handle = cuda_member_handle,
     .buffer_size = sizeof(struct cuda_buffer),
     .stream_open = cuda_stream_open,
     .stream_close = cuda_stream_close,
     .stream_handle = cuda_stream_handle,
     .event_open = cuda_event_open,
     .event_close = cuda_event_close,
-    .comm_open = cuda_comm_open,
-    .comm_close = cuda_comm_close,
+    .comm_open = cuda_member_open,
+    .comm_close = cuda_member_close,
     .push = cuda_push,
     .graph_begin = cuda_graph_begin,
     .graph_end = cuda_graph_end,

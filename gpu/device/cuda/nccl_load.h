@@ -33,7 +33,10 @@
     X(Send)                                                                                        \
     X(Recv)                                                                                        \
     X(GroupStart)                                                                                  \
-    X(GroupEnd)
+    X(GroupEnd)                                                                                    \
+    X(CommCount)                                                                                   \
+    X(CommUserRank)                                                                                \
+    X(CommCuDevice)
 
 /* Those of later versions, NULL where the library or the header has them not. */
 #if NCCL_VERSION_CODE >= 21300

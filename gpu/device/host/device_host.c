@@ -308,10 +308,21 @@ static void close_device(struct device *base)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* Device memory of a program with an allocator. */
+static const struct device_own *allocator_of(const struct device_buffer *buffer)
+{
+    const struct device_own *own = buffer->device->world->config.own;
+    return buffer->memory == MEMORY_DEVICE && own && own->alloc ? own : NULL;
+}
+
 static enum status alloc_own(struct device_buffer *buffer, struct diag *diag)
 {
+    const struct device_own *own = allocator_of(buffer);
     size_t bytes = buffer->bytes, rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
-    buffer->address = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+    if (own)
+        buffer->address = own->alloc(own->arg, buffer->device->rank, bytes);
+    else
+        buffer->address = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
     if (!buffer->address)
         return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes",
                           buffer->device->rank, bytes);
@@ -340,6 +351,15 @@ static enum status alloc_buffer(struct device *device, enum device_memory memory
     return status;
 }
 
+static void give_back(struct device_buffer *buffer)
+{
+    const struct device_own *own = allocator_of(buffer);
+    if (!own)
+        free(buffer->address);
+    else if (own->release && buffer->address)
+        own->release(own->arg, buffer->device->rank, buffer->address, buffer->bytes);
+}
+
 static void free_buffer(struct device_buffer *base)
 {
     struct host_buffer *buffer = (struct host_buffer *)base;
@@ -352,7 +372,7 @@ static void free_buffer(struct device_buffer *base)
     if (buffer->offset >= 0)
         link_free(device->world->link, buffer);
     else
-        free(base->address);
+        give_back(base);
     free(buffer);
 }
 

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * swpipe_own.h - what the program has made itself and a pipeline shall use; part of swpipe.h.
+ *
+ * Streams, communicators and memory stay the program's: the library waits for its own work in them before it lets go,
+ * and destroys none, but for a communicator in an abort. They are used from swpipe_open to swpipe_close, and again in
+ * each run; meanwhile the program may push work of its own to a stream, which comes in between the plan's, and must
+ * call nothing on a communicator outside the functions of its tasks. The proof knows nothing of such work.
+ *
+ * On the host device streams and communicators have no handles: it refuses both, SWPIPE_INPUT. Its allocator is used
+ * where all ranks are in the process, for else others must reach the memory: in a group it is refused, too.
+ */
+#ifndef SWPIPE_OWN_H
+#define SWPIPE_OWN_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined __GNUC__
+#pragma GCC visibility push(default)
+#endif
+
+struct swpipe;
+struct swpipe_context;
+
+/* A stream of the plan, and the cudaStream_t that it is. It is on the rank's GPU, has cudaStreamNonBlocking, and stands
+   for one stream of the plan; else SWPIPE_INPUT. Serial runs have a stream of the library. */
+struct swpipe_own_stream {
+    const char *name;
+    void *handle;
+};
+
+/* A communicator of the plan, and the ncclComm_t that it is: of as many members, with this rank in its place, on the
+   rank's GPU, of the same libnccl; else SWPIPE_INPUT. All its members give one, or none does. Opening a pipeline sends
+   a number between each pair. When a run fails, is stopped or times out, only ncclCommAbort ends its kernels: then
+   the handle is gone, must not be destroyed again, and the pipeline cannot be filled again. */
+struct swpipe_own_comm {
+    const char *name;
+    void *handle;
+};
+
+/* Device memory: of the plan's buffers, swpipe_alloc, and what the library needs besides. Called on the calling thread
+   and on those of the library, several at a time; aligned to 256 bytes; NULL: there is no more. Memory in which an aborted run may still work is
+   not released. */
+struct swpipe_allocator {
+    void *(*alloc)(void *arg, int rank, size_t bytes);
+    void (*release)(void *arg, int rank, void *address, size_t bytes);
+    void *arg;
+};
+
+/* Member of struct swpipe_config; zero: nothing. Strings and arrays are needed during swpipe_open only. */
+struct swpipe_own {
+    const struct swpipe_own_stream *streams;
+    size_t stream_count;
+    const struct swpipe_own_comm *comms;
+    size_t comm_count;
+    struct swpipe_allocator allocator;
+};
+
+/* Has a failure taken the program's communicator of this name? 0: no, or there is none; then it is the program's to
+   destroy, once the pipeline is closed. */
+int swpipe_comm_is_lost(const struct swpipe *pipe, const char *comm);
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+/* An event of a rank, by which work of different tasks and iterations, or a thread of the program, can be made to wait
+   for work of a task, besides what the plan says. The proof knows nothing of it: one that is waited for before
+   its record is pushed stands for no work, and one that is recorded behind its own wait hangs.
+
+   With a cudaEvent_t of the program's own the calls of CUDA do the same on swpipe_stream. */
+struct swpipe_event;
+
+/* For a rank of this process. USAGE: there is no such one, or the pipeline did not open. It returns enum swpipe_status,
+   and the reason is in swpipe_error. */
+int swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out);
+/* At the latest before the pipeline is closed; while it is not filled. NULL is allowed. */
+void swpipe_event_close(struct swpipe_event *event);
+/* In a function: it stands for all that has been pushed to the task's stream so far. 0, or -1: the task fails. */
+int swpipe_event_record(struct swpipe_context *context, struct swpipe_event *event);
+/* In a function: what is pushed to the task's stream from now on waits for the work of the event's last record, made
+   before this call. 0, or -1: the task fails. */
+int swpipe_event_wait(struct swpipe_context *context, struct swpipe_event *event);
+/* From any thread, while the pipeline is filled: is the work of its last record done? 1, 0, -1: the run has failed. */
+int swpipe_event_done(struct swpipe_event *event);
+/* Wait until it is, for at most `limit_ns` (-1: no limit). Returns enum swpipe_status: TIMEOUT, FAILED. */
+int swpipe_event_sync(struct swpipe_event *event, long long limit_ns);
+
+#if defined __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif
