@@ -454,6 +454,7 @@ static uint64_t digest_of(int argc, char **argv)
 
 /* The command line, where the request has it in another form. */
 struct predict_line {
+    const struct arguments *arguments;
     struct text_list jitters, changes;
     const char *sweep, *profile, *times, *critical, *path;
     int64_t iterations, ranks, max_depth, replications, seed, threads;
@@ -477,11 +478,41 @@ static enum status parse_texts(struct app *app, const struct predict_line *line,
     return status;
 }
 
+/* The table of --p2p=all has figures of one kind only. */
+static enum status refuse_beside_channels(struct app *app, const struct arguments *arguments)
+{
+    static const char *const without_effect[] = {"sweep", "db", "critical-path", "exposed"};
+    for (size_t i = 0; i < sizeof without_effect / sizeof *without_effect; i++)
+        if (options_given(arguments, without_effect[i]))
+            return diag_error(&app->diag, STATUS_USAGE, "found --p2p=all together with --%s",
+                              without_effect[i]);
+    return STATUS_OK;
+}
+
+/* Options that mean something to a pipeline, or to its data-flow driver, alone. */
+static enum status refuse_pipeline_options(struct app *app, const struct predict_request *request,
+                                           const struct arguments *arguments,
+                                           const struct plan *plan)
+{
+    static const char *const of_pipelines[] = {"max-depth", "exposed"};
+    for (size_t i = 0; i < sizeof of_pipelines / sizeof *of_pipelines; i++)
+        if (plan->form != FORM_PIPELINE && options_given(arguments, of_pipelines[i]))
+            return diag_error(&app->diag, STATUS_USAGE,
+                              "%s: found --%s, but only plans of the pipeline form have that",
+                              plan->file, of_pipelines[i]);
+    if (request->driver == CLOCK_ONLY && options_given(arguments, "max-depth"))
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --max-depth for the clock driver; only data-flow has it");
+    return STATUS_OK;
+}
+
 static enum status predict_file(struct app *app, struct predict_request *request,
                                 const struct predict_line *line)
 {
     struct plan plan;
     enum status status = parse_texts(app, line, request);
+    if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
+        status = refuse_beside_channels(app, line->arguments);
     if (status == STATUS_OK && request->workers && strcmp(line->path, "-") == 0)
         status =
             diag_error(&app->diag, STATUS_USAGE,
@@ -491,7 +522,9 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = plan_read(line->path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = warned_find(app, &plan, &request->warnings);
+    status = refuse_pipeline_options(app, request, line->arguments, &plan);
+    if (status == STATUS_OK)
+        status = warned_find(app, &plan, &request->warnings);
     if (status == STATUS_OK && line->times)
         status = action_times_set(app, line->times, &plan);
     if (status == STATUS_OK)
@@ -576,7 +609,7 @@ static const char examples[] =
     "  mpirun -n 4 swsim predict --replications=1000 --jitter='*=gamma(cv=0.2)' plan.yaml";
 
 static bool parse_line(struct app *app, int argc, char **argv, struct predict_request *request,
-                       struct predict_line *line, enum status *status)
+                       struct predict_line *line, struct arguments *arguments, enum status *status)
 {
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow|both",
@@ -631,10 +664,10 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
         .examples = examples,
         COMMAND_OPTIONS(options),
     };
-    struct arguments arguments;
-    if (!options_parse(app, &command, argc, argv, &arguments, status))
+    if (!options_parse(app, &command, argc, argv, arguments, status))
         return false;
-    line->path = arguments.items[0];
+    line->arguments = arguments;
+    line->path = arguments->items[0];
     return true;
 }
 
@@ -643,6 +676,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     struct predict_request request = {
         .driver = DRIVER_NOT_GIVEN, .p2p = CHANNELS_NOT_GIVEN, .digest = digest_of(argc, argv)};
     struct starter starter;
+    struct arguments arguments;
     enum status status;
     keep_memory();
     starter_find(&starter);
@@ -652,7 +686,7 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
                                 .seed = 1,
                                 .threads = default_threads(&starter),
                                 .engine = ENGINE_AUTO};
-    if (!parse_line(app, argc, argv, &request, &line, &status))
+    if (!parse_line(app, argc, argv, &request, &line, &arguments, &status))
         return status;
     request.predict = (struct predict_options){
         .program = {.iterations = line.iterations,

@@ -167,6 +167,13 @@ check "times of actions" sh -c "'$SWSIM' generate gpipe --ranks=2 --microbatches
 check "times of no action" says 2 "--times: found 'Q'" $predict --times=Q=1ms "$dir/threads.csv"
 check "times for a plan without actions" says 2 "only rank programs" \
     $predict --times=F=1ms "$dir/plan.yaml"
+check "no depth under the clock driver" complains 2 'only data-flow has it' $predict --driver=clock --max-depth=2 "$dir/plan.yaml"
+check "no depth of host programs" complains 2 'found --max-depth, but only plans of the pipeline form' \
+    $predict --max-depth=2 "$srcdir/plans/bugs/deepspeed_bucket_overwrite_fixed.yaml"
+for option in --critical-path --exposed --sweep=max_depth=1..2 "--db=$dir/x.db"; do
+    check "no ${option%%=*} beside --p2p=all" complains 2 "found --p2p=all together with ${option%%=*}" \
+        $predict --p2p=all $option "$dir/plan.yaml"
+done
 check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
 
 # ---- critical paths ------------------------------------------------------------------------------
