@@ -43,7 +43,7 @@ static enum status show(struct asking *asking, const struct prediction *predicti
     const struct report_row row = {.base = base, .warnings = warnings};
     if (base)
         fputc('\n', asking->text.out);
-    enum status status = report_print(prediction, false, asking->text.out, &asking->diag);
+    enum status status = report_print(prediction, false, false, asking->text.out, &asking->diag);
     if (base)
         report_difference(prediction, base, asking->text.out);
     if (status == STATUS_OK)

@@ -223,7 +223,8 @@ static enum status show(struct app *app, const struct predict_request *request,
                                               .base = base,
                                               .warnings = &request->warnings});
     if (!request->swept) {
-        enum status status = report_print(prediction, app->quiet, stdout, &app->diag);
+        enum status status =
+            report_print(prediction, app->quiet, app_color(app, stdout), stdout, &app->diag);
         if (base)
             report_difference(prediction, base, stdout);
         return status;

@@ -8,9 +8,8 @@
 
 #include "plan/printable.h"
 #include "plan/units.h"
+#include "measured_streams.h"
 #include "gpu/record/op_stats.h"
-
-enum { BAR = 20 };
 
 static const char *ending(const struct runtime_result *result)
 {
@@ -25,11 +24,6 @@ static const char *ending(const struct runtime_result *result)
 static double throughput(const struct runtime_result *result)
 {
     return result->iteration.mean_ns > 0 ? 1e9 / result->iteration.mean_ns : 0;
-}
-
-static double busy(const struct runtime_result *result, const struct runtime_stream *stream)
-{
-    return result->duration_ns > 0 ? (double)stream->busy_ns / (double)result->duration_ns : 0;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
@@ -151,27 +145,6 @@ static void print_answers(const struct measured *measured, FILE *out)
     fputc('\n', out);
 }
 
-static void print_streams(const struct runtime_result *result, FILE *out)
-{
-    int width = (int)strlen("stream");
-    bool ranks = false;
-    for (size_t i = 0; i < result->stream_count; i++) {
-        int length = (int)strlen(result->streams[i].name);
-        width = length > width ? length : width;
-        ranks |= result->streams[i].rank > 0;
-    }
-    if (result->stream_count > 0)
-        fprintf(out, "\n  %s%-*s  %6s\n", ranks ? "rank  " : "", width, "stream", "busy");
-    for (size_t i = 0; i < result->stream_count; i++) {
-        double share = busy(result, &result->streams[i]);
-        int filled = (int)lround(fmin(share, 1) * BAR);
-        if (ranks)
-            fprintf(out, "  %4d", result->streams[i].rank);
-        fprintf(out, "  %-*s  %5.1f%%  %.*s%.*s\n", width, result->streams[i].name, 100 * share,
-                filled, "####################", BAR - filled, "....................");
-    }
-}
-
 static void print_blocked(const struct runtime_result *result, FILE *out)
 {
     if (result->blocked_count > 0)
@@ -180,14 +153,16 @@ static void print_blocked(const struct runtime_result *result, FILE *out)
         fprintf(out, "    %s %s\n", result->blocked[i].agent, result->blocked[i].waits_for);
 }
 
-void measured_print(const struct measured *measured, bool quiet, FILE *out)
+void measured_print(const struct measured *measured, bool quiet, bool color, FILE *out)
 {
     print_head(measured, out);
     print_times(measured->result, out);
     print_totals(measured, out);
+    if (!quiet)
+        measured_print_step(measured, color, out);
     print_answers(measured, out);
     if (!quiet)
-        print_streams(measured->result, out);
+        measured_print_streams(measured->result, out);
     if (measured->stats) {
         fputc('\n', out);
         op_stats_print(measured->result->stats, measured->result->stat_count, out);
@@ -235,7 +210,7 @@ static void write_streams(const struct runtime_result *result, struct json *json
             if (strcmp(result->streams[k].name, result->streams[i].name) != 0)
                 continue;
             first = k < first ? k : first;
-            sum += busy(result, &result->streams[k]);
+            sum += measured_busy(result, &result->streams[k]);
             count++;
         }
         if (first == i)
@@ -253,7 +228,7 @@ static void write_ranks(const struct runtime_result *result, int ranks, struct j
         json_begin_object_at(json, "streams");
         for (size_t i = 0; i < result->stream_count; i++)
             if (result->streams[i].rank == rank)
-                put_busy(json, result->streams[i].name, busy(result, &result->streams[i]));
+                put_busy(json, result->streams[i].name, measured_busy(result, &result->streams[i]));
         json_end_object(json);
         json_end_object(json);
     }

@@ -19,8 +19,8 @@ struct measured {
     const struct warnings *warnings; /* about the plan */
 };
 
-/* Text; `quiet` leaves out the streams. */
-void measured_print(const struct measured *measured, bool quiet, FILE *out);
+/* Text, with codes of colours for a terminal; `quiet` leaves out the streams. */
+void measured_print(const struct measured *measured, bool quiet, bool color, FILE *out);
 
 /* One JSON object; its keys are a contract. Streams of one name are given as their mean over the
    ranks; with several ranks `ranks` adds each by itself. */

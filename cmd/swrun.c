@@ -85,7 +85,7 @@ static enum status check_shortcuts(struct app *app, const struct run_request *re
 static enum status show(struct app *app, const struct measured *measured)
 {
     if (!app->json) {
-        measured_print(measured, app->quiet, stdout);
+        measured_print(measured, app->quiet, app_color(app, stdout), stdout);
         return STATUS_OK;
     }
     struct json json;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plan/units.h"
@@ -101,21 +102,88 @@ static void print_line(const char *name, double before_ns, double after_ns, FILE
             name);
 }
 
+/* ---- folded rows ----------------------------------------------------------------------------- */
+
+/* "0F3" is "*F*": numbers are left out. */
+static const char *pattern_of(const char *name, struct arena *arena)
+{
+    char *out = arena_strdup(arena, name), *end = out;
+    for (const char *c = name; out && *c; c++) {
+        bool digit = *c >= '0' && *c <= '9', first = c == name || c[-1] < '0' || c[-1] > '9';
+        if (!digit)
+            *end++ = *c;
+        else if (first)
+            *end++ = '*';
+    }
+    if (end)
+        *end = '\0';
+    return out;
+}
+
+static int greatest_first(const void *left, const void *right)
+{
+    const struct difference_row *a = left, *b = right;
+    const double x = fabs(difference_change(a)), y = fabs(difference_change(b));
+    return x != y ? (x < y) - (x > y) : strcmp(a->name, b->name);
+}
+
+/* `patterns`: beside the rows. One of a single task has the name of the task. */
+static void add_row(struct difference_row *rows, const char **patterns, size_t *count,
+                    const struct difference_row *row, const char *pattern)
+{
+    size_t at = 0;
+    while (at < *count && strcmp(patterns[at], pattern) != 0)
+        at++;
+    if (at == *count) {
+        patterns[at] = pattern;
+        rows[(*count)++] = (struct difference_row){.name = row->name};
+    } else {
+        rows[at].name = pattern;
+    }
+    rows[at].before_ns += row->before_ns;
+    rows[at].after_ns += row->after_ns;
+}
+
+/* Tasks whose names differ in numbers only, such as passes, are one row where there are too many for rows of their own. */
+static const struct difference_row *fold_tasks(const struct difference_stream *stream,
+                                               struct arena *arena, size_t *count)
+{
+    size_t tasks = 0, folded = 0;
+    for (size_t i = 0; i < stream->row_count; i++)
+        tasks += stream->rows[i].cause == NULL;
+    *count = stream->row_count;
+    if (tasks <= MOST_ROWS)
+        return stream->rows;
+    struct difference_row *rows = ARENA_ARRAY(arena, tasks, struct difference_row);
+    const char **patterns = ARENA_ARRAY(arena, tasks, const char *);
+    if (!rows || !patterns)
+        return stream->rows;
+    for (size_t i = 0; i < stream->row_count; i++) {
+        const struct difference_row *row = &stream->rows[i];
+        const char *pattern = row->cause ? NULL : pattern_of(row->name, arena);
+        if (pattern)
+            add_row(rows, patterns, &folded, row, pattern);
+    }
+    qsort(rows, folded, sizeof *rows, greatest_first);
+    *count = folded;
+    return rows;
+}
+
 static bool is_small(const struct difference_row *row, double whole_ns)
 {
     return fmax(row->before_ns, row->after_ns) < 0.001 * whole_ns;
 }
 
 /* Of one kind: tasks, or causes of idle time. */
-static void print_rows(const struct difference *difference, const struct difference_stream *stream,
-                       bool causes, FILE *out)
+static void print_rows(const struct difference *difference, const struct difference_row *rows,
+                       size_t count, bool causes, FILE *out)
 {
     const double whole_ns = fmax(difference->before_ns, difference->after_ns);
     double before_ns = 0, after_ns = 0;
     int small = 0, shown = 0;
     char name[SENTENCE];
-    for (size_t i = 0; i < stream->row_count; i++) {
-        const struct difference_row *row = &stream->rows[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct difference_row *row = &rows[i];
         if ((row->cause != NULL) != causes)
             continue;
         if (is_small(row, whole_ns) || shown >= MOST_ROWS) {
@@ -138,6 +206,8 @@ static void print_rows(const struct difference *difference, const struct differe
 
 void two_runs_print(const struct difference *difference, bool quiet, FILE *out)
 {
+    struct arena arena;
+    arena_init(&arena, 0);
     fprintf(out, "\n%10s  %10s  %11s\n", "First", "Second", "Change");
     for (size_t i = 0; i < difference->stream_count; i++) {
         const struct difference_stream *stream = &difference->streams[i];
@@ -148,9 +218,12 @@ void two_runs_print(const struct difference *difference, bool quiet, FILE *out)
                    stream->after ? stream->after->busy_ns : 0, out);
         if (quiet)
             continue;
-        print_rows(difference, stream, true, out);
-        print_rows(difference, stream, false, out);
+        print_rows(difference, stream->rows, stream->row_count, true, out);
+        size_t count;
+        const struct difference_row *rows = fold_tasks(stream, &arena, &count);
+        print_rows(difference, rows, count, false, out);
     }
+    arena_fini(&arena);
 }
 
 /* ---- sentences ------------------------------------------------------------------------------- */

@@ -220,7 +220,7 @@ static void check_report(const char *text, enum driver driver, const char *in_js
         json_open(&json, out);
         bool good = report_write(&prediction, &(struct report_row){0}, &json, &diag) == STATUS_OK &&
                     json_close(&json, &diag) == STATUS_OK &&
-                    report_print(&prediction, true, out, &diag) == STATUS_OK;
+                    report_print(&prediction, true, false, out, &diag) == STATUS_OK;
         prediction_fini(&prediction);
         fflush(out);
         tap_ok(good && strstr(written, in_json), "JSON: %s", in_json);

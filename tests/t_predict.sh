@@ -174,6 +174,11 @@ for option in --critical-path --exposed --sweep=max_depth=1..2 "--db=$dir/x.db";
     check "no ${option%%=*} beside --p2p=all" complains 2 "found --p2p=all together with ${option%%=*}" \
         $predict --p2p=all $option "$dir/plan.yaml"
 done
+$predict -n 50 "$dir/plan.yaml" >"$dir/out"
+check "a step in one line of sixty cells" sh -c "sed -n 's/^  step        //p' '$dir/out' | head -n 1 | grep -qE '^\|[^ ]{59}  [a-z]'"
+check "without colours in a file" sh -c "! grep -q '\[0m' '$dir/out'"
+check "with them where they are asked for" sh -c "$predict -n 50 --color=always '$dir/plan.yaml' | grep -q 'step .*48;5;.*\[0m'"
+check "passes have letters" sh -c "'$SWSIM' generate zb_h1 -p4 -m8 | $predict --times=F=1ms,I=1ms,W=1ms,B=2ms - | grep -qE '^  step +\|F-+\|I-+\|W-+\|\.+  compute, mean of the ranks'"
 check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
 
 # ---- critical paths ------------------------------------------------------------------------------

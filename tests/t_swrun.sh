@@ -200,4 +200,10 @@ check "a store that cannot grow ends the run" \
     sh -c 'trap "" XFSZ; ulimit -f 200; "$1" -n 1000000 --db "$2/full.db" "$2/quick.yaml" >"$2/out" 2>"$2/err"
            code=$?; cat "$2/err"; test $code -eq 2 && grep -q "cannot write to trace store" "$2/err"' \
     sh "$SWRUN" "$dir"
+# The summary of a run on 64 ranks is as long as that of one on two.
+"$SWRUN" -n 4 --ranks=64 --timeout=120s "$dir/quick.yaml" >"$dir/out"
+check "64 ranks are some rows" sh -c "grep -c '%  [#.]*$' '$dir/out' | grep -qxE '[2-9]|1[0-9]|2[0-4]'"
+check "with a step in one line" grep -qE '^  step        [|.].{59}  [a-z]+, mean of the ranks$' "$dir/out"
+check "... which --quiet leaves out" sh -c "! '$SWRUN' -q -n 4 '$dir/quick.yaml' | grep -q '^  step'"
+
 done_testing

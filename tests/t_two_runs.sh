@@ -138,4 +138,17 @@ else
     skip "python3 makes older stores, and is not here"
 fi
 
+# Passes: numbers are left out of too many names; streams without work belong together by their names.
+cat >"$dir/passes.yaml" <<'END'
+swplan: 1
+name: passes
+times: {F: 1ms, B: 2ms}
+generate: {schedule: 1f1b, ranks: 4, microbatches: 8}
+END
+check "runs of passes" sh -c "'$SWSIM' predict -q --db='$dir/passes.db' '$dir/passes.yaml' &&
+    '$SWSIM' predict -q --times=F=2ms,B=2ms --db='$dir/passes.db' '$dir/passes.yaml'"
+check "are compared by kind" sh -c "$compare '$dir/passes.db:1' '$dir/passes.db:2' >'$dir/out' &&
+    grep -qE '^ +8.00 ms +16.0 ms +\+8.00 ms +\*F\*$' '$dir/out' && ! grep -qE ' (0F[0-9]|[0-9]+ others)$' '$dir/out'"
+check "... on one stream each" sh -c "! grep -qE '(first|second) only' '$dir/out' && grep -q 'stream p2p, busy' '$dir/out'"
+
 done_testing

@@ -82,6 +82,17 @@ int arrivals_chunk(const int *rank_of, int stage)
     return chunk;
 }
 
+const struct listed_action *arrivals_second(const struct plan *lowered, uint32_t listed)
+{
+    const struct listed_action *first = &lowered->listed[listed - 1], *second = first + 1;
+    bool backward =
+        listed < lowered->listed_count && (second->kind == ACTION_B || second->kind == ACTION_I);
+    return first->kind == ACTION_F && backward && second->row == first->row &&
+                   second->column == first->column
+               ? second
+               : NULL;
+}
+
 bool arrivals_kind(enum action_kind kind, enum chart_kind *out)
 {
     static const struct {

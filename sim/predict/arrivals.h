@@ -9,6 +9,7 @@
 
 #include "plan/actions.h"
 #include "plan/arena.h"
+#include "plan/plan.h"
 #include "trace/chart.h"
 
 /* Of a stage and a microbatch; -1: never. */
@@ -34,6 +35,9 @@ bool arrivals_messages(const struct arrivals *arrivals, int64_t start_ns, struct
 
 /* Stages of a rank are its chunks, in their order. */
 int arrivals_chunk(const int *rank_of, int stage);
+
+/* The second part of a composite is listed behind the first, in the same column; NULL: there is none. `listed`: as op.listed. */
+const struct listed_action *arrivals_second(const struct plan *lowered, uint32_t listed);
 
 /* False: the action is no pass. */
 bool arrivals_kind(enum action_kind kind, enum chart_kind *out);

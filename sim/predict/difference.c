@@ -53,6 +53,7 @@ static double shared_work(const struct account_stream *a, const struct account_s
 struct couple {
     double shared_ns, score; /* the name of a stream counts a little, too */
     size_t before, after;
+    bool by_name; /* of one name, and one of the two has no work that could be shared */
 };
 
 static int most_shared_first(const void *left, const void *right)
@@ -72,14 +73,15 @@ static void add_stream(struct builder *builder, const struct account_stream *bef
         (struct difference_stream){.before = before, .after = after};
 }
 
-/* Greedily: the couple that shares the most work, then the next of the others. */
+/* Greedily: the couple that shares the most work, then the next of the others; streams without work by their names. */
 static void couple_up(struct builder *builder, struct couple *couples, size_t count,
                       bool *before_taken, bool *after_taken)
 {
     const struct run_account *before = builder->before, *after = builder->after;
-    for (size_t i = 0; i < count && couples[i].shared_ns > 0; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct couple *couple = &couples[i];
-        if (before_taken[couple->before] || after_taken[couple->after])
+        if ((couple->shared_ns <= 0 && !couple->by_name) || before_taken[couple->before] ||
+            after_taken[couple->after])
             continue;
         before_taken[couple->before] = after_taken[couple->after] = true;
         add_stream(builder, &before->streams[couple->before], &after->streams[couple->after]);
@@ -107,7 +109,12 @@ static bool find_streams(struct builder *builder)
         const struct account_stream *one = &before->streams[b], *other = &after->streams[a];
         const double shared_ns = shared_work(one, other);
         const bool same_name = strcmp(one->name, other->name) == 0;
-        couples[i] = (struct couple){shared_ns, same_name ? 1.1 * shared_ns : shared_ns, b, a};
+        const bool idle = one->busy_ns <= 0 || other->busy_ns <= 0;
+        couples[i] = (struct couple){.shared_ns = shared_ns,
+                                     .score = same_name ? 1.1 * shared_ns : shared_ns,
+                                     .before = b,
+                                     .after = a,
+                                     .by_name = same_name && idle};
     }
     qsort(couples, count, sizeof *couples, most_shared_first);
     couple_up(builder, couples, count, taken, taken + before->stream_count);

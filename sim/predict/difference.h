@@ -2,7 +2,8 @@
 /*
  * difference.h - what one run did otherwise than another, stream by stream, from their accounts.
  *
- * Streams of the two runs belong together that share the most work by name of task, whatever they are called. The
+ * Streams of the two runs belong together that share the most work by name of task, whatever they are called; one without
+ * work belongs to that of its name. The
  * stream with the most work is the main one. Since work and idle time of a stream make a whole step, the changes of
  * the main stream's rows add up to the difference between the steps, but for what `left_ns` says (ranks that do not
  * all have the stream). The rows of other streams do not add to that: they run beside it.

@@ -33,18 +33,6 @@ static void add_pass(struct chart_rank *rank, size_t *known, const struct chart_
         rank->passes[*known - 1].end_ns = pass->end_ns;
 }
 
-/* The second part of a composite is listed behind the first, in the same column; NULL: there is none. */
-static const struct listed_action *second_part(const struct plan *lowered, uint32_t listed)
-{
-    const struct listed_action *first = &lowered->listed[listed - 1], *second = first + 1;
-    bool backward =
-        listed < lowered->listed_count && (second->kind == ACTION_B || second->kind == ACTION_I);
-    return first->kind == ACTION_F && backward && second->row == first->row &&
-                   second->column == first->column
-               ? second
-               : NULL;
-}
-
 /* Collectives beside passes are on streams of their own; the first stream of a rank program is that of the passes. */
 static bool is_compute(const struct watch *watch, const struct op *op)
 {
@@ -55,7 +43,7 @@ static void note(struct watch *watch, int rank, uint32_t listed, const struct si
 {
     const struct plan *lowered = watch->program->plan;
     const struct listed_action *part = &lowered->listed[listed - 1],
-                               *other = second_part(lowered, listed);
+                               *other = arrivals_second(lowered, listed);
     struct chart_pass pass = {.start_ns = span->start_ns, .end_ns = span->end_ns};
     if (part->microbatch < 0)
         return;

@@ -231,9 +231,10 @@ static void print_violations(const struct prediction *prediction, FILE *out)
     fputs(": this run broke it; 'swsim verify' shows how\n", out);
 }
 
-enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
+enum status report_print(const struct prediction *prediction, bool quiet, bool color, FILE *out,
                          struct diag *diag)
 {
+    enum status status = STATUS_OK;
     print_head(prediction, out);
     print_violations(prediction, out);
     print_blocked(prediction, out);
@@ -241,9 +242,12 @@ enum status report_print(const struct prediction *prediction, bool quiet, FILE *
         print_iteration(prediction, out);
     print_steady(prediction, out);
     print_totals(prediction, out);
-    if (!quiet)
+    if (!quiet) {
+        status = report_print_step(prediction, color, out, diag);
         report_print_pipeline(prediction, out);
-    enum status status = quiet ? STATUS_OK : report_print_streams(prediction, out, diag);
+    }
+    if (status == STATUS_OK && !quiet)
+        status = report_print_streams(prediction, out, diag);
     if (!quiet) {
         report_print_slowdowns(prediction, out);
         print_exposed(prediction, out);

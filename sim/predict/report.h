@@ -14,8 +14,8 @@
 #include "plan/warnings.h"
 #include "predict.h"
 
-/* Text; `quiet` leaves out all but the main figures. */
-enum status report_print(const struct prediction *prediction, bool quiet, FILE *out,
+/* Text, with codes of colours for a terminal; `quiet` leaves out all but the main figures. */
+enum status report_print(const struct prediction *prediction, bool quiet, bool color, FILE *out,
                          struct diag *diag);
 
 /* One more line: how it compares with another with the same random numbers. */

@@ -137,7 +137,7 @@ static void report(const struct prediction *prediction)
     const struct report_row row = {0};
     fuzz_diag_begin(&diag);
     json_open(&json, fuzz_sink());
-    FUZZ_EXPECT(report_print(prediction, false, fuzz_sink(), &diag) == STATUS_OK);
+    FUZZ_EXPECT(report_print(prediction, false, false, fuzz_sink(), &diag) == STATUS_OK);
     FUZZ_EXPECT(report_write(prediction, &row, &json, &diag) == STATUS_OK);
     fuzz_diag_end(&diag, true);
 }
