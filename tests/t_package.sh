@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The package: the note on libraries opened at run time, the version said everywhere, the
-# pages as a site, a tarball that can be made again.
+# The package: the note on libraries opened at run time, the version said everywhere,
+# what is in Debian's packages, the pages as a site, a tarball that can be made again.
 . "${srcdir:-.}/tests/tap.sh"
 
 # The notes of a program, as JSON texts.
@@ -41,6 +41,29 @@ version=$("$SWSIM" --version | sed -n '1s/.* \([0-9.]*\).*/\1/p')
 check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"
 check "in CITATION.cff" grep -q "^version: $version\$" "$srcdir/CITATION.cff"
 check "in debian/changelog" grep -q "^swsim ($version)" "$srcdir/debian/changelog"
+
+# What is installed is in a Debian package, file by file. LIB stands for the folder of the libraries.
+install_all()
+{
+    make -s -C "$(dirname "$SWSIM")" DESTDIR="$dir/root" prefix=/usr libdir=/usr/lib/LIB install >"$dir/log" 2>&1 ||
+        { tail -n 20 "$dir/log"; return 1; }
+}
+unpacked()
+{
+    cat "$srcdir"/debian/*.install | (
+        cd "$dir/root" && while read -r path; do
+            for file in $path; do rm -r "$file" || echo "nothing is $path"; done
+        done
+        find . -type f -o -type l
+    )
+}
+if [ -e "$(dirname "$SWSIM")/Makefile" ]; then
+    check "everything is installed" install_all
+    unpacked >"$dir/unpacked" 2>&1
+    check "and is in a Debian package" sh -c 'cat "$1"; test ! -s "$1"' sh "$dir/unpacked"
+else
+    skip "the programs are not in a build folder"
+fi
 
 if command -v pandoc >/dev/null && command -v mandoc >/dev/null && command -v python3 >/dev/null; then
     check "the pages become a site" "$srcdir/scripts/site.sh" "$dir/site"
