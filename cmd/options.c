@@ -34,14 +34,31 @@ struct option_table {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* digit+ [ "e" digit+ ], as 1000 or 1e3. */
+static bool scan_integer(const char *text, long long *out)
+{
+    enum { MOST_ZEROS = 18 };
+    char *end;
+    bool number = *text == '-' || (*text >= '0' && *text <= '9');
+    errno = 0;
+    *out = strtoll(text, &end, 10);
+    number = number && end != text;
+    if (!number || *end != 'e' || end[1] < '0' || end[1] > '9')
+        return number && !*end && !errno;
+    long zeros = strtol(end + 1, &end, 10);
+    if (zeros > MOST_ZEROS)
+        return false;
+    while (zeros-- > 0)
+        if (__builtin_mul_overflow(*out, 10, out))
+            return false;
+    return !*end && !errno;
+}
+
 enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
                             int64_t max, int64_t *out)
 {
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    bool number = end != text && *end == '\0' && (*text == '-' || (*text >= '0' && *text <= '9'));
-    if (!number || errno || value < min || value > max)
+    long long value;
+    if (!scan_integer(text, &value) || value < min || value > max)
         return diag_error(&app->diag, STATUS_USAGE,
                           "%s: found '%s', expected a whole number from %lld to %lld", what, text,
                           (long long)min, (long long)max);

@@ -440,8 +440,11 @@ static void parse_version(struct parser *parser, const struct node *value)
     if (!value)
         parse_error(parser, parser->root->mark, "found no \"swplan\", expected \"swplan: %d\"",
                     VERSION);
-    else
-        parse_number(parser, value, false, VERSION, VERSION, &version);
+    else if (parse_number(parser, value, false, 1, INT32_MAX, &version) && version != VERSION)
+        parse_error(
+            parser, value->mark,
+            "found version %d of the format of plans, expected \"swplan: %d\", the only one so far",
+            (int)version, VERSION);
 }
 
 static void raise_ranks(struct parser *parser, int rank)

@@ -57,6 +57,33 @@ static struct mark mark_of_offset(const char *source, size_t offset)
     return mark;
 }
 
+/* Did the scanner stop at a tab in front of a key? */
+static bool is_tab(const struct tree_builder *builder)
+{
+    const yaml_parser_t *yaml = &builder->yaml;
+    return yaml->error == YAML_SCANNER_ERROR && yaml->buffer.pointer < yaml->buffer.last &&
+           *yaml->buffer.pointer == '\t';
+}
+
+/* Does a brace or bracket still stand open on a later line, at something that is no item? The scanner goes
+   on to where a comma or its end is due. */
+static bool is_left_open(const yaml_parser_t *yaml)
+{
+    return yaml->error == YAML_PARSER_ERROR && yaml->context &&
+           strncmp(yaml->context, "while parsing a flow", 20) == 0 &&
+           yaml->problem_mark.line > yaml->context_mark.line;
+}
+
+static bool report_left_open(struct tree_builder *builder)
+{
+    const yaml_parser_t *yaml = &builder->yaml;
+    bool map = strstr(yaml->context, "mapping") != NULL;
+    return parse_error(builder->parser, to_mark(builder, yaml->context_mark),
+                       "found \"%c\", expected \",\" or \"%c\" in front of line %u",
+                       map ? '{' : '[', map ? '}' : ']',
+                       (unsigned)to_mark(builder, yaml->problem_mark).line);
+}
+
 static bool report_yaml_error(struct tree_builder *builder)
 {
     const yaml_parser_t *yaml = &builder->yaml;
@@ -67,6 +94,11 @@ static bool report_yaml_error(struct tree_builder *builder)
         return parse_error(builder->parser,
                            mark_of_offset(builder->parser->source, yaml->problem_offset),
                            "found a bad byte (%s), expected YAML in UTF-8", problem);
+    if (is_tab(builder))
+        return parse_error(builder->parser, to_mark(builder, yaml->problem_mark),
+                           "found a tab, expected spaces in front of a key: YAML takes no others");
+    if (is_left_open(yaml))
+        return report_left_open(builder);
     return parse_error(builder->parser, to_mark(builder, yaml->problem_mark),
                        "found bad YAML: %s%s%s", yaml->context ? yaml->context : "",
                        yaml->context ? ", " : "", problem);

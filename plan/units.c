@@ -2,7 +2,7 @@
 /*
  * units.c - see units.h.
  *
- * Parsing is exact for the integer part and rounds the fraction once; no exponents, no signs, no
+ * Parsing is exact for the integer part and rounds the fraction once, behind the exponent; no signs, no
  * locale. Printing tries every unit in which the value has a finite short decimal and keeps the
  * shortest text, the larger unit where two are equally short.
  */
@@ -12,9 +12,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DECIMALS = 12 };
+enum { MAX_DECIMALS = 12, MAX_DIGITS = 10000 };
 
 struct unit {
     const char *name;
@@ -57,29 +58,66 @@ static const struct unit *find_unit(const struct unit *units, const char *name)
     return NULL;
 }
 
-/* number := digit+ [ "." digit+ ]. Returns the end of the number, or NULL. A whole part too big for
-   int64_t becomes -1. */
+/* A decimal number in a text: its digits, and how many stand in front of the point once it is moved by the exponent. */
+struct decimal {
+    const char *text;
+    int written, digits,
+        whole; /* digits in front of the point as written, of all, of the whole part */
+};
+
+/* The i-th digit, 0 beyond them. */
+static int digit_at(const struct decimal *number, int i)
+{
+    if (i < 0 || i >= number->digits)
+        return 0;
+    return number->text[i < number->written ? i : i + 1] - '0';
+}
+
+/* [ "e" [ "+" | "-" ] digit [ digit ] ]. Returns its end, or NULL. */
+static const char *scan_exponent(const char *text, int *exponent)
+{
+    *exponent = 0;
+    if (*text != 'e' && *text != 'E')
+        return text;
+    const char *at = text + 1;
+    bool negative = *at == '-';
+    at += negative || *at == '+';
+    size_t digits = strspn(at, "0123456789");
+    if (digits < 1 || digits > 2)
+        return NULL;
+    *exponent = atoi(at) * (negative ? -1 : 1);
+    return at + digits;
+}
+
+/* digit+ [ "." digit+ ] and an exponent. Returns its end, or NULL. */
+static const char *scan_decimal(const char *text, struct decimal *out)
+{
+    size_t written = strspn(text, "0123456789"), more = 0;
+    const char *at = text + written;
+    int exponent;
+    if (*at == '.')
+        more = strspn(at + 1, "0123456789");
+    if (written == 0 || (*at == '.' && more == 0) || written + more > MAX_DIGITS)
+        return NULL;
+    at = scan_exponent(more ? at + 1 + more : at, &exponent);
+    *out = (struct decimal){text, (int)written, (int)(written + more), (int)written + exponent};
+    return at;
+}
+
+/* A whole part too big for int64_t becomes -1. */
 static const char *scan_number(const char *text, int64_t *whole, long double *fraction)
 {
-    const char *at = text;
+    struct decimal number = {0};
+    const char *end = scan_decimal(text, &number);
     *whole = 0;
-    for (; isdigit((unsigned char)*at); at++)
-        if (*whole >= 0 && (__builtin_mul_overflow(*whole, 10, whole) ||
-                            __builtin_add_overflow(*whole, *at - '0', whole)))
-            *whole = -1;
     *fraction = 0;
-    if (at == text)
-        return NULL;
-    if (*at != '.')
-        return at;
-    const char *digits = ++at;
-    while (isdigit((unsigned char)*at))
-        at++;
-    if (at == digits)
-        return NULL;
-    for (const char *digit = at; digit-- > digits;)
-        *fraction = (*fraction + (*digit - '0')) / 10;
-    return at;
+    for (int i = 0; end && i < number.whole; i++)
+        if (*whole >= 0 && (__builtin_mul_overflow(*whole, 10, whole) ||
+                            __builtin_add_overflow(*whole, digit_at(&number, i), whole)))
+            *whole = -1;
+    for (int i = end ? number.digits : 0; i-- > number.whole;)
+        *fraction = (*fraction + digit_at(&number, i)) / 10;
+    return end;
 }
 
 /* whole.fraction times `size`, to the nearest; false when it does not fit. */

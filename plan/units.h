@@ -2,7 +2,7 @@
 /*
  * units.h - durations, sizes and shares as people write them: "0.2ms", "30us", "64MiB", "0.6".
  *
- * Durations and sizes have a unit; numbers are not negative. Times: ns us ms s. Sizes: B KiB MiB GiB TiB and
+ * Durations and sizes have a unit; numbers are not negative and may have an exponent, "1.5e3us". Times: ns us ms s. Sizes: B KiB MiB GiB TiB and
  * kB MB GB TB (powers of 1000). Rates: those a second, "25GB/s", and Gbit/s. Values round to the nearest nanosecond or byte.
  */
 #ifndef SWSIM_UNITS_H
