@@ -2,9 +2,10 @@
 /* memory.c - see memory.h. */
 #include "memory.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 
 #include "machine/machine.h"
+#include "plan/units.h"
 
 /* Before the first step: what is never allocated. The machine counts the rest, at each alloc. */
 static enum status most_at_first(const struct program *p, int64_t *bytes, int *rank,
@@ -44,22 +45,98 @@ static int rank_of_row(const struct plan *plan, int places, int row)
     return -1;
 }
 
-enum status memory_of_lists(const struct plan *plan, struct rank_memory *most, int *rank,
-                            struct diag *diag)
+/* The ranks that have the list of this row. */
+static int ranks_of_row(const struct plan *plan, int places, int row)
 {
-    struct arena arena;
-    struct rank_memory *ranks;
-    int count;
-    arena_init(&arena, 0);
-    enum status status = rank_memory_find_all(plan, &arena, &ranks, &count, diag);
-    int rows = status == STATUS_OK ? count + (int)plan->programs.parallel.differing_count : 0;
-    *rank = -1;
-    for (int r = 0; r < rows; r++)
-        if (rank_of_row(plan, count, r) >= 0 && (*rank < 0 || ranks[r].most > most->most)) {
-            *most = ranks[r];
-            *rank = rank_of_row(plan, count, r);
+    int count = 0;
+    if (row >= places)
+        return 1;
+    for (int replica = 0; replica < parallel_replicas(plan); replica++)
+        count += !parallel_differs(plan, parallel_rank(plan, places, replica, row));
+    return count;
+}
+
+/* The part of them that is the biggest when a rank holds most. */
+static const char *biggest_part(const struct rank_memory *rank, int64_t *bytes)
+{
+    static const char *const names[MEMORY_USES] = {[MEMORY_ACTIVATIONS] = "activations",
+                                                   [MEMORY_MESSAGES] = "messages",
+                                                   [MEMORY_PARAMETERS] = "parameters"};
+    const char *name = "weights and state";
+    *bytes = rank->fixed;
+    for (int use = 0; use < MEMORY_USES; use++)
+        if (rank->at[use] > *bytes) {
+            *bytes = rank->at[use];
+            name = names[use];
         }
-    arena_fini(&arena);
-    most->during = most->after = NULL;
+    return name;
+}
+
+/* ", rank 3 by 1.5 GiB (activations 4 GiB)" */
+static const char *tell_rank(struct arena *arena, const char *before, int number,
+                             const struct rank_memory *rank, int64_t limit)
+{
+    char over[UNITS_TEXT], part[UNITS_TEXT];
+    int64_t bytes;
+    const char *name = biggest_part(rank, &bytes);
+    units_show_bytes((double)(rank->most - limit), over);
+    units_show_bytes((double)bytes, part);
+    return arena_printf(arena, "%s rank %d by %s (%s %s)", before, number, over, name, part);
+}
+
+enum { TOLD_MOST = 8 };
+
+/* Those that do not fit: of ranks with the same list the first. */
+static const char *tell_unfit(const struct plan *plan, const struct rank_memory *ranks, int places,
+                              int rows, struct arena *arena)
+{
+    const char *text = "";
+    int unfit = 0, all = 0, told = 0, lists = 0;
+    for (int row = 0; row < rows; row++) {
+        int rank = rank_of_row(plan, places, row), count = ranks_of_row(plan, places, row);
+        all += count;
+        if (rank < 0 || ranks[row].most <= plan->machine.memory_bytes)
+            continue;
+        unfit += count;
+        if (lists++ < TOLD_MOST && text)
+            text = arena_printf(
+                arena, "%s%s", text,
+                tell_rank(arena, told++ ? "," : "", rank, &ranks[row], plan->machine.memory_bytes));
+    }
+    return arena_printf(arena, "%d of %d ranks do not fit:%s%s", unfit, all, text,
+                        lists > told ? ", and others" : "");
+}
+
+static const char *tell_most(const struct plan *plan, const struct rank_memory *most, int rank,
+                             const char *unfit, struct arena *arena)
+{
+    return arena_printf(
+        arena,
+        "rank %d holds %" PRId64 " bytes at its action %zu (weights and state %" PRId64
+        ", activations %" PRId64 ", messages %" PRId64 ", parameters %" PRId64
+        "), machine.memory allows %" PRId64 "; %s",
+        rank, most->most, most->column, most->fixed, most->at[MEMORY_ACTIVATIONS],
+        most->at[MEMORY_MESSAGES], most->at[MEMORY_PARAMETERS], plan->machine.memory_bytes, unfit);
+}
+
+enum status memory_tell_lists(const struct plan *plan, struct arena *arena, const char **sentence,
+                              struct diag *diag)
+{
+    struct arena scratch;
+    struct rank_memory *ranks;
+    int places, most = -1;
+    arena_init(&scratch, 0);
+    *sentence = NULL;
+    enum status status = rank_memory_find_all(plan, &scratch, &ranks, &places, diag);
+    int rows = status == STATUS_OK ? places + (int)plan->programs.parallel.differing_count : 0;
+    for (int row = 0; row < rows; row++)
+        if (rank_of_row(plan, places, row) >= 0 && (most < 0 || ranks[row].most > ranks[most].most))
+            most = row;
+    if (most >= 0 && ranks[most].most > plan->machine.memory_bytes) {
+        const char *unfit = tell_unfit(plan, ranks, places, rows, &scratch);
+        *sentence = tell_most(plan, &ranks[most], rank_of_row(plan, places, most), unfit, arena);
+        status = unfit && *sentence ? STATUS_OK : diag_no_memory(diag);
+    }
+    arena_fini(&scratch);
     return status;
 }

@@ -16,8 +16,9 @@
 enum status memory_of_hosts(const struct program *program, int64_t *bytes, int *rank,
                             struct diag *diag);
 
-/* The most that a rank of rank programs holds, without what it holds over time, and that rank. */
-enum status memory_of_lists(const struct plan *plan, struct rank_memory *most, int *rank,
-                            struct diag *diag);
+/* Of rank programs, in a sentence of `arena`: what the rank that holds most holds, and by how much and by which part each
+   rank does not fit. NULL: all fit. */
+enum status memory_tell_lists(const struct plan *plan, struct arena *arena, const char **sentence,
+                              struct diag *diag);
 
 #endif

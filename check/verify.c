@@ -604,20 +604,9 @@ static enum status judge_hosts(const struct program *program, struct verify_repo
 static enum status judge_lists(const struct plan *plan, struct verify_report *report,
                                struct diag *diag)
 {
-    struct rank_memory most;
-    int64_t memory = plan->machine.memory_bytes;
-    int rank;
-    enum status status = memory_of_lists(plan, &most, &rank, diag);
-    if (status != STATUS_OK || most.most <= memory)
-        return status;
-    return tell_memory(
-        arena_printf(&report->arena,
-                     "rank %d holds %" PRId64 " bytes at its action %zu (weights and state %" PRId64
-                     ", activations %" PRId64 ", messages %" PRId64 ", parameters %" PRId64
-                     "), machine.memory allows %" PRId64,
-                     rank, most.most, most.column, most.fixed, most.at[MEMORY_ACTIVATIONS],
-                     most.at[MEMORY_MESSAGES], most.at[MEMORY_PARAMETERS], memory),
-        report, diag);
+    const char *sentence;
+    enum status status = memory_tell_lists(plan, &report->arena, &sentence, diag);
+    return status == STATUS_OK && sentence ? tell_memory(sentence, report, diag) : status;
 }
 
 static enum status judge_memory(const struct plan *plan, const struct program *program,

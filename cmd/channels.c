@@ -103,22 +103,23 @@ static enum status make_row(struct app *app, const struct plan *plan,
 
 static void print_row(const struct plan *plan, const struct channel_row *row)
 {
-    char time[UNITS_TEXT] = "hangs", rate[UNITS_TEXT] = "-";
+    char total[UNITS_TEXT] = "hangs", span[UNITS_TEXT] = "-", rate[UNITS_TEXT] = "-";
     bool own = row->fifo == plan->programs.fifo && row->batch == plan->programs.batch;
     if (!row->hangs) {
-        units_show_time(row->makespan_ns, time);
+        units_show_time(row->makespan_ns, total);
+        units_show_time(row->span_ns, span);
         if (!isnan(row->rate))
             snprintf(rate, sizeof rate, "%.2f%%", 100 * row->rate);
     }
-    printf("%c %-10s %-6s %-11s %9s  %7s  %s\n", own ? '*' : ' ', keywords_fifo[row->fifo],
+    printf("%c %-10s %-6s %-11s %9s  %9s  %7s  %s\n", own ? '*' : ' ', keywords_fifo[row->fifo],
            row->batch ? "batch" : "", row->violated ? row->violated : verdict_key(row->verdict),
-           time, rate, row->who);
+           total, span, rate, row->who);
 }
 
 static void print_table(const struct plan *plan, const struct channel_row *rows)
 {
-    printf("%s\n\n  %-10s %-6s %-11s %9s  %7s  %s\n", plan->name, "channel", "", "verdict", "step",
-           "bubble", "in the field");
+    printf("%s\n\n  %-10s %-6s %-11s %9s  %9s  %7s  %s\n", plan->name, "channel", "", "verdict",
+           "total", "span", "bubble", "in the field");
     for (int i = 0; i < CHANNELS; i++)
         print_row(plan, &rows[i]);
 }

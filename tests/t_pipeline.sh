@@ -211,7 +211,8 @@ fits()
 check "memory: is a bound that is proved" fits 0 1900B 'proved'
 check "and broken by one byte" fits 1 1899B \
     'rank 0 holds 1900 bytes at its action .* .weights and state 1500, activations 400, messages 0'
-check "a prediction says so, too" prints 1 'does not fit' "$SWSIM" predict "$dir/fits.yaml"
+check "the ranks are named, how much is too much, and what of it is most" said '1 of 4 ranks do not fit: rank 0 by 1 B (weights and state 1.46 KiB)'
+check "a prediction says so, too" prints 1 'does not fit, by 1 B' "$SWSIM" predict "$dir/fits.yaml"
 
 # Korthikanti et al. 2022: interleaving holds 1 + (p - 1)/(pv) of 1F1B's activations: 175B, t 8, tensor parallel alone
 echo 'layers: {count: 96, activation: 534.75MiB}
@@ -289,6 +290,11 @@ table()
     prints 1 '^[*] group  *deadlock  *hangs' "$SWSIM" "$@" --p2p=all "$dir/crossed.yaml" &&
         said '^  edge  *proved  *6.00 ms' && said '^  pair  *deadlock  *hangs'
 }
+echo 'times: {F: 1ms, B: 2ms}
+p2p: {fifo: edge, latency: 1ms}
+programs: [0F0 0B0, 1F0 1B0]
+parallel: {dp: 2, grad_reduce: end, costs: {dp-cp: {time: 5ms}}}' | plan apart
+check "total and span are said apart" prints 0 '^[*] edge  *proved  *13.0 ms  *8.00 ms  *62.50%' "$SWSIM" verify --p2p=all "$dir/apart.yaml"
 check "verify --p2p=all says which channel hangs and what each costs" table verify
 check "predict --p2p=all says the same" table predict
 check "one channel can be tried" prints 0 'proved' "$SWSIM" verify --p2p=edge "$dir/crossed.yaml"

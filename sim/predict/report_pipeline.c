@@ -34,6 +34,13 @@ static void print_share(int64_t ns, int64_t whole, FILE *out)
         fprintf(out, "  %8s", "-");
 }
 
+static void print_unfit(int64_t over, FILE *out)
+{
+    char text[UNITS_TEXT];
+    units_show_bytes((double)over, text);
+    fprintf(out, "  does not fit, by %s", text);
+}
+
 static void print_rank(const struct prediction *prediction, int number, FILE *out)
 {
     const struct pipeline_figures *figures = prediction->pipeline;
@@ -50,7 +57,7 @@ static void print_rank(const struct prediction *prediction, int number, FILE *ou
         print_bytes(rank->memory.most_activations, out);
         print_bytes(rank->memory.most, out);
         if (limit && rank->memory.most > limit)
-            fputs("  does not fit", out);
+            print_unfit(rank->memory.most - limit, out);
     }
     fputc('\n', out);
 }
