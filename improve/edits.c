@@ -33,6 +33,8 @@ static const struct price {
 
     [EDIT_ACTION_MOVE] = {20, 20},  [EDIT_P2P_BATCH] = {40, 90},
     [EDIT_P2P_FIFO] = {50, 90},     [EDIT_P2P_EAGER] = {110, 120},
+    [EDIT_ACTION_ADD] = {10, 10},   [EDIT_ACTION_REMOVE] = {5, 5},
+    [EDIT_RANK_ALIKE] = {30, 40},
 
     [EDIT_LAZY_LOAD] = {60, 90},    [EDIT_LAUNCH_ORDER] = {80, 90},
     [EDIT_FIRST_USE] = {90, 90},    [EDIT_SM_SLOTS] = {100, 110},
@@ -174,7 +176,9 @@ enum status edit_apply(struct plan *plan, const struct edit *edit, struct diag *
 {
     bool done = is_between(edit->kind, EDIT_RETIRE, EDIT_SORT_HOLDS) ? apply_pipeline(plan, edit)
                 : is_between(edit->kind, EDIT_MOVE, EDIT_REMOVE_OP)  ? apply_host(plan, edit)
-                                                                     : apply_common(plan, edit);
+                : is_between(edit->kind, EDIT_ACTION_ADD, EDIT_RANK_ALIKE)
+                    ? apply_list(plan, edit)
+                    : apply_common(plan, edit);
     return done && !plan->arena.failed ? STATUS_OK : diag_no_memory(diag);
 }
 
@@ -184,6 +188,8 @@ const char *edit_describe(const struct plan *plan, const struct edit *edit, stru
         return describe_pipeline(plan, edit, arena);
     if (is_between(edit->kind, EDIT_MOVE, EDIT_REMOVE_OP))
         return describe_host(plan, edit, arena);
+    if (is_between(edit->kind, EDIT_ACTION_ADD, EDIT_RANK_ALIKE))
+        return describe_list(plan, edit, arena);
     return describe_common(plan, edit, arena);
 }
 

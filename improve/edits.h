@@ -79,7 +79,10 @@
     X(ACTION_MOVE)    /* programs: rank a, action b to position `to` */                            \
     X(P2P_BATCH)      /* p2p: {batch: true} */                                                     \
     X(P2P_FIFO)       /* p2p: {fifo: to} */                                                        \
-    X(P2P_EAGER)      /* p2p: {eager_messages: to} */
+    X(P2P_EAGER)      /* p2p: {eager_messages: to} */                                              \
+    X(ACTION_ADD)     /* programs: rank a, at b the other end of rank c's message `to` */          \
+    X(ACTION_REMOVE)  /* programs: rank a, message b, which is there twice */                      \
+    X(RANK_ALIKE)     /* parallel: {ranks} loses entry a */
 
 enum edit_kind {
 #define X(name) EDIT_##name,

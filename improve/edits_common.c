@@ -131,6 +131,7 @@ void propose_programs(struct proposer *proposer)
     const struct programs *programs = &plan->programs;
     for (int rank = 0; programs->ranks && !programs->generate.given && rank < plan->ranks; rank++)
         propose_action_moves(proposer, rank);
+    propose_lists(proposer, !are_balanced(plan));
     if (!programs->batch)
         propose(proposer, (struct edit){.kind = EDIT_P2P_BATCH}, 0, 0);
     for (int rule = FIFO_RANK; rule <= FIFO_EDGE; rule++)

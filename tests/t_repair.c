@@ -219,6 +219,14 @@ static const char programs_text[] =
     "swplan: 1\nname: r\np2p: {eager_messages: 1}\nprograms:\n"
     "  - 0F0 0SEND_F0 0RECV_B0 0B0\n  - 1RECV_F0 1F0 1B0 1SEND_B0\n";
 
+/* A receive twice, a receive and a send left out; a rank that differs from its kin. */
+static const char unpaired_text[] = "swplan: 1\nname: u\nprograms:\n"
+                                    "  - 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+                                    "  - 1RECV_F0 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1\n";
+static const char differing_text[] =
+    "swplan: 1\nname: d\nparallel: {dp: 2, grad_reduce: end, ranks: {1: {grad_reduce: overlap}}}\n"
+    "generate: {schedule: 1f1b, ranks: 2, microbatches: 2}\n";
+
 static void test_kinds(void)
 {
     struct op_stats op_stats = {0};
@@ -226,6 +234,8 @@ static void test_kinds(void)
     check_edits_of(host_text, &op_stats);
     check_edits_of(twins_text, &op_stats);
     check_edits_of(programs_text, &op_stats);
+    check_edits_of(unpaired_text, &op_stats);
+    check_edits_of(differing_text, &op_stats);
     for (int kind = 0; kind < EDIT_COUNT; kind++)
         tap_ok(op_stats.made[kind] > 0, "%s: proposed %d times, %d changed a plan",
                edit_key((enum edit_kind)kind), op_stats.seen[kind], op_stats.made[kind]);

@@ -118,6 +118,22 @@ END
 check "rank programs: an action is moved" says "Fix (proved): rank [01]: .* before " \
     "$SWSIM" verify "$dir/exchange.yaml"
 
+# list TEXT ROW...: the repair of two rows of actions.
+list()
+{
+    printf '%s\n' 'swplan: 1' 'name: list' 'p2p: {fifo: edge}' 'programs:' "  - $2" "  - $3" >"$dir/list.yaml"
+    says "Fix (proved): $1" "$SWSIM" verify --fix="$dir/fixed.yaml" "$dir/list.yaml" &&
+        exits 0 "$SWSIM" verify --no-fix "$dir/fixed.yaml"
+}
+check "rank programs: a receive is added" list 'rank 1: add 1RECV_F1 before 1F1' \
+    "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1" "1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1"
+check "a send is added" list 'rank 1: add 1SEND_B1 behind 1B1' \
+    "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1" "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1"
+check "one too many is removed" list 'rank 0: 0SEND_F0 (number 3 of its list) only once' \
+    "0F0 0SEND_F0 0SEND_F0 0RECV_B0 0B0" "1RECV_F0 1F0 1B0 1SEND_B0"
+check "a rank does as its kin" says 'Fix (proved): parallel: {ranks}: rank [03] does as the other ranks' \
+    "$SWSIM" verify "$plans/reality/groups_embedding_broken.yaml"
+
 broken=$plans/bugs/nccl_opposite_order_broken.yaml
 check "the story ends with a diff" says "^    +    - {collective: activations, comm: tp, stream: comm}" \
     "$SWSIM" verify "$broken"
