@@ -2,10 +2,17 @@
 /* telling.c - see telling.h. */
 #include "telling.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+#include "plan/hash.h"
+#include "plan/repeats.h"
 
 /* In one line. */
 enum { MOST_PUSHES = 8 };
+
+/* Lines at the end that are never folded, and the fewest that a fold leaves out. */
+enum { END = 10, LEAST_FOLDED = 4 };
 
 /* ---- steps that belong together -------------------------------------------------------------- */
 
@@ -76,6 +83,58 @@ size_t telling_all(const struct story *story, bool whole, struct telling *out)
         line->pushes += line->pushes ? 1 : 2;
     }
     return count;
+}
+
+/* ---- lines that come again ------------------------------------------------------------------- */
+
+/* Of agents and actions, without numbers. Only one line has the key of a fault. */
+static uint64_t key_of(const struct story *story, const struct telling *line, size_t number)
+{
+    uint64_t key = line->last - line->first + 1;
+    for (size_t i = line->first; i <= line->last; i++) {
+        const struct story_step *step = &story->steps[i];
+        if (step->agent_kind == AGENT_FAULT)
+            return hash_mix(number + 1);
+        key = repeats_key(step->action, repeats_key(step->agent, key));
+    }
+    return key;
+}
+
+static size_t put_folded(struct telling *lines, const struct stretch *repeat, size_t at)
+{
+    const struct telling *first = &lines[repeat->first];
+    size_t rest = repeat->first + repeat->length,
+           end = repeat->first + repeat->times * repeat->length;
+    const struct telling more = {.first = lines[rest].first,
+                                 .last = lines[end - 1].last,
+                                 .same = repeat->length,
+                                 .times = repeat->times - 1};
+    memmove(&lines[at], first, repeat->length * sizeof *lines);
+    lines[at + repeat->length] = more;
+    return at + repeat->length + 1;
+}
+
+size_t telling_fold(const struct story *story, struct telling *lines, size_t count,
+                    struct arena *arena)
+{
+    size_t body = count > END ? count - END : 0, at = 0, line = 0;
+    uint64_t *keys = ARENA_ARRAY(arena, body + 1, uint64_t);
+    struct stretch *repeats = ARENA_ARRAY(arena, body / 2 + 1, struct stretch);
+    if (!keys || !repeats)
+        return count;
+    for (size_t i = 0; i < body; i++)
+        keys[i] = key_of(story, &lines[i], i);
+    size_t found = repeats_find(keys, body, LEAST_FOLDED, repeats);
+    for (size_t r = 0; r <= found; r++) {
+        size_t until = r < found ? repeats[r].first : count;
+        memmove(&lines[at], &lines[line], (until - line) * sizeof *lines);
+        at += until - line;
+        if (r == found)
+            break;
+        at = put_folded(lines, &repeats[r], at);
+        line = until + repeats[r].times * repeats[r].length;
+    }
+    return at;
 }
 
 int telling_range(const struct telling *telling, char out[TELLING_RANGE])
@@ -150,10 +209,53 @@ static void print_pushes(const struct story *story, const struct telling *tellin
     fputc('\n', out);
 }
 
+struct extent {
+    int64_t least, most; /* most < least: none */
+};
+
+static void widen(struct extent *extent, int64_t value)
+{
+    if (value < 0)
+        return;
+    extent->least = extent->most < extent->least || value < extent->least ? value : extent->least;
+    extent->most = value > extent->most ? value : extent->most;
+}
+
+static void print_extent(const char *separator, const char *what, const struct extent *extent,
+                         FILE *out)
+{
+    if (extent->least == extent->most)
+        fprintf(out, "%s%s %" PRId64, separator, what, extent->least);
+    else
+        fprintf(out, "%s%ss %" PRId64 " to %" PRId64, separator, what, extent->least, extent->most);
+}
+
+/* "the same 3 lines, 7 times more: ranks 1 to 7, iterations 0 to 3" */
+static void print_fold(const struct story *story, const struct telling *telling, FILE *out)
+{
+    struct extent ranks = {0, -1}, iterations = {0, -1};
+    const char *separator = ": ";
+    for (size_t i = telling->first; i <= telling->last; i++) {
+        widen(&ranks, story->steps[i].rank);
+        widen(&iterations, story->steps[i].iteration);
+    }
+    fprintf(out, "the same %zu line%s, %zu time%s more", telling->same,
+            telling->same == 1 ? "" : "s", telling->times, telling->times == 1 ? "" : "s");
+    if (ranks.most >= ranks.least) {
+        print_extent(separator, "rank", &ranks, out);
+        separator = ", ";
+    }
+    if (iterations.most >= iterations.least)
+        print_extent(separator, "iteration", &iterations, out);
+    fputc('\n', out);
+}
+
 void telling_print(const struct story *story, const struct telling *telling, FILE *out)
 {
     const struct story_step *step = &story->steps[telling->first];
-    if (telling->pushes)
+    if (telling->times)
+        print_fold(story, telling, out);
+    else if (telling->pushes)
         print_pushes(story, telling, out);
     else if (telling->first == telling->last)
         fprintf(out, "%s\n", step->action);

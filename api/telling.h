@@ -3,7 +3,7 @@
  * telling.h - the lines of a story: steps that belong together are one.
  *
  * These are: the steps by which a worker submits an instance; the start and the end of the same work; pushes of one
- * thread in a row, as nothing else happens between them.
+ * thread in a row, as nothing else happens between them. What many ranks or iterations do alike is told once.
  */
 #ifndef SWSIM_TELLING_H
 #define SWSIM_TELLING_H
@@ -18,11 +18,19 @@ enum { TELLING_RANGE = 48 };
 struct telling {
     size_t first, last; /* steps */
     int pushes;         /* pushes or submissions in a row, if there are several; else 0 */
+    size_t same,
+        times; /* times > 0: no line of its own: that many times more the `same` lines before, with other
+                           numbers */
 };
 
 /* The lines, at most as many as steps, which is what `out` has room for; `whole`: each step is one. Returns their
    number. */
 size_t telling_all(const struct story *story, bool whole, struct telling *out);
+
+/* Stretches of lines that come several times in a row are told once; the last lines, where something goes wrong, and
+   faults stay. Returns the number of lines that are left. Memory is the arena's; without any, nothing is folded. */
+size_t telling_fold(const struct story *story, struct telling *lines, size_t count,
+                    struct arena *arena);
 
 /* "7" or "8-15". Returns its length. */
 int telling_range(const struct telling *telling, char out[TELLING_RANGE]);

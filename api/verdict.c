@@ -132,7 +132,7 @@ static void print_telling(const struct story *story, const struct telling *telli
     char range[TELLING_RANGE];
     telling_range(telling, range);
     fprintf(out, "  %*s  %-*s  ", columns->number, range, columns->agent,
-            story->steps[telling->first].agent);
+            telling->times ? "" : story->steps[telling->first].agent);
     telling_print(story, telling, out);
 }
 
@@ -173,8 +173,8 @@ static void print_gap(const struct story *story, const struct telling *lines, si
         from = i + 1;
     }
     if (last > from)
-        fprintf(out, "  %.*s  %zu steps; --witness=FILE writes all of them\n", columns->number,
-                dots, lines[last].first - lines[from].first);
+        fprintf(out, "  %.*s  %zu steps; --full tells all of them\n", columns->number, dots,
+                lines[last].first - lines[from].first);
 }
 
 static bool is_cut(size_t count, bool whole)
@@ -229,13 +229,16 @@ static enum status print_story(const struct verdict_style *style, const struct s
     if (!lines)
         return diag_no_memory(style->diag);
     size_t count = telling_all(story, whole, lines);
+    bool is_long = is_cut(count, whole);
+    if (is_long)
+        count = telling_fold(story, lines, count, style->arena);
     struct columns columns = {4, agent_width(story)};
     for (size_t i = 0; i < count; i++) {
         char range[TELLING_RANGE];
         int width = telling_range(&lines[i], range);
         columns.number = width > columns.number ? width : columns.number;
     }
-    if (is_cut(count, whole)) /* a long story tells its end first */
+    if (is_long) /* a long story tells its end first */
         print_ring(story, &columns, out);
     print_steps(story, lines, count, whole, &columns, out);
     print_blocked(story, &columns, out);

@@ -30,7 +30,7 @@ struct verify_request {
     bool expect;
     bool werror;         /* a proof that is not plain is a violation */
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
-    bool no_fix;
+    bool no_fix, full;
     const char *fix;         /* where the repaired plan goes; NULL: nowhere */
     int64_t fix_budget;      /* candidates; 0: the default */
     const char *certificate; /* where the proof goes; NULL: nowhere */
@@ -151,18 +151,19 @@ static enum status keep_witness(struct app *app, struct verify_request *request,
 }
 
 /* The look of results on `out`. */
-static struct verdict_style style_of(struct app *app, FILE *out)
+static struct verdict_style style_of(struct app *app, bool full, FILE *out)
 {
     return (struct verdict_style){.arena = &app->arena,
                                   .diag = &app->diag,
                                   .color = app_color(app, out),
-                                  .quiet = app->quiet};
+                                  .quiet = app->quiet,
+                                  .whole = full};
 }
 
-static enum status show_view(struct app *app, const struct verdict_view *view)
+static enum status show_view(struct app *app, bool full, const struct verdict_view *view)
 {
     struct json json;
-    const struct verdict_style style = style_of(app, stdout);
+    const struct verdict_style style = style_of(app, full, stdout);
     if (!app->json)
         return verdict_print(&style, view, stdout);
     json_open(&json, stdout);
@@ -174,7 +175,7 @@ static enum status show(struct app *app, struct verify_request *request, struct 
                         int number)
 {
     struct verdict_view view = finding_view(finding, number);
-    enum status status = show_view(app, &view);
+    enum status status = show_view(app, request->full, &view);
     if (status != STATUS_OK)
         return status;
     status = keep_witness(app, request, finding, &view);
@@ -187,7 +188,7 @@ static enum status show(struct app *app, struct verify_request *request, struct 
 struct screen {
     struct app *app;
     struct progress progress;
-    bool told;
+    bool told, full;
 };
 
 /* A violation, printed before the verdict is complete. */
@@ -198,7 +199,7 @@ static void show_found(void *arg, const struct verify_report *so_far)
         return;
     screen->told = true;
     progress_clear(&screen->progress);
-    const struct verdict_style style = style_of(screen->app, stdout);
+    const struct verdict_style style = style_of(screen->app, screen->full, stdout);
     verdict_print_found(&style, so_far, stdout);
     fflush(stdout);
 }
@@ -206,7 +207,7 @@ static void show_found(void *arg, const struct verify_report *so_far)
 static enum status verify_driver(struct app *app, const struct verify_request *request,
                                  struct finding *finding, enum driver driver)
 {
-    struct screen screen = {.app = app};
+    struct screen screen = {.app = app, .full = request->full};
     struct verify_options options = request->verify;
     options.program.driver = driver;
     options.progress = show_progress;
@@ -437,6 +438,8 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
          .value = &request.bitstate},
         {"no-shorten", 0, NULL, "show counterexamples as found, not made shorter", OPTION_FLAG,
          .value = &request.verify.any_witness},
+        {"full", 0, NULL, "each step of counterexamples, none folded or left out", OPTION_FLAG,
+         .value = &request.full},
         {"witness", 0, "FILE",
          "write the first counterexample: .txt .json .svg .png .dot; or add all to a store: .db",
          OPTION_TEXT, .value = &request.witness},
