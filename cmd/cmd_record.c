@@ -244,7 +244,7 @@ static enum status describe(struct recording *recording, const struct names_foun
     size_t threads = 0, calls = 0;
     for (size_t i = 0; i < files->count; i++) {
         struct tapes tapes;
-        enum status status = tapes_read(files->items[i], &app->arena, &tapes, &app->diag);
+        enum status status = tapes_read_file(files->items[i], &app->arena, &tapes, &app->diag);
         if (status != STATUS_OK)
             return status;
         threads += tapes.thread_count;

@@ -24,10 +24,16 @@ struct recorded_options {
     int64_t sm_slots;  /* of them that can be resident at once; 0: any number */
 };
 
+struct bytes;
+
 /* The caller ends *out with plan_fini; set on success only. STATUS_INPUT for a damaged file, and for recordings
    that do not belong together. */
 enum status recorded_plan(const char *const *paths, size_t count,
                           const struct recorded_options *options, struct plan *out,
                           struct diag *diag);
+/* The same of open files, which stay open. */
+enum status recorded_plan_of(struct bytes *const *files, size_t count,
+                             const struct recorded_options *options, struct plan *out,
+                             struct diag *diag);
 
 #endif

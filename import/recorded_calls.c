@@ -84,7 +84,7 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                                           uint64_t flags)
 {
     struct recorded_process *process = walk->process;
-    const bool blocking = !(flags & 1);
+    const bool blocking = handle == 1 || !(flags & 1);
     size_t number = 1;
     for (size_t i = 0; i < process->stream_count; i++)
         number += process->streams[i].handle > 2 && process->streams[i].blocking == blocking;
@@ -166,12 +166,9 @@ static bool end_event(const struct walk *walk, uint64_t handle)
 
 /* ---- events and waits ------------------------------------------------------------------------- */
 
-static bool take_record(const struct walk *walk)
+static bool record_event(const struct walk *walk, struct recorded_event *event,
+                         const struct recorded_stream *stream)
 {
-    struct recorded_event *event = find_event(walk, walk->item->word[0]);
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
-    if (!event || !stream)
-        return false;
     struct recorded_op op = new_op(walk, OP_RECORD);
     event->device = op.device = op.event_device = stream->device;
     event->capture = stream->capture;
@@ -179,6 +176,25 @@ static bool take_record(const struct walk *walk)
     op.op.stream = stream->name;
     op.op.object = event->name;
     return add_op(walk, stream, &op);
+}
+
+static bool wait_for_event(const struct walk *walk, struct recorded_stream *stream,
+                           const struct recorded_event *event)
+{
+    struct recorded_op op = new_op(walk, OP_WAIT);
+    op.device = stream->device;
+    op.event_device = event->device;
+    op.op.stream = stream->name;
+    op.op.object = event->name;
+    stream->pushes++; /* a sync of the stream waits for the event, too */
+    return add_op(walk, stream, &op);
+}
+
+static bool take_record(const struct walk *walk)
+{
+    struct recorded_event *event = find_event(walk, walk->item->word[0]);
+    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    return event && stream && record_event(walk, event, stream);
 }
 
 /* A stream that waits for an event of a capture belongs to it from then on. */
@@ -190,13 +206,18 @@ static bool take_wait(const struct walk *walk)
         return false;
     if (event->capture >= 0 && !walk->process->graphs[event->capture].over)
         stream->capture = event->capture;
-    struct recorded_op op = new_op(walk, OP_WAIT);
-    op.device = stream->device;
-    op.event_device = event->device;
-    op.op.stream = stream->name;
-    op.op.object = event->name;
-    stream->pushes++; /* a sync of the stream waits for the event, too */
-    return add_op(walk, stream, &op);
+    return wait_for_event(walk, stream, event);
+}
+
+/* What is pushed to `stream` from now on comes after all that was pushed to `before`. */
+static bool join_streams(const struct walk *walk, struct recorded_stream *stream,
+                         const struct recorded_stream *before)
+{
+    struct recorded_event *event = add_event(walk, 0);
+    if (!event)
+        return false;
+    event->live = false;
+    return record_event(walk, event, before) && wait_for_event(walk, stream, event);
 }
 
 /* The thread has waited for the same before: nothing new. */
@@ -357,7 +378,7 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
         to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
     op.op.pageable =
         is_pageable(walk, to->address, to_device) || is_pageable(walk, from->address, from_device);
-    op.op.bytes = (int64_t)(to->width * to->height);
+    op.op.bytes = recorded_bytes(to->width * to->height);
     if (to_device)
         recorded_memory_strange(walk->job, walk->process, to->address);
     if (from_device)
@@ -636,33 +657,77 @@ static bool add_parts(const struct walk *walk, struct recorded_op *group,
     return true;
 }
 
+static struct recorded_stream *stream_of(const struct walk *walk, const struct p2p_part *part)
+{
+    for (size_t i = 0; i < walk->process->stream_count; i++)
+        if (walk->process->streams[i].name == part->stream &&
+            walk->process->streams[i].device == part->device)
+            return &walk->process->streams[i];
+    return NULL;
+}
+
+/* The first part of a group with the communicator and device of this one. */
+static struct p2p_part *first_alike(const struct recorded_op *group, size_t part)
+{
+    size_t i = 0;
+    while (group->op.parts[i].comm != group->op.parts[part].comm ||
+           group->op.parts[i].device != group->op.parts[part].device)
+        i++;
+    return &group->op.parts[i];
+}
+
+/* NCCL has one kernel for a communicator: it waits for all streams that its parts are on, and holds them up. */
+static bool join_parts(const struct walk *walk, const struct recorded_op *group, bool behind)
+{
+    for (size_t i = 0; i < group->op.part_count; i++) {
+        struct recorded_stream *own = stream_of(walk, &group->op.parts[i]),
+                               *first = stream_of(walk, first_alike(group, i));
+        bool joined = own == first;
+        for (size_t k = 0; k < i && !joined; k++)
+            joined = stream_of(walk, &group->op.parts[k]) == own;
+        if (!joined && !join_streams(walk, behind ? own : first, behind ? first : own))
+            return false;
+    }
+    return true;
+}
+
 /* One that is alone is what it is without a group. */
+static void ungroup(struct recorded_op *group)
+{
+    const struct p2p_part *part = &group->op.parts[0];
+    group->op.kind = OP_COLLECTIVE;
+    group->op.name = part->tag;
+    group->op.collective = group->op.work.collective = part->collective;
+    group->op.work.root = part->root;
+    group->op.bytes = part->bytes;
+    group->op.parts = NULL;
+    group->op.part_count = 0;
+    for (size_t i = 0; i < group->access_count; i++)
+        group->accesses[i].part = -1;
+}
+
 static bool end_group(const struct walk *walk, struct recorded_op *group)
 {
-    const struct recorded_stream *stream = NULL;
     if (group->op.part_count == 0)
         return true;
-    const struct p2p_part *first = &group->op.parts[0];
-    for (size_t i = 0; i < walk->process->stream_count; i++)
-        if (walk->process->streams[i].name == first->stream &&
-            walk->process->streams[i].device == first->device)
-            stream = &walk->process->streams[i];
-    group->op.comm = first->comm;
-    group->op.stream = first->stream;
-    group->device = group->event_device = first->device;
-    group->place = walk->thread->place;
-    if (group->op.part_count == 1 && first->is_collective) {
-        group->op.kind = OP_COLLECTIVE;
-        group->op.name = first->tag;
-        group->op.collective = group->op.work.collective = first->collective;
-        group->op.work.root = first->root;
-        group->op.bytes = first->bytes;
-        group->op.parts = NULL;
-        group->op.part_count = 0;
-        for (size_t i = 0; i < group->access_count; i++)
-            group->accesses[i].part = -1;
+    const struct p2p_part first = group->op.parts[0];
+    struct recorded_op one = *group;
+    if (!join_parts(walk, group, false))
+        return false;
+    one.op.comm = first.comm;
+    one.op.stream = first.stream;
+    one.device = one.event_device = first.device;
+    one.place = walk->thread->place;
+    one.op.parts = ARENA_ARRAY(walk->job->arena, group->op.part_count, struct p2p_part);
+    if (!one.op.parts)
+        return false;
+    for (size_t i = 0; i < group->op.part_count; i++) {
+        one.op.parts[i] = group->op.parts[i];
+        one.op.parts[i].stream = first_alike(group, i)->stream;
     }
-    return add_op(walk, stream, group);
+    if (group->op.part_count == 1 && first.is_collective)
+        ungroup(&one);
+    return add_op(walk, stream_of(walk, &first), &one) && join_parts(walk, group, true);
 }
 
 static bool take_exchange(const struct walk *walk)

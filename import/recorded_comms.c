@@ -75,6 +75,14 @@ static int ascending(const void *left, const void *right)
     return *(const int *)left - *(const int *)right;
 }
 
+static bool is_member(const struct comm *comm, int rank)
+{
+    for (size_t i = 0; i < comm->member_count; i++)
+        if (comm->members[i] == rank)
+            return true;
+    return false;
+}
+
 static bool write_comm(struct recorded_job *job, size_t index)
 {
     struct plan *plan = job->plan;
@@ -84,12 +92,16 @@ static bool write_comm(struct recorded_job *job, size_t index)
     comm->members = ARENA_ARRAY(job->arena, (size_t)from->size, int);
     for (int64_t i = 0; comm->members && i < from->size; i++) {
         const int rank = recorded_comm_rank(job, (int)index, (int)i);
-        if (rank >= 0)
+        if (rank >= 0 && !is_member(comm, rank))
             comm->members[comm->member_count++] = rank;
     }
+    const size_t doubled = from->known - comm->member_count;
     if (comm->member_count > 1)
         qsort(comm->members, comm->member_count, sizeof *comm->members, ascending);
-    if (!comm->members || !comm->name)
+    if (!comm->members || !comm->name ||
+        (doubled > 0 && !plan_add_unrecorded(
+                            plan, arena_printf(job->arena, "%zu ranks of %s", doubled, comm->name),
+                            "they are on a device of another one, which a plan has once")))
         return false;
     return from->known == (size_t)from->size ||
            plan_add_unrecorded(plan,
@@ -167,7 +179,7 @@ static bool add_message(struct recorded_job *job, struct recorded_op *op, const 
     part->tag = tag;
     part->send = send;
     part->peer = peer;
-    part->bytes = (int64_t)bytes;
+    part->bytes = recorded_bytes(bytes);
     return true;
 }
 
@@ -195,7 +207,7 @@ static bool add_collective(struct recorded_job *job, struct recorded_op *op,
     part->collective = shape->kind;
     part->tag = tag;
     part->root = shape->kind == COLLECTIVE_BROADCAST ? root : -1;
-    part->bytes = (int64_t)bytes;
+    part->bytes = recorded_bytes(bytes);
     return true;
 }
 

@@ -425,9 +425,11 @@ static bool say_unseen(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
     return (job->opaque_launches == 0 ||
-            plan_add_unrecorded(
-                plan, arena_printf(job->arena, "arguments of %zu launches", job->opaque_launches),
-                "CUDA does not tell what they hold")) &&
+            plan_add_unrecorded(plan,
+                                arena_printf(job->arena, "arguments of %zu launch%s",
+                                             job->opaque_launches,
+                                             job->opaque_launches == 1 ? "" : "es"),
+                                "CUDA does not tell what they hold")) &&
            (job->strange_accesses == 0 ||
             plan_add_unrecorded(plan,
                                 arena_printf(job->arena, "%zu access%s", job->strange_accesses,

@@ -169,6 +169,8 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
 bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *process,
                            uint64_t address, uint64_t bytes, enum recording_memory memory,
                            int device, size_t *out);
+/* Bytes of a call as a plan counts them: no memory is larger. */
+int64_t recorded_bytes(uint64_t bytes);
 /* The live allocation that an address lies in; SIZE_MAX: none. */
 size_t recorded_memory_find(const struct recorded_process *process, uint64_t address);
 void recorded_memory_end(struct recorded_process *process, size_t block);

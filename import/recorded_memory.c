@@ -98,6 +98,12 @@ void recorded_memory_strange(struct recorded_job *job, const struct recorded_pro
     job->strange_accesses += recorded_memory_find(process, address) == SIZE_MAX;
 }
 
+int64_t recorded_bytes(uint64_t bytes)
+{
+    const uint64_t most = UINT64_C(1) << 48;
+    return (int64_t)(bytes < most ? bytes : most);
+}
+
 bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
                             struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,
                             int part)

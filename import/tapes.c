@@ -121,23 +121,33 @@ static enum status read_chunk(struct reading *reading, struct bytes *bytes,
     return STATUS_OK;
 }
 
-enum status tapes_read(const char *path, struct arena *arena, struct tapes *out, struct diag *diag)
+enum status tapes_read(struct bytes *bytes, struct arena *arena, struct tapes *out,
+                       struct diag *diag)
 {
-    struct bytes *bytes;
-    struct reading reading = {arena, out, diag, path};
+    struct reading reading = {arena, out, diag, bytes_name(bytes)};
     struct recording_chunk *chunk = NULL;
-    *out = (struct tapes){.path = path, .rank = -1};
-    enum status status = bytes_open(path, &bytes, diag);
-    if (status != STATUS_OK)
-        return status;
+    enum status status;
+    *out = (struct tapes){.path = bytes_name(bytes), .rank = -1};
     do {
         status = read_chunk(&reading, bytes, &chunk);
         if (status == STATUS_OK && chunk && !is_unused(chunk))
             status = add_chunk(&reading, chunk);
     } while (status == STATUS_OK && chunk);
-    bytes_close(bytes);
     return status == STATUS_OK && out->thread_count == 0 ? damaged(&reading, "it is empty")
                                                          : status;
+}
+
+enum status tapes_read_file(const char *path, struct arena *arena, struct tapes *out,
+                            struct diag *diag)
+{
+    struct bytes *bytes;
+    enum status status = bytes_open(path, &bytes, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = tapes_read(bytes, arena, out, diag);
+    bytes_close(bytes);
+    out->path = path;
+    return status;
 }
 
 int64_t tapes_end_ns(const struct tape_thread *thread, size_t item)

@@ -29,8 +29,13 @@ struct tapes {
     size_t thread_count, thread_cap;
 };
 
-/* All of it lives in `arena`. STATUS_INPUT for a damaged file. */
-enum status tapes_read(const char *path, struct arena *arena, struct tapes *out, struct diag *diag);
+/* All of it lives in `arena`, but for the name of `bytes`. STATUS_INPUT for a damaged file. */
+struct bytes;
+enum status tapes_read(struct bytes *bytes, struct arena *arena, struct tapes *out,
+                       struct diag *diag);
+/* The same of a file. `path` must outlive it. */
+enum status tapes_read_file(const char *path, struct arena *arena, struct tapes *out,
+                            struct diag *diag);
 
 /* When a call was over, at the latest: one that took longer than an item tells, before the next of its thread. */
 int64_t tapes_end_ns(const struct tape_thread *thread, size_t item);

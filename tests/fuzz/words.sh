@@ -11,4 +11,5 @@ cd "${1:-.}" || exit 1
     grep -oE '"[a-z]+"' trace/trace.h
     grep -v '#include' import/kineto.c import/nsys.c import/call_names.c |
         grep -oE '"[a-zA-Z0-9_#-]+"'
+    sed -n 's/^ *X(\([A-Z_0-9]*\), .*/"\1"/p' recorder/recording.h
 } | sort -u | sed 's/$/,/'
