@@ -137,6 +137,8 @@ _Noreturn static void run_program(const struct recording *recording, const char 
                              others && *others ? ":" : "", others ? others : "");
     if (recording->touch)
         setenv("SWSIM_RECORD_TOUCH", "1", 1);
+    if (recording->is_static)
+        setenv("SWSIM_RECORD_STATIC", "1", 1);
     if (place && all && setenv("SWSIM_RECORD", place, 1) == 0 && setenv("LD_PRELOAD", all, 1) == 0)
         execvp(recording->program[0], recording->program);
     fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], strerror(errno));

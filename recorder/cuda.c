@@ -1,73 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * cuda.c - the CUDA runtime's functions, as programs find them first: each calls the real one and notes the call.
- *
- * Built without CUDA's headers: the types here have the layouts of those, from CUDA 11 on. A program compiled for a
- * default stream of each thread calls the functions that end in _ptsz and _ptds.
- */
-#include <stdlib.h>
-#include <string.h>
-
+/* cuda.c - the CUDA runtime's functions, as programs find them first. See calls.h. */
+#include "calls.h"
 #include "names.h"
-#include "real.h"
-#include "tape.h"
-#include "threads.h"
-#include "touch.h"
-
-typedef void *handle;
-typedef uint64_t word;
-enum { LEGACY = 1, PER_THREAD = 2, MOST = RECORDING_MAX_WORDS };
 
 struct dim3 {
     unsigned x, y, z;
 };
-
-static void end_call(const struct call *call, enum recording_kind kind, size_t count,
-                     const word *words)
-{
-    tape_end(call, kind, count, words);
-    if (call->outer)
-        touch_see(kind, words);
-}
-
-/* A function of which a call that goes well is one item. */
-#define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
-    int name PARAMS;                                                                               \
-    int name PARAMS                                                                                \
-    {                                                                                              \
-        REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin();                                                     \
-        const int result = real ARGS;                                                              \
-        if (result == 0)                                                                           \
-            end_call(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                 \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
-
-/* The same of one with a stream, in both variants. */
-#define VARIANT(name, none_is, PARAMS, ARGS, KIND, ...)                                            \
-    int name PARAMS;                                                                               \
-    int name PARAMS                                                                                \
-    {                                                                                              \
-        REAL(name, PARAMS)                                                                         \
-        const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
-        const int result = real ARGS;                                                              \
-        (void)none;                                                                                \
-        if (result == 0)                                                                           \
-            end_call(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                 \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
-#define ON_STREAM(name, PARAMS, ARGS, KIND, ...)                                                   \
-    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
-    VARIANT(name##_ptsz, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
-#define ON_DEFAULT(name, PARAMS, ARGS, KIND, ...)                                                  \
-    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
-    VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
-#define ON(stream) ((stream) ? WORD_OF(stream) : none)
 
 /* ---- devices, streams, events ----------------------------------------------------------------- */
 
@@ -196,19 +134,6 @@ struct launch_config {
     unsigned count;
 };
 
-static void end_launch(const struct call *call, int result, word stream, const void *kernel,
-                       void **args)
-{
-    word words[MOST];
-    if (result != 0 || !call->outer) {
-        tape_drop(call);
-        return;
-    }
-    words[0] = stream;
-    const size_t count = 1 + names_launch(kernel, args, words + 1, MOST - 1);
-    tape_end(call, RECORDING_LAUNCH, count, words);
-}
-
 #define LAUNCH(name, none_is)                                                                      \
     int name(const void *kernel, struct dim3 grid, struct dim3 block, void **args, size_t shared,  \
              handle stream);                                                                       \
@@ -219,7 +144,7 @@ static void end_launch(const struct call *call, int result, word stream, const v
         const word none = none_is;                                                                 \
         const struct call call = tape_begin();                                                     \
         const int result = real(kernel, grid, block, args, shared, stream);                        \
-        end_launch(&call, result, ON(stream), kernel, args);                                       \
+        calls_end_launch(&call, result, ON(stream), kernel, args, false);                          \
         return result;                                                                             \
     }
 LAUNCH(cudaLaunchKernel, LEGACY)
@@ -237,7 +162,7 @@ LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
         const word none = none_is;                                                                 \
         const struct call call = tape_begin();                                                     \
         const int result = real(config, kernel, args);                                             \
-        end_launch(&call, result, ON(config->stream), kernel, args);                               \
+        calls_end_launch(&call, result, ON(config->stream), kernel, args, false);                  \
         return result;                                                                             \
     }
 LAUNCH_EX(cudaLaunchKernelExC, LEGACY)
@@ -275,134 +200,17 @@ void __cudaRegisterFunction(handle *binary, const char *function, char *device, 
 
 /* ---- host functions --------------------------------------------------------------------------- */
 
-typedef void host_function(void *arg);
-typedef void stream_callback(handle stream, int status, void *arg);
-
-struct host_call {
-    host_function *function;
-    stream_callback *callback;
-    void *arg;
-    word number;
-};
-static bool captured; /* a graph may call a function again and again: from then on none is freed */
-
-static void begin_host(word number)
-{
-    tape_put(RECORDING_HOST_BEGIN, 1, &number);
-    threads_host_call(1);
-}
-
-static void end_host(word number)
-{
-    threads_host_call(-1);
-    tape_put(RECORDING_HOST_END, 1, &number);
-}
-
-static void call_function(void *arg)
-{
-    const struct host_call host = *(struct host_call *)arg;
-    if (!__atomic_load_n(&captured, __ATOMIC_ACQUIRE))
-        free(arg);
-    begin_host(host.number);
-    host.function(host.arg);
-    end_host(host.number);
-}
-
-static void call_callback(handle stream, int status, void *arg)
-{
-    const struct host_call host = *(struct host_call *)arg;
-    free(arg);
-    begin_host(host.number);
-    host.callback(stream, status, host.arg);
-    end_host(host.number);
-}
-
-static struct host_call *new_host_call(host_function *function, stream_callback *callback,
-                                       void *arg)
-{
-    struct host_call *host = tape_on() && !tape_in_call() ? malloc(sizeof *host) : NULL;
-    if (host)
-        *host = (struct host_call){function, callback, arg, tape_number()};
-    return host;
-}
-
-static void end_host_call(const struct call *call, int result, word stream, word number,
-                          struct host_call *host)
-{
-    if (result == 0 && host)
-        tape_end(call, RECORDING_HOST_CALL, WORDS(stream, number));
-    else
-        tape_drop(call);
-    if (result != 0)
-        free(host);
-}
-
-#define HOST_CALL(name, none_is)                                                                   \
-    int name(handle stream, host_function *function, void *arg);                                   \
-    int name(handle stream, host_function *function, void *arg)                                    \
-    {                                                                                              \
-        REAL(name, (handle, host_function *, void *))                                              \
-        const word none = none_is;                                                                 \
-        struct host_call *host = new_host_call(function, NULL, arg);                               \
-        const word number = host ? host->number : 0;                                               \
-        const struct call call = tape_begin();                                                     \
-        const int result = host ? real(stream, call_function, host) : real(stream, function, arg); \
-        end_host_call(&call, result, ON(stream), number, host);                                    \
-        return result;                                                                             \
-    }
 HOST_CALL(cudaLaunchHostFunc, LEGACY)
 HOST_CALL(cudaLaunchHostFunc_ptsz, PER_THREAD)
 
-#define CALLBACK(name, none_is)                                                                    \
-    int name(handle stream, stream_callback *callback, void *arg, unsigned flags);                 \
-    int name(handle stream, stream_callback *callback, void *arg, unsigned flags)                  \
-    {                                                                                              \
-        REAL(name, (handle, stream_callback *, void *, unsigned))                                  \
-        const word none = none_is;                                                                 \
-        struct host_call *host = new_host_call(NULL, callback, arg);                               \
-        const word number = host ? host->number : 0;                                               \
-        const struct call call = tape_begin();                                                     \
-        const int result =                                                                         \
-            host ? real(stream, call_callback, host, flags) : real(stream, callback, arg, flags);  \
-        end_host_call(&call, result, ON(stream), number, host);                                    \
-        return result;                                                                             \
-    }
 CALLBACK(cudaStreamAddCallback, LEGACY)
 CALLBACK(cudaStreamAddCallback_ptsz, PER_THREAD)
 
 /* ---- graphs ----------------------------------------------------------------------------------- */
 
-#define CAPTURE(name, none_is)                                                                     \
-    int name(handle stream, int mode);                                                             \
-    int name(handle stream, int mode)                                                              \
-    {                                                                                              \
-        REAL(name, (handle, int))                                                                  \
-        const word none = none_is;                                                                 \
-        __atomic_store_n(&captured, true, __ATOMIC_RELEASE);                                       \
-        const struct call call = tape_begin();                                                     \
-        const int result = real(stream, mode);                                                     \
-        if (result == 0)                                                                           \
-            tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
 CAPTURE(cudaStreamBeginCapture, LEGACY)
 CAPTURE(cudaStreamBeginCapture_ptsz, PER_THREAD)
 
-/* A capture that fails is over, too: its graph is 0. */
-#define CAPTURE_END(name, none_is)                                                                 \
-    int name(handle stream, handle *out);                                                          \
-    int name(handle stream, handle *out)                                                           \
-    {                                                                                              \
-        REAL(name, (handle, handle *))                                                             \
-        const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
-        const int result = real(stream, out);                                                      \
-        tape_end(&call, RECORDING_CAPTURE_END,                                                     \
-                 WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0));                              \
-        return result;                                                                             \
-    }
 CAPTURE_END(cudaStreamEndCapture, LEGACY)
 CAPTURE_END(cudaStreamEndCapture_ptsz, PER_THREAD)
 
@@ -418,25 +226,6 @@ ON_STREAM(cudaGraphLaunch, (handle graph, handle stream), (graph, stream), GRAPH
 
 /* ---- calls that are not understood ------------------------------------------------------------ */
 
-static void note_unseen(const char *name)
-{
-    tape_put(RECORDING_UNSEEN, WORDS(tape_text(name)));
-}
-
-/* Whatever its arguments are: so many words hold them. */
-#define UNKNOWN(name)                                                                              \
-    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j);      \
-    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j)       \
-    {                                                                                              \
-        static bool told;                                                                          \
-        REAL(name, (word, word, word, word, word, word, word, word, word, word))                   \
-        const struct call call = tape_begin();                                                     \
-        const int result = real(a, b, c, d, e, f, g, h, i, j);                                     \
-        if (result == 0 && call.outer && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))      \
-            note_unseen(#name);                                                                    \
-        tape_drop(&call);                                                                          \
-        return result;                                                                             \
-    }
 UNKNOWN(cudaMemcpy3D)
 UNKNOWN(cudaMemcpy3DAsync)
 UNKNOWN(cudaMemcpy3DPeer)

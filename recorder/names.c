@@ -169,14 +169,9 @@ static void read_types(struct kernel *kernel, const char *text)
 typedef int info_function(const void *function, size_t index, size_t *offset, size_t *bytes);
 typedef int error_function(void);
 
-/* CUDA is asked for arguments until there is none; the error that this leaves was not the program's. */
-static void read_sizes(struct kernel *kernel, const void *function, bool typed)
+/* CUDA is asked for arguments until there is none. */
+static void read_sizes(struct kernel *kernel, const void *function, bool typed, info_function *info)
 {
-    static info_function *info;
-    static error_function *peek, *get;
-    if (!real_find(&info, "cudaFuncGetParamInfo") || !real_find(&peek, "cudaPeekAtLastError") ||
-        !real_find(&get, "cudaGetLastError") || peek() != 0)
-        return;
     size_t offset, bytes;
     int i = 0;
     const int most = typed ? kernel->count : MAX_ARGUMENTS;
@@ -186,7 +181,25 @@ static void read_sizes(struct kernel *kernel, const void *function, bool typed)
             kernel->arguments[i].kind = bytes < 8 ? ARGUMENT_OTHER : ARGUMENT_STRUCT;
     }
     kernel->count = typed ? kernel->count : i;
+}
+
+/* The error that this leaves was not the program's. */
+static void ask_runtime_sizes(struct kernel *kernel, const void *function, bool typed)
+{
+    static info_function *info;
+    static error_function *peek, *get;
+    if (!real_find(&info, "cudaFuncGetParamInfo") || !real_find(&peek, "cudaPeekAtLastError") ||
+        !real_find(&get, "cudaGetLastError") || peek() != 0)
+        return;
+    read_sizes(kernel, function, typed, info);
     get();
+}
+
+static void ask_driver_sizes(struct kernel *kernel, const void *function, bool typed)
+{
+    static info_function *info;
+    if (real_find(&info, "cuFuncGetParamInfo"))
+        read_sizes(kernel, function, typed, info);
 }
 
 static bool all_known(const struct kernel *kernel, bool typed)
@@ -199,19 +212,30 @@ static bool all_known(const struct kernel *kernel, bool typed)
 
 typedef int name_function(const char **name, const void *function);
 
-/* At its first launch; two threads that do so find the same. */
-static void describe(struct kernel *kernel, const void *function)
+static const char *ask_name(const void *function, bool driver)
 {
-    static name_function *ask_name;
+    static name_function *of_runtime, *of_driver;
+    const char *name = NULL;
+    if (driver ? !real_find(&of_driver, "cuFuncGetName")
+               : !real_find(&of_runtime, "cudaFuncGetName"))
+        return NULL;
+    return (driver ? of_driver : of_runtime)(&name, function) == 0 ? name : NULL;
+}
+
+/* At its first launch; two threads that do so find the same. */
+static void describe(struct kernel *kernel, const void *function, bool driver)
+{
     struct kernel described = {.mangled = kernel->mangled};
-    if (!described.mangled && real_find(&ask_name, "cudaFuncGetName") &&
-        ask_name(&described.mangled, function) != 0)
-        described.mangled = NULL;
+    if (!described.mangled)
+        described.mangled = ask_name(function, driver);
     char *text = described.mangled ? demangle(described.mangled) : NULL;
     const bool typed = text && find_list(text);
     if (typed)
         read_types(&described, text);
-    read_sizes(&described, function, typed);
+    if (driver)
+        ask_driver_sizes(&described, function, typed);
+    else
+        ask_runtime_sizes(&described, function, typed);
     const char *name = text ? text : described.mangled ? described.mangled : "kernel";
     kernel->count = described.count;
     memcpy(kernel->arguments, described.arguments, sizeof kernel->arguments);
@@ -229,7 +253,7 @@ static bool may_be_address(uint64_t word)
     return word >= 65536 && word < UINT64_C(1) << 57;
 }
 
-size_t names_launch(const void *handle, void **args, uint64_t *words, size_t most)
+size_t names_launch(const void *handle, void **args, bool driver, uint64_t *words, size_t most)
 {
     struct kernel *kernel = find(handle);
     if (!kernel)
@@ -237,7 +261,7 @@ size_t names_launch(const void *handle, void **args, uint64_t *words, size_t mos
     if (!kernel)
         return 0;
     if (!atomic_load_explicit(&kernel->described, memory_order_acquire))
-        describe(kernel, handle);
+        describe(kernel, handle, driver);
     size_t count = 0;
     words[count++] = kernel->number;
     for (int i = 0; args && i < kernel->count; i++) {

@@ -17,7 +17,8 @@ void names_register(const void *function, const char *mangled);
 /* Another handle of the same kernel. */
 void names_alias(const void *handle, const void *function);
 
-/* The words of a launch's item behind the stream: the kernel and the addresses among its arguments. */
-size_t names_launch(const void *handle, void **args, uint64_t *words, size_t most);
+/* The words of a launch's item behind the stream: the kernel and the addresses among its arguments. `driver`: the
+   handle is a CUfunction. */
+size_t names_launch(const void *handle, void **args, bool driver, uint64_t *words, size_t most);
 
 #endif

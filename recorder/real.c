@@ -62,7 +62,8 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *arg)
     const char *base = strrchr(info->dlpi_name, '/');
     (void)size;
     base = base ? base + 1 : info->dlpi_name;
-    if (strncmp(base, "libcudart.so", 12) != 0 && strncmp(base, "libnccl.so", 10) != 0)
+    if (strncmp(base, "libcudart.so", 12) != 0 && strncmp(base, "libcuda.so", 10) != 0 &&
+        strncmp(base, "libnccl.so", 10) != 0)
         return 0;
     void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)

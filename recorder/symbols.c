@@ -10,11 +10,12 @@
 #include <string.h>
 
 #include "real.h"
+#include "symbols.h"
 #include "tape.h"
 
 static bool may_be_ours(const char *name)
 {
-    return strncmp(name, "cuda", 4) == 0 || strncmp(name, "nccl", 4) == 0 ||
+    return strncmp(name, "cu", 2) == 0 || strncmp(name, "nccl", 4) == 0 ||
            strncmp(name, "__cuda", 6) == 0;
 }
 
@@ -27,14 +28,35 @@ static void *own_library(void)
     return library;
 }
 
-static void *ours(void *library, const char *name)
+/* What NVIDIA's libraries call of each other is not the program's. */
+static bool is_nvidia(const void *caller)
 {
-    void *theirs = real_dlsym()(library, name);
+    static const char *const names[] = {"libcu", "libnccl", "libnv"};
+    Dl_info info;
+    if (!dladdr(caller, &info) || !info.dli_fname)
+        return false;
+    const char *base = strrchr(info.dli_fname, '/');
+    base = base ? base + 1 : info.dli_fname;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(base, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+void *symbols_ours(const char *name, void *theirs, const void *caller)
+{
     void *own = theirs && own_library() ? real_dlsym()(own_library(), name) : NULL;
-    if (!own || own == theirs)
+    if (!own || own == theirs || is_nvidia(caller))
         return theirs;
     real_remember(name, theirs);
     return own;
+}
+
+static __thread const void *asking __attribute__((tls_model("initial-exec")));
+
+static void *ours(void *library, const char *name)
+{
+    return symbols_ours(name, real_dlsym()(library, name), asking);
 }
 
 #ifdef __clang__
@@ -47,6 +69,7 @@ static void *ours(void *library, const char *name)
 
 OPTIMISED void *dlsym(void *restrict library, const char *restrict name)
 {
+    asking = __builtin_return_address(0);
     dlsym_function *go_on =
         library != RTLD_NEXT && tape_on() && may_be_ours(name) ? ours : real_dlsym();
     AS_A_JUMP return go_on(library, name);

@@ -2,12 +2,12 @@
 /*
  * unseen.c - libraries of a program whose calls go past the recorder, noted when the process ends.
  *
- * NVIDIA's libraries have a CUDA runtime of their own inside, or use the driver; a library that needs libcuda.so itself
- * calls the driver.
+ * NVIDIA's libraries have a CUDA runtime of their own inside, or use the driver.
  */
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tape.h"
@@ -69,7 +69,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
     base = base ? base + 1 : *info->dlpi_name ? info->dlpi_name : "the program";
     if (begins_with(base, "linux-vdso") || is_known(base))
         return 0;
-    if (needs(info, "libcuda.so") || (is_cuda_library(base) && !needs(info, "libcudart.so")))
+    if (is_cuda_library(base) && !needs(info, "libcudart.so"))
         note(base);
     return 0;
 }
@@ -77,6 +77,10 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
 /* Only where something was recorded. */
 __attribute__((destructor)) static void end_process(void)
 {
-    if (tape_here().count > 0)
-        dl_iterate_phdr(look_at, NULL);
+    const char *linked_in = getenv("SWSIM_RECORD_STATIC");
+    if (tape_here().count == 0)
+        return;
+    dl_iterate_phdr(look_at, NULL);
+    if (linked_in && *linked_in)
+        note("CUDA's runtime in the program");
 }

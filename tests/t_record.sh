@@ -70,6 +70,14 @@ check "where they are seen, nothing is left out" sh -c '! grep unrecorded "$1"' 
 check "the second, repaired" proves host_writes
 how=''
 
+# The same through the driver, whose functions are linked or asked for by name.
+runtime_program=$program program=$PWD/tests/record/driver_program
+check "a program of the driver without a wait" finds plain 'race.*fill.*axpy'
+check "the wait is there" proves plain
+check "its functions are asked for by name" finds asked 'race.*fill.*axpy'
+check "the wait is there" proves asked
+program=$runtime_program
+
 # With the order of the calls a thread that was late is late in every run.
 import=--order=seen
 check "threads in the order of their calls" record wait_before_record

@@ -24,16 +24,18 @@ static unsigned read_kind(const char *word)
 
 struct line {
     unsigned long thread;
-    struct recording_item head;
-    uint64_t words[64];
+    unsigned kind, words;
+    uint32_t took_ns;
+    int64_t at_ns;
+    uint64_t word[64];
 };
 
 /* The characters behind the number of a TEXT. */
 static void read_text(const char *text, struct line *line)
 {
     const size_t length = text ? strnlen(text, 8 * 62) : 0;
-    memcpy(line->words + 1, text ? text : "", length);
-    line->head.words = (uint16_t)(2 + length / 8);
+    memcpy(line->word + 1, text ? text : "", length);
+    line->words = (unsigned)(2 + length / 8);
 }
 
 static int read_line(char *text, struct line *out)
@@ -45,13 +47,13 @@ static int read_line(char *text, struct line *out)
     if (!kind)
         return 0;
     out->thread = strtoul(thread, NULL, 0) % TAPE_LINES_THREADS;
-    out->head.at_ns = strtoll(at, NULL, 0);
-    out->head.took_ns = *took == '-' ? UINT32_MAX : (uint32_t)strtoul(took, NULL, 0);
-    out->head.kind = (uint16_t)read_kind(kind);
+    out->at_ns = strtoll(at, NULL, 0);
+    out->took_ns = *took == '-' ? UINT32_MAX : (uint32_t)strtoul(took, NULL, 0);
+    out->kind = read_kind(kind);
     const char *word = strtok_r(NULL, " ", &rest);
-    for (; word && out->head.words < 64; word = strtok_r(NULL, " ", &rest)) {
-        out->words[out->head.words++] = strtoull(word, NULL, 0);
-        if (out->head.kind == RECORDING_TEXT) {
+    for (; word && out->words < 64; word = strtok_r(NULL, " ", &rest)) {
+        out->word[out->words++] = strtoull(word, NULL, 0);
+        if (out->kind == RECORDING_TEXT) {
             read_text(rest, out);
             break;
         }
@@ -61,13 +63,17 @@ static int read_line(char *text, struct line *out)
 
 static void add(struct recording_chunk *chunk, const struct line *line)
 {
-    const size_t bytes = 8 * (size_t)line->head.words;
-    char *at = (char *)(chunk + 1) + chunk->used;
-    if (chunk->used + sizeof line->head + bytes > RECORDING_CHUNK - sizeof *chunk)
+    const size_t bytes = sizeof(struct recording_item) + 8 * (size_t)line->words;
+    struct recording_item *item =
+        (struct recording_item *)(void *)((char *)(chunk + 1) + chunk->used);
+    if (chunk->used + bytes > RECORDING_CHUNK - sizeof *chunk)
         return;
-    memcpy(at, &line->head, sizeof line->head);
-    memcpy(at + sizeof line->head, line->words, bytes);
-    chunk->used += sizeof line->head + bytes;
+    item->kind = (uint16_t)line->kind;
+    item->words = (uint16_t)line->words;
+    item->took_ns = line->took_ns;
+    item->at_ns = line->at_ns;
+    memcpy(item->word, line->word, 8 * (size_t)line->words);
+    chunk->used += bytes;
 }
 
 void *tape_lines(const uint8_t *data, size_t length, size_t *size)

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * calls.h - how the recorder's functions are written: each calls the real one and notes the call.
+ *
+ * Built without CUDA's headers: the types here have the layouts of those, from CUDA 11 on. A program compiled for a
+ * default stream of each thread calls the functions that end in _ptsz and _ptds.
+ */
+#ifndef SWSIM_CALLS_H
+#define SWSIM_CALLS_H
+
+#include "real.h"
+#include "tape.h"
+
+typedef void *handle;
+typedef uint64_t word;
+enum { LEGACY = 1, PER_THREAD = 2, MOST = RECORDING_MAX_WORDS };
+
+/* calls.c: the call went well. A launch has the addresses of its arguments, `driver`: `kernel` is a CUfunction. */
+void calls_end(const struct call *call, enum recording_kind kind, size_t count, const word *words);
+void calls_end_launch(const struct call *call, int result, word stream, const void *kernel,
+                      void **args, bool driver);
+
+/* A function of which a call that goes well is one item. */
+#define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const struct call call = tape_begin();                                                     \
+        const int result = real ARGS;                                                              \
+        if (result == 0)                                                                           \
+            calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+
+/* The same of one with a stream, in both variants. */
+#define VARIANT(name, none_is, PARAMS, ARGS, KIND, ...)                                            \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real ARGS;                                                              \
+        (void)none;                                                                                \
+        if (result == 0)                                                                           \
+            calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+#define ON_STREAM(name, PARAMS, ARGS, KIND, ...)                                                   \
+    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
+    VARIANT(name##_ptsz, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
+#define ON_DEFAULT(name, PARAMS, ARGS, KIND, ...)                                                  \
+    VARIANT(name, LEGACY, PARAMS, ARGS, KIND, __VA_ARGS__)                                         \
+    VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
+#define ON(stream) ((stream) ? WORD_OF(stream) : none)
+
+/* A function that is not understood, whatever its arguments are: so many words hold them. */
+void calls_note_unseen(const char *name);
+#define UNKNOWN(name)                                                                              \
+    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j);      \
+    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j)       \
+    {                                                                                              \
+        static bool told;                                                                          \
+        REAL(name, (word, word, word, word, word, word, word, word, word, word))                   \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(a, b, c, d, e, f, g, h, i, j);                                     \
+        if (result == 0 && call.outer && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))      \
+            calls_note_unseen(#name);                                                              \
+        tape_drop(&call);                                                                          \
+        return result;                                                                             \
+    }
+
+/* calls.c: host functions. What is given to CUDA in place of the program's own; NULL: nothing is recorded. */
+typedef void host_function(void *arg);
+typedef void stream_callback(handle stream, int status, void *arg);
+struct host_call;
+struct host_call *calls_host_begin(host_function *function, stream_callback *callback, void *arg);
+word calls_host_number(const struct host_call *host);
+void calls_host_function(void *host);
+void calls_host_callback(handle stream, int status, void *host);
+void calls_host_end(const struct call *call, int result, word stream, word number,
+                    struct host_call *host);
+/* A graph may call a function again and again: from its first capture on none is freed. */
+void calls_keep_host_functions(void);
+
+#define HOST_CALL(name, none_is)                                                                   \
+    int name(handle stream, host_function *function, void *arg);                                   \
+    int name(handle stream, host_function *function, void *arg)                                    \
+    {                                                                                              \
+        REAL(name, (handle, host_function *, void *))                                              \
+        const word none = none_is;                                                                 \
+        struct host_call *host = calls_host_begin(function, NULL, arg);                            \
+        const word number = calls_host_number(host);                                               \
+        const struct call call = tape_begin();                                                     \
+        const int result =                                                                         \
+            host ? real(stream, calls_host_function, host) : real(stream, function, arg);          \
+        calls_host_end(&call, result, ON(stream), number, host);                                   \
+        return result;                                                                             \
+    }
+#define CALLBACK(name, none_is)                                                                    \
+    int name(handle stream, stream_callback *callback, void *arg, unsigned flags);                 \
+    int name(handle stream, stream_callback *callback, void *arg, unsigned flags)                  \
+    {                                                                                              \
+        REAL(name, (handle, stream_callback *, void *, unsigned))                                  \
+        const word none = none_is;                                                                 \
+        struct host_call *host = calls_host_begin(NULL, callback, arg);                            \
+        const word number = calls_host_number(host);                                               \
+        const struct call call = tape_begin();                                                     \
+        const int result = host ? real(stream, calls_host_callback, host, flags)                   \
+                                : real(stream, callback, arg, flags);                              \
+        calls_host_end(&call, result, ON(stream), number, host);                                   \
+        return result;                                                                             \
+    }
+
+#define CAPTURE(name, none_is)                                                                     \
+    int name(handle stream, int mode);                                                             \
+    int name(handle stream, int mode)                                                              \
+    {                                                                                              \
+        REAL(name, (handle, int))                                                                  \
+        const word none = none_is;                                                                 \
+        calls_keep_host_functions();                                                               \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(stream, mode);                                                     \
+        if (result == 0)                                                                           \
+            tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+/* A capture that fails is over, too: its graph is 0. */
+#define CAPTURE_END(name, none_is)                                                                 \
+    int name(handle stream, handle *out);                                                          \
+    int name(handle stream, handle *out)                                                           \
+    {                                                                                              \
+        REAL(name, (handle, handle *))                                                             \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(stream, out);                                                      \
+        tape_end(&call, RECORDING_CAPTURE_END,                                                     \
+                 WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0));                              \
+        return result;                                                                             \
+    }
+
+#endif

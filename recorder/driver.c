@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver.c - the CUDA driver's functions, as programs find them first. See calls.h.
+ *
+ * Streams, events and addresses are those of the runtime. What the runtime itself asks of the driver is no call of the
+ * program: symbols.c gives these functions to no library of NVIDIA's. Not tried on a GPU.
+ */
+#include <string.h>
+
+#include "calls.h"
+#include "names.h"
+#include "symbols.h"
+
+/* A call that makes another context current may change the thread's device. */
+static void note_device(const struct call *call)
+{
+    static int (*ask)(int *);
+    int device = 0;
+    if (call->outer && real_find(&ask, "cuCtxGetDevice") && ask(&device) == 0)
+        tape_put(RECORDING_DEVICE, 1, &(word){(word)device});
+}
+
+#define CONTEXT(name, PARAMS, ARGS)                                                                \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const struct call call = tape_begin();                                                     \
+        const int result = real ARGS;                                                              \
+        if (result == 0)                                                                           \
+            note_device(&call);                                                                    \
+        tape_drop(&call);                                                                          \
+        return result;                                                                             \
+    }
+CONTEXT(cuCtxCreate_v2, (handle * out, unsigned flags, int device), (out, flags, device))
+CONTEXT(cuCtxSetCurrent, (handle context), (context))
+CONTEXT(cuCtxPushCurrent_v2, (handle context), (context))
+CONTEXT(cuCtxPopCurrent_v2, (handle * out), (out))
+CALL(cuCtxSynchronize, (void), (), SYNC_DEVICE, 0)
+
+/* ---- streams and events ----------------------------------------------------------------------- */
+
+CALL(cuStreamCreate, (handle * out, unsigned flags), (out, flags), STREAM, WORD_OF(*out), flags)
+CALL(cuStreamCreateWithPriority, (handle * out, unsigned flags, int priority),
+     (out, flags, priority), STREAM, WORD_OF(*out), flags)
+CALL(cuStreamDestroy_v2, (handle stream), (stream), STREAM_END, WORD_OF(stream))
+ON_STREAM(cuStreamSynchronize, (handle stream), (stream), SYNC_STREAM, ON(stream))
+ON_STREAM(cuStreamQuery, (handle stream), (stream), SYNC_STREAM, ON(stream))
+ON_STREAM(cuStreamWaitEvent, (handle stream, handle event, unsigned flags), (stream, event, flags),
+          WAIT, ON(stream), WORD_OF(event), flags)
+CALL(cuEventCreate, (handle * out, unsigned flags), (out, flags), EVENT, WORD_OF(*out), flags)
+CALL(cuEventDestroy_v2, (handle event), (event), EVENT_END, WORD_OF(event))
+CALL(cuEventSynchronize, (handle event), (event), SYNC_EVENT, WORD_OF(event))
+CALL(cuEventQuery, (handle event), (event), SYNC_EVENT, WORD_OF(event))
+ON_STREAM(cuEventRecord, (handle event, handle stream), (event, stream), RECORD, WORD_OF(event),
+          ON(stream), 0)
+ON_STREAM(cuEventRecordWithFlags, (handle event, handle stream, unsigned flags),
+          (event, stream, flags), RECORD, WORD_OF(event), ON(stream), flags)
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+CALL(cuMemAlloc_v2, (word * out, size_t bytes), (out, bytes), ALLOC, *out, bytes,
+     RECORDING_MEMORY_DEVICE)
+CALL(cuMemAllocPitch_v2, (word * out, size_t *pitch, size_t width, size_t height, unsigned element),
+     (out, pitch, width, height, element), ALLOC, *out, *pitch *height, RECORDING_MEMORY_DEVICE)
+CALL(cuMemAllocManaged, (word * out, size_t bytes, unsigned flags), (out, bytes, flags), ALLOC,
+     *out, bytes, RECORDING_MEMORY_MANAGED)
+CALL(cuMemAllocHost_v2, (handle * out, size_t bytes), (out, bytes), ALLOC, WORD_OF(*out), bytes,
+     RECORDING_MEMORY_PINNED)
+CALL(cuMemHostAlloc, (handle * out, size_t bytes, unsigned flags), (out, bytes, flags), ALLOC,
+     WORD_OF(*out), bytes, RECORDING_MEMORY_PINNED)
+CALL(cuMemHostRegister_v2, (handle address, size_t bytes, unsigned flags), (address, bytes, flags),
+     ALLOC, WORD_OF(address), bytes, RECORDING_MEMORY_REGISTERED)
+ON_STREAM(cuMemAllocAsync, (word * out, size_t bytes, handle stream), (out, bytes, stream),
+          ALLOC_ASYNC, *out, bytes, ON(stream))
+ON_STREAM(cuMemAllocFromPoolAsync, (word * out, size_t bytes, handle pool, handle stream),
+          (out, bytes, pool, stream), ALLOC_ASYNC, *out, bytes, ON(stream))
+CALL(cuMemFree_v2, (word address), (address), FREE, address, RECORDING_MEMORY_DEVICE)
+CALL(cuMemFreeHost, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_PINNED)
+CALL(cuMemHostUnregister, (handle address), (address), FREE, WORD_OF(address),
+     RECORDING_MEMORY_REGISTERED)
+ON_STREAM(cuMemFreeAsync, (word address, handle stream), (address, stream), FREE_ASYNC, address,
+          ON(stream))
+
+enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, BY_ADDRESS = 4 };
+
+ON_DEFAULT(cuMemcpy, (word to, word from, size_t bytes), (to, from, bytes), COPY, none, to, from,
+           bytes, BY_ADDRESS, 1)
+ON_STREAM(cuMemcpyAsync, (word to, word from, size_t bytes, handle stream),
+          (to, from, bytes, stream), COPY, ON(stream), to, from, bytes, BY_ADDRESS, 0)
+ON_DEFAULT(cuMemcpyHtoD_v2, (word to, const void *from, size_t bytes), (to, from, bytes), COPY,
+           none, to, WORD_OF(from), bytes, TO_DEVICE, 1)
+ON_STREAM(cuMemcpyHtoDAsync_v2, (word to, const void *from, size_t bytes, handle stream),
+          (to, from, bytes, stream), COPY, ON(stream), to, WORD_OF(from), bytes, TO_DEVICE, 0)
+ON_DEFAULT(cuMemcpyDtoH_v2, (handle to, word from, size_t bytes), (to, from, bytes), COPY, none,
+           WORD_OF(to), from, bytes, TO_HOST, 1)
+ON_STREAM(cuMemcpyDtoHAsync_v2, (handle to, word from, size_t bytes, handle stream),
+          (to, from, bytes, stream), COPY, ON(stream), WORD_OF(to), from, bytes, TO_HOST, 0)
+ON_DEFAULT(cuMemcpyDtoD_v2, (word to, word from, size_t bytes), (to, from, bytes), COPY, none, to,
+           from, bytes, ON_DEVICE, 0)
+ON_STREAM(cuMemcpyDtoDAsync_v2, (word to, word from, size_t bytes, handle stream),
+          (to, from, bytes, stream), COPY, ON(stream), to, from, bytes, ON_DEVICE, 0)
+
+/* `count` values of so many bytes */
+#define FILLS(name, type, size)                                                                    \
+    ON_DEFAULT(cuMemset##name##_v2, (word to, type value, size_t count), (to, value, count), FILL, \
+               none, to, 0, count *size, 1)
+#define FILLS_ASYNC(name, type, size)                                                              \
+    ON_STREAM(cuMemset##name##Async, (word to, type value, size_t count, handle stream),           \
+              (to, value, count, stream), FILL, ON(stream), to, 0, count *size, 1)
+FILLS(D8, unsigned char, 1)
+FILLS(D16, unsigned short, 2)
+FILLS(D32, unsigned, 4)
+FILLS_ASYNC(D8, unsigned char, 1)
+FILLS_ASYNC(D16, unsigned short, 2)
+FILLS_ASYNC(D32, unsigned, 4)
+
+/* ---- kernels ---------------------------------------------------------------------------------- */
+
+int cuModuleGetFunction(handle *out, handle module, const char *name);
+int cuModuleGetFunction(handle *out, handle module, const char *name)
+{
+    REAL(cuModuleGetFunction, (handle *, handle, const char *))
+    const int result = real(out, module, name);
+    if (result == 0 && tape_on())
+        names_register(*out, name);
+    return result;
+}
+
+int cuLibraryGetKernel(handle *out, handle library, const char *name);
+int cuLibraryGetKernel(handle *out, handle library, const char *name)
+{
+    REAL(cuLibraryGetKernel, (handle *, handle, const char *))
+    const int result = real(out, library, name);
+    if (result == 0 && tape_on())
+        names_register(*out, name);
+    return result;
+}
+
+int cuKernelGetFunction(handle *out, handle kernel);
+int cuKernelGetFunction(handle *out, handle kernel)
+{
+    REAL(cuKernelGetFunction, (handle *, handle))
+    const int result = real(out, kernel);
+    if (result == 0 && tape_on())
+        names_alias(*out, kernel);
+    return result;
+}
+
+/* A variable of the program's is memory of the device. */
+CALL(cuModuleGetGlobal_v2, (word * out, size_t *bytes, handle module, const char *name),
+     (out, bytes, module, name), ALLOC, out ? *out : 0, bytes ? *bytes : 0, RECORDING_MEMORY_DEVICE)
+
+/* Arguments that are packed are not looked into. */
+static void end_launch(const struct call *call, int result, word stream, handle function,
+                       void **args, void **packed)
+{
+    if (result == 0 && call->outer && packed && !args)
+        calls_note_unseen("packed arguments of cuLaunchKernel");
+    calls_end_launch(call, result, stream, function, args, true);
+}
+
+typedef unsigned dimension;
+#define LAUNCH(name, none_is)                                                                      \
+    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
+             dimension by, dimension bz, unsigned shared, handle stream, void **args,              \
+             void **packed);                                                                       \
+    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
+             dimension by, dimension bz, unsigned shared, handle stream, void **args,              \
+             void **packed)                                                                        \
+    {                                                                                              \
+        REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
+                    unsigned, handle, void **, void **))                                           \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args, packed);   \
+        end_launch(&call, result, ON(stream), function, args, packed);                             \
+        return result;                                                                             \
+    }
+LAUNCH(cuLaunchKernel, LEGACY)
+LAUNCH(cuLaunchKernel_ptsz, PER_THREAD)
+
+struct launch_config {
+    dimension grid[3], block[3];
+    unsigned shared;
+    handle stream;
+    void *attributes;
+    unsigned count;
+};
+
+#define LAUNCH_EX(name, none_is)                                                                   \
+    int name(const struct launch_config *config, handle function, void **args, void **packed);     \
+    int name(const struct launch_config *config, handle function, void **args, void **packed)      \
+    {                                                                                              \
+        REAL(name, (const struct launch_config *, handle, void **, void **))                       \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin();                                                     \
+        const int result = real(config, function, args, packed);                                   \
+        end_launch(&call, result, ON(config->stream), function, args, packed);                     \
+        return result;                                                                             \
+    }
+LAUNCH_EX(cuLaunchKernelEx, LEGACY)
+LAUNCH_EX(cuLaunchKernelEx_ptsz, PER_THREAD)
+
+HOST_CALL(cuLaunchHostFunc, LEGACY)
+HOST_CALL(cuLaunchHostFunc_ptsz, PER_THREAD)
+CALLBACK(cuStreamAddCallback, LEGACY)
+CALLBACK(cuStreamAddCallback_ptsz, PER_THREAD)
+
+/* ---- graphs ----------------------------------------------------------------------------------- */
+
+CAPTURE(cuStreamBeginCapture_v2, LEGACY)
+CAPTURE(cuStreamBeginCapture_v2_ptsz, PER_THREAD)
+CAPTURE_END(cuStreamEndCapture, LEGACY)
+CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
+CALL(cuGraphInstantiateWithFlags, (handle * out, handle graph, word flags), (out, graph, flags),
+     GRAPH, WORD_OF(*out), WORD_OF(graph))
+ON_STREAM(cuGraphInstantiateWithParams, (handle * out, handle graph, handle params),
+          (out, graph, params), GRAPH, WORD_OF(*out), WORD_OF(graph))
+ON_STREAM(cuGraphLaunch, (handle graph, handle stream), (graph, stream), GRAPH_LAUNCH,
+          WORD_OF(graph), ON(stream))
+
+/* ---- calls that are not understood ------------------------------------------------------------ */
+
+UNKNOWN(cuMemMap)
+UNKNOWN(cuMemcpyPeer)
+UNKNOWN(cuMemcpyPeerAsync)
+UNKNOWN(cuMemcpy2D_v2)
+UNKNOWN(cuMemcpy2DAsync_v2)
+UNKNOWN(cuMemcpy2DUnaligned_v2)
+UNKNOWN(cuMemcpy3D_v2)
+UNKNOWN(cuMemcpy3DAsync_v2)
+UNKNOWN(cuMemcpyAtoD_v2)
+UNKNOWN(cuMemcpyDtoA_v2)
+UNKNOWN(cuMemsetD2D8_v2)
+UNKNOWN(cuMemsetD2D32_v2)
+UNKNOWN(cuStreamWaitValue32_v2)
+UNKNOWN(cuStreamWaitValue64_v2)
+UNKNOWN(cuStreamWriteValue32_v2)
+UNKNOWN(cuStreamWriteValue64_v2)
+UNKNOWN(cuStreamBatchMemOp_v2)
+UNKNOWN(cuLaunchCooperativeKernel)
+UNKNOWN(cuGraphCreate)
+UNKNOWN(cuGraphAddKernelNode_v2)
+UNKNOWN(cuArrayCreate_v2)
+UNKNOWN(cuIpcOpenMemHandle_v2)
+UNKNOWN(cuIpcOpenEventHandle)
+UNKNOWN(cuGreenCtxCreate)
+
+/* ---- addresses of functions ------------------------------------------------------------------- */
+
+/* The driver is asked for "cuMemAlloc" and gives cuMemAlloc_v2. */
+static void give_ours(const char *name, void **out, const void *caller, word flags)
+{
+    static const char *const ends[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
+    const bool per_thread = (flags & 2) != 0;
+    char whole[128];
+    for (size_t i = per_thread ? 0 : 4; i < sizeof ends / sizeof *ends && *out; i++) {
+        if (strlen(name) + strlen(ends[i]) >= sizeof whole)
+            return;
+        strcat(strcpy(whole, name), ends[i]);
+        void *own = symbols_ours(whole, *out, caller);
+        if (own != *out) {
+            *out = own;
+            return;
+        }
+    }
+}
+
+int cuGetProcAddress(const char *name, void **out, int version, word flags);
+int cuGetProcAddress(const char *name, void **out, int version, word flags)
+{
+    REAL(cuGetProcAddress, (const char *, void **, int, word))
+    const int result = real(name, out, version, flags);
+    if (result == 0)
+        give_ours(name, out, __builtin_return_address(0), flags);
+    return result;
+}
+
+int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, int *found);
+int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, int *found)
+{
+    REAL(cuGetProcAddress_v2, (const char *, void **, int, word, int *))
+    const int result = real(name, out, version, flags, found);
+    if (result == 0)
+        give_ours(name, out, __builtin_return_address(0), flags);
+    return result;
+}
