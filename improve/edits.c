@@ -132,13 +132,15 @@ static bool measure(struct proposer *proposer)
 }
 
 enum status edits_list(const struct plan *plan, const struct suspects *suspects,
-                       struct arena *arena, struct edit_list *out, struct diag *diag)
+                       const struct edits_end *end, struct arena *arena, struct edit_list *out,
+                       struct diag *diag)
 {
     *out = (struct edit_list){0};
     enum property property = suspects->property;
     struct proposer proposer = {
         .plan = plan,
         .suspects = suspects,
+        .end = end,
         .hang = property != PROPERTY_RACE && property != PROPERTY_LIFETIME,
         .arena = arena,
         .out = out,

@@ -111,10 +111,17 @@ const char *edit_key(enum edit_kind kind);
 /* Make the marks of host operations and actions their positions in the plan. */
 void edits_number(struct plan *plan);
 
-/* Edits of a numbered plan that might repair the violation of `suspects`, cheapest first. In
-   `arena`. STATUS_SYSTEM: memory. */
+/* When the search for edits is to end early; NULL: never. */
+struct edits_end {
+    bool (*is_over)(const void *arg);
+    const void *arg;
+};
+
+/* Edits of a numbered plan that might repair the violation of `suspects`, cheapest first; where `end` is over, those
+   found until then. In `arena`. STATUS_SYSTEM: memory. */
 enum status edits_list(const struct plan *plan, const struct suspects *suspects,
-                       struct arena *arena, struct edit_list *out, struct diag *diag);
+                       const struct edits_end *end, struct arena *arena, struct edit_list *out,
+                       struct diag *diag);
 
 /* Change the plan; new memory is its own. The result may be ill-formed (a cycle of
    dependences): print and parse it to know. STATUS_SYSTEM: memory. */

@@ -228,7 +228,7 @@ void propose_calls(struct proposer *proposer)
     const struct plan *plan = proposer->plan;
     struct meeting *done = NULL, next;
     size_t count = 0, cap = 0;
-    for (int u = 0; u < (int)plan->thread_count; u++)
+    for (int u = 0; u < (int)plan->thread_count && !edits_are_over(proposer); u++)
         for (size_t k = 0; k < plan->threads[u].op_count; k++) {
             if (proposer->near[u][k] > NEAR_ENOUGH || !is_call(&plan->threads[u].ops[k]) ||
                 is_done(done, count, u, k))

@@ -129,8 +129,11 @@ void propose_programs(struct proposer *proposer)
 {
     const struct plan *plan = proposer->plan;
     const struct programs *programs = &plan->programs;
-    for (int rank = 0; programs->ranks && !programs->generate.given && rank < plan->ranks; rank++)
+    for (int rank = 0; programs->ranks && !programs->generate.given && rank < plan->ranks; rank++) {
+        if (edits_are_over(proposer))
+            return;
         propose_action_moves(proposer, rank);
+    }
     propose_lists(proposer, !are_balanced(plan));
     if (!programs->batch)
         propose(proposer, (struct edit){.kind = EDIT_P2P_BATCH}, 0, 0);

@@ -389,18 +389,18 @@ void propose_host(struct proposer *proposer)
     if (!find_alike(proposer))
         return;
     int count = (int)proposer->plan->thread_count;
-    for (int t = 0; t < count; t++) {
+    for (int t = 0; t < count && !edits_are_over(proposer); t++) {
         propose_moves(proposer, t);
         propose_events(proposer, t);
         propose_streams(proposer, t);
         propose_comms(proposer, t);
         propose_joins(proposer, t);
         propose_others(proposer, t);
-        for (int u = 0; u < count; u++) {
+        for (int u = 0; u < count && !edits_are_over(proposer); u++) {
             propose_signals(proposer, t, u);
             propose_locks(proposer, t, u);
         }
     }
-    if (proposer->hang)
+    if (proposer->hang && !edits_are_over(proposer))
         propose_calls(proposer);
 }

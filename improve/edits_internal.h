@@ -23,6 +23,7 @@ enum { NEAR_ENOUGH = 8, FAR_AWAY = 1000 };
 struct proposer {
     const struct plan *plan;
     const struct suspects *suspects;
+    const struct edits_end *end;
     bool hang; /* deadlock, drain, mismatch; otherwise an order is missing */
     struct arena *arena;
     struct edit_list *out;
@@ -33,6 +34,11 @@ struct proposer {
 
 /* Add an edit at its price plus `extra` plus 2 for each step of `distance` to the next suspect. */
 void propose(struct proposer *proposer, struct edit edit, int distance, int extra);
+
+static inline bool edits_are_over(const struct proposer *proposer)
+{
+    return proposer->end && proposer->end->is_over(proposer->end->arg);
+}
 
 void propose_pipeline(struct proposer *proposer);
 void propose_host(struct proposer *proposer);

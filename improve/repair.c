@@ -66,11 +66,22 @@ static bool is_interrupted(const struct repair_search *search)
     return interrupted && atomic_load(interrupted);
 }
 
+static bool is_late(const struct repair_search *search)
+{
+    return stopwatch_now_ns() >= search->until_ns;
+}
+
+/* For what takes long beside the judging of candidates: edits_end. */
+static bool is_over(const void *arg)
+{
+    return is_interrupted(arg) || is_late(arg);
+}
+
 static bool is_spent(struct repair_search *search)
 {
     if (is_interrupted(search))
         search->out->why_not = "it was interrupted";
-    else if (stopwatch_now_ns() >= search->until_ns)
+    else if (is_late(search))
         search->out->why_not = "the time was up";
     else if (search->candidates_left == 0)
         search->out->why_not = "the budget of candidates is spent";
@@ -389,7 +400,8 @@ static enum status try_edits(struct repair_search *search, const struct partial 
     enum status status = parse_text(partial->text, &plan, search->diag);
     if (status != STATUS_OK)
         return status;
-    status = edits_list(&plan, &partial->suspects, &search->out->arena, &edits, search->diag);
+    const struct edits_end end = {is_over, search};
+    status = edits_list(&plan, &partial->suspects, &end, &search->out->arena, &edits, search->diag);
     uint64_t before = search->out->candidates;
     for (size_t i = 0; status == STATUS_OK && i < edits.count && !is_finished(search); i++) {
         if (search->out->candidates - before >= most || is_spent(search))
@@ -457,9 +469,10 @@ static enum status begin(struct repair_search *search, const struct plan *plan,
     const uint64_t before = search->steps_left;
     status = judge(search, &copy, &judgement, search->diag);
     plan_fini(&copy);
+    const bool in_time = !is_over(search);
     allow_efforts(search, before - search->steps_left);
     *root = (struct partial){.text = search->original, .suspects = judgement.suspects};
-    if (status == STATUS_OK && !judgement.failed)
+    if (status == STATUS_OK && !judgement.failed && (in_time || !is_spent(search)))
         search->out->why_not = "its budget of states does not reach the violation";
     return status;
 }

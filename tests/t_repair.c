@@ -19,6 +19,7 @@
 #include "improve/diff.h"
 #include "improve/edits.h"
 #include "check/minimise.h"
+#include "check/stopwatch.h"
 #include "improve/repair.h"
 #include "plan/parse.h"
 #include "plan/print.h"
@@ -147,7 +148,7 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
         arena_init(&arena, 0);
         diag_init(&diag);
         if (!suspect_all(&plan, properties[i], &arena, &suspects) ||
-            edits_list(&plan, &suspects, &arena, &edits, &diag) != STATUS_OK)
+            edits_list(&plan, &suspects, NULL, &arena, &edits, &diag) != STATUS_OK)
             complain(0, "no list of edits", "", text);
         for (size_t k = 0; k < edits.count; k++) {
             check_edit(text, &edits.items[k], op_stats);
@@ -159,6 +160,38 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
     }
     plan_fini(&plan);
     free(text);
+}
+
+static bool is_over(const void *left)
+{
+    int *calls = *(int *const *)left;
+    return --*calls < 0;
+}
+
+/* A list that has to end early is a part of the whole one, in order. */
+static void test_early_end(const char *source)
+{
+    struct plan plan;
+    struct arena arena;
+    struct diag diag;
+    struct suspects suspects;
+    struct edit_list whole = {0}, part = {0};
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    if (!parse(source, &plan))
+        abort();
+    edits_number(&plan);
+    int calls = 2, *const left = &calls;
+    const struct edits_end end = {is_over, &left};
+    if (!suspect_all(&plan, PROPERTY_DEADLOCK, &arena, &suspects) ||
+        edits_list(&plan, &suspects, NULL, &arena, &whole, &diag) != STATUS_OK ||
+        edits_list(&plan, &suspects, &end, &arena, &part, &diag) != STATUS_OK)
+        abort();
+    tap_ok(calls < 0 && part.count > 0 && part.count < whole.count,
+           "a list that ends early has %zu of %zu edits", part.count, whole.count);
+    plan_fini(&plan);
+    arena_fini(&arena);
+    diag_fini(&diag);
 }
 
 static const char pipeline_text[] =
@@ -455,6 +488,12 @@ static void test_known(void)
         tap_ok(!repair.found && repair.why_not, "with a limit of one state nothing is claimed");
         repair_fini(&repair);
     }
+    options.verify.limits = (struct search_limits){.until_ns = stopwatch_now_ns()};
+    if (find(scenario, &options, &repair)) {
+        tap_is_int((int64_t)repair.candidates, 0, "behind the end of the time nothing is tried");
+        tap_is_str(repair.why_not, "the time was up", "and that is the reason");
+        repair_fini(&repair);
+    }
 }
 
 /* ---- diffs ----------------------------------------------------------------------------------- */
@@ -476,6 +515,7 @@ static void test_diffs(void)
 
 int main(void)
 {
+    test_early_end(host_text);
     test_diffs();
     test_kinds();
     test_known();
