@@ -6,6 +6,7 @@
  * zero-bubble's own search are in a file that may be absent.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +15,8 @@
 #include "plan/comms.h"
 #include "plan/generate.h"
 #include "plan/hash.h"
+#include "plan/parse.h"
+#include "sim/predict/predict.h"
 #include "tests/harness.h"
 #include "tests/tap.h"
 
@@ -298,9 +301,86 @@ static void test_kept(void)
     arena_fini(&arena);
 }
 
+/* ---- messages on shared channels --------------------------------------------------------------- */
+
+static int drawn(uint64_t seed, int what, int count)
+{
+    return (int)(hash_mix(seed * 1000 + (uint64_t)what) % (uint64_t)count);
+}
+
+static void write_channel_plan(uint64_t seed, char *buf, size_t cap)
+{
+    static const char *const schedules[] = {"zb_1p", "zb_2p", "zbv_auto", "v_half", "v_min"};
+    static const char *const fifos[] = {"rank", "direction", "pair", "edge"};
+    static const char *const passes[] = {"F", "I", "W"};
+    const char *schedule = schedules[drawn(seed, 0, 5)];
+    int p = 2 + drawn(seed, 1, 4), m = p + drawn(seed, 2, 2 * p + 1), v = chunks_of(schedule);
+    FILE *out = fmemopen(buf, cap, "w");
+    if (!out)
+        abort();
+    fprintf(out,
+            "swplan: 1\nname: found\np2p: {fifo: %s, forward: {latency: %dus}, backward: {latency: "
+            "%dus}}\n",
+            fifos[drawn(seed, 3, 4)], drawn(seed, 4, 9), drawn(seed, 5, 9));
+    fputs("stages: {", out);
+    for (int pass = 0; pass < 3; pass++) {
+        fprintf(out, "%s%s: [", pass ? ", " : "", passes[pass]);
+        for (int stage = 0; stage < p * v; stage++)
+            fprintf(out, "%s%dus", stage ? ", " : "", 5 + drawn(seed, 10 + 100 * pass + stage, 9));
+        fputs("]", out);
+    }
+    fprintf(out, "}\ngenerate: {schedule: %s, ranks: %d, microbatches: %d}\n", schedule, p, m);
+    fclose(out);
+}
+
+/* What the choice of an order says it takes on its channels (plan/bubble_channel.c) is what the machine takes. */
+static bool channels_agree(const char *text, int *held_up)
+{
+    struct plan plan;
+    struct arena arena;
+    struct diag diag;
+    struct rank_program *ranks;
+    struct generate_figures figures = {0};
+    struct prediction prediction;
+    const struct predict_options options = {.seed = 1, .replications = 1, .threads = 1};
+    int count = 0;
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    if (plan_parse("found.yaml", text, strlen(text), &plan, &diag) ||
+        generate_program(&plan.programs.generate, &plan, &arena, &ranks, &count, &figures, &diag) ||
+        predict(&plan, &options, &prediction, &diag)) {
+        diag_print(&diag, "t_found", false, stderr);
+        abort();
+    }
+    bool same = prediction.total_ns == figures.makespan_ns;
+    if (!same)
+        tap_note("the machine takes %lld, the choice said %lld:\n%s",
+                 (long long)prediction.total_ns, (long long)figures.makespan_ns, text);
+    *held_up += figures.span_ns > figures.bound_ns;
+    prediction_fini(&prediction);
+    plan_fini(&plan);
+    arena_fini(&arena);
+    diag_fini(&diag);
+    return same;
+}
+
+static void test_channels(void)
+{
+    enum { CASES = 100 };
+    int same = 0, held_up = 0;
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        char text[4096];
+        write_channel_plan(seed, text, sizeof text);
+        same += channels_agree(text, &held_up);
+    }
+    tap_is_int(same, CASES, "found orders take on their channels what was said");
+    tap_ok(held_up > CASES / 4, "in %d of them passes wait", held_up);
+}
+
 int main(void)
 {
     test_kept();
+    test_channels();
     if (getenv("SWSIM_LONG"))
         test_unlike();
     test_units();
