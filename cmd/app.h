@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "api/option_texts.h"
 #include "plan/arena.h"
 #include "plan/diag.h"
 #include "plan/plan.h"
@@ -42,6 +43,12 @@ enum status app_silence(struct app *app);
 
 /* Print and forget the messages so far: with several plans, those of each plan follow its results. */
 void app_report(struct app *app);
+
+/* For options with a grammar of their own. */
+static inline struct option_reader app_reader(struct app *app)
+{
+    return (struct option_reader){&app->arena, &app->diag};
+}
 
 /* Whether `file`, standard output or error, gets colours. */
 bool app_color(const struct app *app, FILE *file);

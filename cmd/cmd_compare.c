@@ -252,8 +252,8 @@ static int processors(void)
 /* Is a run named, or are two stores? Else the runs of one store are compared with predictions. */
 static enum status wants_two(struct app *app, const struct arguments *arguments, bool *out)
 {
-    *out |= run_spec_has_run(arguments->items[0]) ||
-            (arguments->count == 2 && run_spec_has_run(arguments->items[1]));
+    *out |= option_has_run(arguments->items[0]) ||
+            (arguments->count == 2 && option_has_run(arguments->items[1]));
     return *out || arguments->count < 2 ? STATUS_OK
                                         : run_spec_is_store(app, arguments->items[1], out);
 }

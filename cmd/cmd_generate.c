@@ -2,7 +2,6 @@
 /* cmd_generate.c - `swsim generate`: the plan of a known pipeline-parallel schedule. */
 #include <string.h>
 
-#include "action_times.h"
 #include "app.h"
 #include "options.h"
 #include "plan_out.h"
@@ -55,7 +54,7 @@ static enum status fill_costs(struct app *app, struct generate_request *request,
     request->spec.memory = (int)request->memory;
     if (request->latency_ns)
         plan->programs.links.all.latency = (struct amount){true, request->latency_ns};
-    return request->times ? action_times_set(app, request->times, plan) : STATUS_OK;
+    return request->times ? option_times(app_reader(app), request->times, plan) : STATUS_OK;
 }
 
 /* The figures of a found schedule, for people; NULL: out of memory. */

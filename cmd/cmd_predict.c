@@ -8,17 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action_times.h"
 #include "app.h"
-#include "channels.h"
 #include "interrupts.h"
 #include "options.h"
-#include "profiled.h"
 #include "progress.h"
+#include "show_channels.h"
 #include "starter.h"
 #include "mpi_workers.h"
 #include "warned.h"
 
+#include "api/profiled.h"
 #include "api/unexplained.h"
 #include "plan/coverage.h"
 #include "plan/hash.h"
@@ -48,30 +47,13 @@ struct predict_request {
 
 /* ---- options with a grammar of their own ----------------------------------------------------- */
 
-/* TASK=DIST */
-static enum status parse_jitter(struct app *app, const char *text, struct jitter_rule *rule)
-{
-    const char *what, *equals = strchr(text, '=');
-    size_t where;
-    if (!equals || equals == text)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "--jitter: found '%s', expected TASK=DISTRIBUTION", text);
-    rule->task = arena_strndup(&app->arena, text, (size_t)(equals - text));
-    if (!rule->task)
-        return diag_no_memory(&app->diag);
-    if (!dist_parse(equals + 1, &app->arena, &rule->dist, &what, &where))
-        return diag_error(&app->diag, STATUS_USAGE, "--jitter %s: at character %zu: %s", rule->task,
-                          where + 1, what);
-    return STATUS_OK;
-}
-
 static enum status parse_jitters(struct app *app, const struct text_list *texts,
                                  struct predict_options *predict)
 {
     struct jitter_rule *rules = ARENA_ARRAY(&app->arena, texts->count + 1, struct jitter_rule);
     enum status status = rules ? STATUS_OK : diag_no_memory(&app->diag);
     for (size_t i = 0; status == STATUS_OK && i < texts->count; i++)
-        status = parse_jitter(app, texts->items[i], &rules[i]);
+        status = option_jitter(app_reader(app), texts->items[i], &rules[i]);
     predict->jitter = rules;
     predict->jitter_count = texts->count;
     return status;
@@ -122,7 +104,7 @@ static enum status parse_iteration(struct app *app, const char *text, int64_t it
     else if (strcmp(text, "slowest") == 0)
         *out = PATH_SLOWEST;
     else
-        return options_integer(app, "--critical-path", text, 0, iterations - 1, out);
+        return option_number(app_reader(app), "--critical-path", text, 0, iterations - 1, out);
     return STATUS_OK;
 }
 
@@ -142,9 +124,11 @@ static enum status parse_sweep(struct app *app, const char *text, struct predict
         return diag_error(&app->diag, STATUS_USAGE,
                           "--sweep: found key '%s', expected max_depth or ranks", copy);
     int64_t most = depth ? PLAN_MAX_DEPTH : PLAN_MAX_RANKS;
-    enum status status = options_integer(app, "--sweep", equals + 1, 1, most, &request->from);
+    enum status status =
+        option_number(app_reader(app), "--sweep", equals + 1, 1, most, &request->from);
     if (status == STATUS_OK)
-        status = options_integer(app, "--sweep", dots + 2, request->from, most, &request->to);
+        status =
+            option_number(app_reader(app), "--sweep", dots + 2, request->from, most, &request->to);
     request->swept = copy;
     return status;
 }
@@ -428,7 +412,7 @@ static enum status predict_profiled(struct app *app, const struct predict_reques
     struct profile profile;
     bool ranks = request->swept && strcmp(request->swept, "ranks") == 0;
     int most = ranks ? (int)request->to : request->predict.program.ranks;
-    enum status status = profiled_read(app, spec, plan, most, &profile);
+    enum status status = profiled_read(app_reader(app), spec, plan, most, app->quiet, &profile);
     if (status != STATUS_OK)
         return status;
     status = predict_plan(app, request, &profile.plan);
@@ -527,12 +511,12 @@ static enum status predict_file(struct app *app, struct predict_request *request
     if (status == STATUS_OK)
         status = warned_find(app, &plan, &request->warnings);
     if (status == STATUS_OK && line->times)
-        status = action_times_set(app, line->times, &plan);
+        status = option_times(app_reader(app), line->times, &plan);
     if (status == STATUS_OK)
-        status = channels_choose(app, &plan, request->p2p);
+        status = channels_choose(&plan, request->p2p, &app->diag);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
-        status = channels_compare(
-            app, &plan, &(struct verify_options){.program = {.iterations = -1}}, &request->predict);
+        status = show_channels(app, &plan, &(struct verify_options){.program = {.iterations = -1}},
+                               &request->predict);
     else if (status == STATUS_OK && line->profile)
         status = predict_profiled(app, request, &plan, line->profile);
     else if (status == STATUS_OK)

@@ -3,15 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "action_times.h"
 #include "app.h"
-#include "channels.h"
 #include "gzip.h"
 #include "options.h"
 #include "render_choice.h"
 #include "render_uses.h"
 #include "run_spec.h"
 
+#include "api/channels.h"
 #include "api/render_schedule.h"
 #include "plan/output.h"
 #include "plan/text_stream.h"
@@ -288,9 +287,9 @@ static enum status take_plan(struct app *app, struct plan *plan, void *context)
                           "'swsim predict --db=FILE' makes a run of it",
                           plan->file);
     if (status == STATUS_OK && options->times)
-        status = action_times_set(app, options->times, plan);
+        status = option_times(app_reader(app), options->times, plan);
     if (status == STATUS_OK)
-        status = channels_choose(app, plan, options->p2p);
+        status = channels_choose(plan, options->p2p, &app->diag);
     if (status != STATUS_OK)
         return status;
     struct subject *subject = rendering->subject;
@@ -382,10 +381,10 @@ static enum status take(struct app *app, const struct render_options *options,
                                   .subject = subject};
     int64_t run;
     bool store;
-    enum status status = run_spec_parse(app, "run", spec, &rendering.path, &run);
-    if (status == STATUS_OK && run_spec_has_run(spec) && options_given(arguments, "run"))
+    enum status status = option_run(app_reader(app), "run", spec, &rendering.path, &run);
+    if (status == STATUS_OK && option_has_run(spec) && options_given(arguments, "run"))
         status = diag_error(&app->diag, STATUS_USAGE, "%s: found --run beside it", spec);
-    if (status == STATUS_OK && run_spec_has_run(spec))
+    if (status == STATUS_OK && option_has_run(spec))
         rendering.run = run;
     if (status == STATUS_OK)
         status = run_spec_is_store(app, rendering.path, &store);

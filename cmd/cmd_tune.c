@@ -4,14 +4,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "action_times.h"
 #include "app.h"
 #include "interrupts.h"
 #include "options.h"
-#include "profiled.h"
 #include "progress.h"
 #include "tune_frontier.h"
 
+#include "api/profiled.h"
 #include "api/tuning.h"
 #include "plan/json.h"
 #include "plan/parse.h"
@@ -89,18 +88,6 @@ static enum status tune_plan(struct app *app, struct tune_options *options, cons
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-/* "stream,group": the choices to keep. */
-static enum status parse_kept(struct app *app, const char *item, const char *value, void *kept)
-{
-    for (int k = 0; k < TUNE_KNOBS; k++)
-        if (!value && strcmp(tune_knob_key((enum tune_knob)k), item) == 0) {
-            *(unsigned *)kept |= 1u << k;
-            return STATUS_OK;
-        }
-    return diag_error(&app->diag, STATUS_USAGE,
-                      "--keep: found '%s', expected stage, stream, group, order or depth", item);
-}
-
 static enum status parse_memory(struct app *app, const char *text, int64_t *bytes)
 {
     const char *what;
@@ -172,13 +159,13 @@ static enum status tune_pipeline(struct app *app, const struct tune_line *line, 
     wanted->seed = line->seed < 0 ? 1 : (uint64_t)line->seed;
     wanted->allow_stale = line->allow_stale;
     if (line->keep)
-        status = options_each(app, line->keep, parse_kept, &wanted->kept);
+        status = option_kept(app_reader(app), line->keep, &wanted->kept);
     if (status != STATUS_OK)
         return status;
     int driver = app_driver(app, plan, line->driver, CLOCK_ONLY);
     wanted->driver = driver == CLOCK_ONLY ? DRIVER_CLOCK : DRIVER_DATAFLOW;
     if (line->profile)
-        status = profiled_set_times(app, line->profile, plan);
+        status = profiled_set_times(app_reader(app), line->profile, app->quiet, plan);
     return status == STATUS_OK ? tune_plan(app, wanted, plan, line->path) : status;
 }
 
@@ -207,15 +194,15 @@ static enum status tune_programs(struct app *app, const struct tune_line *line, 
     for (int a = 0; status == STATUS_OK && a < AXES; a++)
         if (line->axes[a])
             status =
-                frontier_parse_axis(app, (enum axis)a, line->axes[a], &request.options.axes[a]);
+                option_axis(app_reader(app), (enum axis)a, line->axes[a], &request.options.axes[a]);
     if (status == STATUS_OK && line->times)
-        status = action_times_set(app, line->times, plan);
+        status = option_times(app_reader(app), line->times, plan);
     if (status != STATUS_OK)
         return status;
     if (!line->profile)
         return frontier_tune(app, &request, plan);
     struct profile profile;
-    status = profiled_read(app, line->profile, plan, 0, &profile);
+    status = profiled_read(app_reader(app), line->profile, plan, 0, app->quiet, &profile);
     if (status != STATUS_OK)
         return status;
     status = frontier_tune(app, &request, &profile.plan);

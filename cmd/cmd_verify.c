@@ -5,19 +5,18 @@
 #include <string.h>
 
 #include "app.h"
-#include "channels.h"
 #include "certificate.h"
 #include "interrupts.h"
 #include "options.h"
 #include "progress.h"
 #include "replace_file.h"
+#include "show_channels.h"
 #include "warned.h"
 #include "witness.h"
 
 #include "api/finding.h"
 #include "check/stopwatch.h"
 #include "check/verify.h"
-#include "plan/nearest.h"
 #include "plan/units.h"
 
 enum { BITSTATE_LEAST = 64 };
@@ -39,14 +38,15 @@ struct verify_request {
 /* ---- options that are lists ------------------------------------------------------------------ */
 
 /* "states=N,mem=SIZE,time=DURATION", any of them. The time of the command begins here. */
-static enum status parse_limit(struct app *app, const char *key, const char *value, void *context)
+static enum status parse_limit(struct option_reader reader, const char *key, const char *value,
+                               void *context)
 {
     struct search_limits *limits = context;
     value = value ? value : "";
     int64_t number, time_ns;
     const char *what = NULL;
     if (strcmp(key, "states") == 0) {
-        enum status status = options_integer(app, "--limit states", value, 1, INT64_MAX, &number);
+        enum status status = option_number(reader, "--limit states", value, 1, INT64_MAX, &number);
         if (status == STATUS_OK)
             limits->states = (uint64_t)number;
         return status;
@@ -57,10 +57,11 @@ static enum status parse_limit(struct app *app, const char *key, const char *val
         limits->until_ns =
             units_parse_time(value, &time_ns, &what) ? stopwatch_now_ns() + time_ns : 0;
     else if (!what)
-        return diag_error(&app->diag, STATUS_USAGE,
+        return diag_error(reader.diag, STATUS_USAGE,
                           "--limit: found '%s', expected states=N, mem=SIZE or time=DURATION", key);
     if (what)
-        return diag_error(&app->diag, STATUS_USAGE, "--limit %s: found '%s', %s", key, value, what);
+        return diag_error(reader.diag, STATUS_USAGE, "--limit %s: found '%s', %s", key, value,
+                          what);
     return STATUS_OK;
 }
 
@@ -82,29 +83,13 @@ static enum status parse_bitstate(struct app *app, const char *text, struct veri
     return STATUS_OK;
 }
 
-static enum status parse_property(struct app *app, const char *key, const char *value,
-                                  void *context)
-{
-    unsigned *properties = context;
-    struct nearest nearest = {.found = key};
-    for (int p = 0; p < PROPERTY_COUNT; p++) {
-        if (!value && strcmp(property_key((enum property)p), key) == 0) {
-            *properties |= 1u << p;
-            return STATUS_OK;
-        }
-        nearest_try(&nearest, property_key((enum property)p));
-    }
-    return diag_error(&app->diag, STATUS_USAGE, "--property: unknown property '%s'%s", key,
-                      nearest_hint(&nearest, '\'', &app->arena));
-}
-
 static enum status parse_iterations(struct app *app, const char *text, int64_t *iterations)
 {
     if (strcmp(text, "unbounded") == 0) {
         *iterations = -1;
         return STATUS_OK;
     }
-    return options_integer(app, "--iterations", text, 0, INT32_MAX, iterations);
+    return option_number(app_reader(app), "--iterations", text, 0, INT32_MAX, iterations);
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
@@ -340,13 +325,13 @@ static enum status verify_channels(struct app *app, const struct plan *plan,
         .replications = 1,
         .threads = 1,
         .interrupted = request->verify.interrupted};
-    return channels_compare(app, plan, &request->verify, &predict);
+    return show_channels(app, plan, &request->verify, &predict);
 }
 
 static enum status verify_one(struct app *app, struct plan *plan, void *context)
 {
     const struct verify_request *request = context;
-    enum status chosen = channels_choose(app, plan, request->p2p);
+    enum status chosen = channels_choose(plan, request->p2p, &app->diag);
     if (chosen != STATUS_OK)
         return chosen;
     if (request->p2p == CHANNELS_ALL)
@@ -384,9 +369,9 @@ static enum status finish_request(struct app *app, struct verify_request *reques
     if (iterations)
         status = parse_iterations(app, iterations, &request->verify.program.iterations);
     if (status == STATUS_OK && limits)
-        status = options_each(app, limits, parse_limit, &request->verify.limits);
+        status = option_each(app_reader(app), limits, parse_limit, &request->verify.limits);
     if (status == STATUS_OK && properties)
-        status = options_each(app, properties, parse_property, &request->verify.properties);
+        status = option_properties(app_reader(app), properties, &request->verify.properties);
     if (status == STATUS_OK && request->bitstate)
         status = parse_bitstate(app, request->bitstate, &request->verify);
     if (status == STATUS_OK && request->bitstate && request->verify.threads > 1)

@@ -34,52 +34,6 @@ struct option_table {
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* digit+ [ "e" digit+ ], as 1000 or 1e3. */
-static bool scan_integer(const char *text, long long *out)
-{
-    enum { MOST_ZEROS = 18 };
-    char *end;
-    bool number = *text == '-' || (*text >= '0' && *text <= '9');
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    number = number && end != text;
-    if (!number || *end != 'e' || end[1] < '0' || end[1] > '9')
-        return number && !*end && !errno;
-    long zeros = strtol(end + 1, &end, 10);
-    if (zeros > MOST_ZEROS)
-        return false;
-    while (zeros-- > 0)
-        if (__builtin_mul_overflow(*out, 10, out))
-            return false;
-    return !*end && !errno;
-}
-
-enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
-                            int64_t max, int64_t *out)
-{
-    long long value;
-    if (!scan_integer(text, &value) || value < min || value > max)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "%s: found '%s', expected a whole number from %lld to %lld", what, text,
-                          (long long)min, (long long)max);
-    *out = value;
-    return STATUS_OK;
-}
-
-enum status options_each(struct app *app, const char *list, item_use *use, void *context)
-{
-    char *copy = arena_strdup(&app->arena, list), *rest = NULL;
-    enum status status = copy ? STATUS_OK : diag_no_memory(&app->diag);
-    for (char *item = copy ? strtok_r(copy, ",", &rest) : NULL; item && status == STATUS_OK;
-         item = strtok_r(NULL, ",", &rest)) {
-        char *value = strchr(item, '=');
-        if (value)
-            *value++ = '\0';
-        status = use(app, item, value, context);
-    }
-    return status;
-}
-
 static enum status store_choice(struct app *app, const struct option_spec *spec, const char *text)
 {
     const char *choice = spec->argument;
@@ -121,7 +75,7 @@ static enum status store_integer(struct app *app, const struct option_spec *spec
 {
     char what[64];
     snprintf(what, sizeof what, "--%s", spec->name);
-    return options_integer(app, what, text, spec->min, spec->max, spec->value);
+    return option_number(app_reader(app), what, text, spec->min, spec->max, spec->value);
 }
 
 static enum status store(struct app *app, const struct option_spec *spec, const char *text)

@@ -85,15 +85,6 @@ enum status options_use_plan(struct app *app, const struct command *command, int
 bool options_parse_leading(struct app *app, const char *name, int argc, char **argv, int *position,
                            bool *help, enum status *status);
 
-/* Hand each item of "ITEM,ITEM,..." to `use`, until one fails. `value` is the text behind the item's
-   '='; NULL: it has none. */
-typedef enum status item_use(struct app *app, const char *item, const char *value, void *context);
-enum status options_each(struct app *app, const char *list, item_use *use, void *context);
-
-/* A whole number from min to max, as the value of `what`. */
-enum status options_integer(struct app *app, const char *what, const char *text, int64_t min,
-                            int64_t max, int64_t *out);
-
 /* The options every command has, for --help. */
 enum status options_print_common(struct app *app);
 void options_print_version(const char *program);

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
-
 #include "plan/plan.h"
 #include "plan/units.h"
 
@@ -54,9 +52,9 @@ enum status render_choice_iterations(struct app *app, const char *text,
     if (!*from && !*to)
         return refuse_range(app, "--iterations", text, "10..14");
     if (*from)
-        status = options_integer(app, "--iterations", from, 0, INT64_MAX, &choice->from);
+        status = option_number(app_reader(app), "--iterations", from, 0, INT64_MAX, &choice->from);
     if (status == STATUS_OK && *to)
-        status = options_integer(app, "--iterations", to, 0, INT64_MAX, &choice->to);
+        status = option_number(app_reader(app), "--iterations", to, 0, INT64_MAX, &choice->to);
     if (status == STATUS_OK && *from && *to && choice->from > choice->to)
         return refuse_range(app, "--iterations", text, "10..14");
     return status;

@@ -14,10 +14,6 @@ struct frontier_request {
     const char *plan_path, *picture_path; /* files to write; NULL: none */
 };
 
-/* "gpipe,1f1b", "2,4", "all": the values of an axis, as those of option --KEY. */
-enum status frontier_parse_axis(struct app *app, enum axis axis, const char *text,
-                                struct axis_values *out);
-
 /* Search, print, write. STATUS_VIOLATED where no candidate is proved and within the limits. */
 enum status frontier_tune(struct app *app, struct frontier_request *request,
                           const struct plan *plan);

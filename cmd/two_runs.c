@@ -31,7 +31,7 @@ static enum status read_run(struct app *app, const char *spec, struct compared_r
     struct store *store;
     const char *path;
     int64_t run;
-    enum status status = run_spec_parse(app, "RUN", spec, &path, &run);
+    enum status status = option_run(app_reader(app), "RUN", spec, &path, &run);
     if (status == STATUS_OK)
         status = store_open(path, false, &store, &app->diag);
     if (status != STATUS_OK)
@@ -134,7 +134,7 @@ static enum status find_second(struct comparer *comparer)
 {
     struct app *app = comparer->app;
     const char *second = comparer->request->second;
-    bool store = second && run_spec_has_run(second);
+    bool store = second && option_has_run(second);
     if (!second)
         return predict_own(comparer);
     enum status status = store ? STATUS_OK : run_spec_is_store(app, second, &store);

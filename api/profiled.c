@@ -6,27 +6,27 @@
 #include <math.h>
 #include <string.h>
 
-#include "run_spec.h"
+#include "trace/store.h"
 
-enum status profiled_read(struct app *app, const char *spec, const struct plan *plan, int ranks,
-                          struct profile *out)
+enum status profiled_read(struct option_reader reader, const char *spec, const struct plan *plan,
+                          int ranks, bool quiet, struct profile *out)
 {
     const char *path;
     int64_t run;
-    enum status status = run_spec_parse(app, "--profile", spec, &path, &run);
+    enum status status = option_run(reader, "--profile", spec, &path, &run);
     struct store *store = NULL;
     if (status == STATUS_OK)
-        status = store_open(path, false, &store, &app->diag);
+        status = store_open(path, false, &store, reader.diag);
     if (status != STATUS_OK)
         return status;
-    status = profile_read(store, run, plan, ranks, out, &app->diag);
-    enum status closed = store_close(store, &app->diag);
+    status = profile_read(store, run, plan, ranks, out, reader.diag);
+    enum status closed = store_close(store, reader.diag);
     if (status == STATUS_OK && closed != STATUS_OK) {
         profile_fini(out);
         status = closed;
     }
-    if (status == STATUS_OK && !app->quiet)
-        profile_note(out, path, &app->diag);
+    if (status == STATUS_OK && !quiet)
+        profile_note(out, path, reader.diag);
     return status;
 }
 
@@ -58,11 +58,12 @@ static double slowest(const struct profile *profile, size_t first, size_t *next)
     return longest;
 }
 
-enum status profiled_set_times(struct app *app, const char *spec, struct plan *plan)
+enum status profiled_set_times(struct option_reader reader, const char *spec, bool quiet,
+                               struct plan *plan)
 {
     struct profile profile;
     struct pipeline *pipeline = &plan->pipeline;
-    enum status status = profiled_read(app, spec, plan, 0, &profile);
+    enum status status = profiled_read(reader, spec, plan, 0, quiet, &profile);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0, next; i < profile.part_count; i = next) {

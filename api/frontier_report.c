@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* frontier_report.c - see frontier_report.h. */
+#include "frontier_report.h"
+
+#include <string.h>
+
+#include "plan/coverage.h"
+#include "plan/units.h"
+
+/* ---- options and warnings -------------------------------------------------------------------- */
+
+enum status frontier_complete(struct frontier_options *options, const struct plan *plan,
+                              struct diag *diag)
+{
+    int size = plan->programs.stages.model.microbatch;
+    if (options->samples && size && options->samples != size)
+        return diag_error(diag, STATUS_USAGE, "--samples: found %d, expected %d as \"model\" says",
+                          options->samples, size);
+    if (options->memory_bytes < 0 && plan->machine.memory_bytes > 0)
+        options->memory_bytes = plan->machine.memory_bytes;
+    return STATUS_OK;
+}
+
+void frontier_warn(const struct frontier *f, struct diag *diag)
+{
+    if (f->fates[FATE_UNTRIED])
+        diag_warn(diag, "%s: interrupted: %zu candidates were not tried", f->plan->name,
+                  f->fates[FATE_UNTRIED]);
+    if (!f->has_times)
+        diag_warn(diag, "%s gives no times: F, I and W are taken to last 1 ms each", f->plan->name);
+    coverage_warn(f->plan, diag);
+}
+
+/* ---- as text --------------------------------------------------------------------------------- */
+
+/* The number of an axis as people count it; 0: the schedule's own. */
+static int number_of(const struct frontier *f, const struct candidate *candidate, enum axis axis)
+{
+    switch (axis) {
+    case AXIS_MICROBATCHES: return frontier_microbatches(f, candidate);
+    case AXIS_HELD: return frontier_held(candidate);
+    case AXIS_SCHEDULE:
+    case AXIS_SIZE:
+    case AXIS_CHUNKS:
+    case AXIS_GROUP:
+    case AXIS_BALANCE:
+    case AXIS_CHECKPOINT:
+    case AXIS_CHANNEL:
+    case AXES: break;
+    }
+    return candidate->at[axis];
+}
+
+/* Do the candidates differ there? */
+static bool varies(const struct frontier *f, enum axis axis)
+{
+    for (size_t i = 1; i < f->count; i++)
+        if (f->candidates[i].fate != FATE_IMPOSSIBLE &&
+            number_of(f, &f->candidates[i], axis) != number_of(f, &f->candidates[0], axis))
+            return true;
+    return false;
+}
+
+static int memory_width(const struct frontier *f)
+{
+    return f->has_bytes ? (int)strlen("2.39 GiB") : (int)strlen("activations");
+}
+
+static void print_choice(const struct frontier *f, const struct candidate *candidate, FILE *out)
+{
+    for (int a = 0; a < AXES; a++) {
+        bool words = axis_has_words((enum axis)a);
+        int width = a == AXIS_SCHEDULE ? 23 : 12, number;
+        if (a != AXIS_SCHEDULE && !varies(f, (enum axis)a))
+            continue;
+        if (words)
+            fprintf(out, "  %-*s", width, axis_word((enum axis)a, candidate->at[a]));
+        else if ((number = number_of(f, candidate, (enum axis)a)) > 0)
+            fprintf(out, "  %*d", width, number);
+        else
+            fprintf(out, "  %*s", width, "-");
+    }
+}
+
+static void print_head(const struct frontier *f, FILE *out)
+{
+    for (int a = 0; a < AXES; a++)
+        if (a == AXIS_SCHEDULE || varies(f, (enum axis)a))
+            fprintf(out, axis_has_words((enum axis)a) ? "  %-*s" : "  %*s",
+                    a == AXIS_SCHEDULE ? 23 : 12, axis_key((enum axis)a));
+    fprintf(out, "  %9s  %9s  %7s  %*s", "step", varies(f, AXIS_SIZE) ? "a sample" : "a microb.",
+            "bubble", memory_width(f), f->has_bytes ? "memory" : "activations");
+    fprintf(out, "%s\n", f->options->memory_bytes >= 0 && f->has_bytes ? "      left" : "");
+}
+
+static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_TEXT])
+{
+    if (f->has_bytes)
+        units_show_bytes((double)bytes, out);
+    else
+        snprintf(out, UNITS_TEXT, "%.4g", (double)bytes / FRONTIER_ACTIVATION);
+}
+
+/* Memory of a rank beside the bytes that it holds. */
+static void print_left(const struct frontier *f, const struct candidate *candidate, FILE *out)
+{
+    char left[UNITS_TEXT] = "";
+    if (f->options->memory_bytes >= 0 && f->has_bytes)
+        show_memory(f, f->options->memory_bytes - candidate->bytes, left);
+    fprintf(out, *left ? "  %8s\n" : "%s\n", left);
+}
+
+static void print_candidate(const struct frontier *f, const struct candidate *candidate, FILE *out)
+{
+    char step[UNITS_TEXT], each[UNITS_TEXT], memory[UNITS_TEXT];
+    int samples = varies(f, AXIS_SIZE) ? f->size : 1;
+    print_choice(f, candidate, out);
+    show_memory(f, candidate->bytes, memory);
+    if (candidate->fate == FATE_PROVED) {
+        units_show_time(candidate->step_ns, step);
+        units_show_time(candidate->microbatch_ns / samples, each);
+        fprintf(out, "  %9s  %9s  %6.2f%%  %*s", step, each, 100 * candidate->bubble,
+                memory_width(f), memory);
+        print_left(f, candidate, out);
+        return;
+    }
+    fprintf(out, "  %9s  %9s  %7s  %*s  %s%s%s\n", "-", "-", "-", memory_width(f), memory,
+            fate_key(candidate->fate), candidate->fate == FATE_VIOLATED ? ": " : "",
+            candidate->fate == FATE_VIOLATED ? property_key(candidate->violated) : "");
+}
+
+/* The candidates stand in order: the first of a schedule is its best. */
+static void print_schedules(const struct frontier *f, FILE *out)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        const struct candidate *candidate = &f->candidates[i];
+        bool first = candidate->fate > FATE_IMPOSSIBLE && !candidate->frontier;
+        for (size_t j = 0; first && j < i; j++)
+            first = f->candidates[j].at[AXIS_SCHEDULE] != candidate->at[AXIS_SCHEDULE];
+        if (first)
+            print_candidate(f, candidate, out);
+    }
+}
+
+static void print_counts(const struct frontier *f, FILE *out)
+{
+    size_t tried = f->count - f->fates[FATE_IMPOSSIBLE] - f->fates[FATE_UNTRIED];
+    fprintf(out, "\ntried %zu candidates: %zu proved", tried, f->fates[FATE_PROVED]);
+    for (int fate = FATE_PROVED - 1; fate > FATE_IMPOSSIBLE; fate--)
+        if (f->fates[fate])
+            fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum fate)fate));
+    fprintf(out, "\n");
+}
+
+void frontier_print(const struct frontier *f, bool quiet, FILE *out)
+{
+    fprintf(out, "%s, %d ranks, %d stages, %d microbatches\n", f->plan->name, f->ranks, f->stages,
+            f->microbatches);
+    if (f->fates[FATE_PROVED]) {
+        fprintf(out, "\nthe frontier: nothing is as fast with less memory\n");
+        print_head(f, out);
+        for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
+            print_candidate(f, &f->candidates[i], out);
+    }
+    if (!quiet) {
+        fprintf(out, "\nother schedules, the best of each\n");
+        print_schedules(f, out);
+    }
+    print_counts(f, out);
+    if (!f->fates[FATE_PROVED])
+        fprintf(out, "no candidate is proved and within the limits\n");
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+static void write_candidate(const struct frontier *f, const struct candidate *candidate,
+                            struct json *json)
+{
+    json_begin_object(json);
+    for (int a = 0; a < AXES; a++) {
+        const char *key = axis_key((enum axis)a);
+        if (axis_has_words((enum axis)a))
+            json_put_string(json, key, axis_word((enum axis)a, candidate->at[a]));
+        else
+            json_put_int(json, key, number_of(f, candidate, (enum axis)a));
+    }
+    json_put_string(json, "verdict", fate_key(candidate->fate));
+    if (candidate->fate == FATE_VIOLATED)
+        json_put_string(json, "violated", property_key(candidate->violated));
+    json_put_bool(json, "frontier", candidate->frontier);
+    json_put_double(json, "step_ns", candidate->step_ns);
+    json_put_double(json, "microbatch_ns", candidate->microbatch_ns);
+    json_put_double(json, "sample_ns", candidate->microbatch_ns / f->size);
+    json_put_double(json, "bubble_rate", candidate->bubble);
+}
+
+static void put_bytes(const struct frontier *f, const struct candidate *candidate,
+                      struct json *json)
+{
+    json_put_int(json, "bytes", candidate->bytes);
+    if (f->options->memory_bytes >= 0)
+        json_put_int(json, "left_bytes", f->options->memory_bytes - candidate->bytes);
+}
+
+void frontier_write(const struct frontier *f, struct json *json)
+{
+    json_begin_document(json, DOCUMENT_FRONTIER);
+    json_put_string(json, "plan", f->plan->name);
+    json_put_int(json, "ranks", f->ranks);
+    json_put_bool(json, "assumed_times", !f->has_times);
+    json_begin_array_at(json, "candidates");
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->candidates[i].fate <= FATE_IMPOSSIBLE)
+            continue;
+        write_candidate(f, &f->candidates[i], json);
+        if (f->has_bytes)
+            put_bytes(f, &f->candidates[i], json);
+        else
+            json_put_double(json, "activations",
+                            (double)f->candidates[i].bytes / FRONTIER_ACTIVATION);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+/* ---- as a plan ------------------------------------------------------------------------------- */
+
+/* The fastest of all: the last of the frontier. */
+static const struct candidate *find_fastest(const struct frontier *f)
+{
+    const struct candidate *fastest = NULL;
+    for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
+        fastest = &f->candidates[i];
+    return fastest;
+}
+
+enum status frontier_best(const struct frontier *f, struct plan *out, bool *found,
+                          struct diag *diag)
+{
+    const struct candidate *fastest = find_fastest(f);
+    *found = fastest != NULL;
+    if (!fastest)
+        return STATUS_OK;
+    enum status status = frontier_plan(f, fastest, f->arena, out, diag);
+    if (status == STATUS_OK && !f->has_bytes) /* what they were counted with is not the plan's */
+        out->programs.stages.stages.of[COST_ACTIVATION] = (struct cost_list){0};
+    return status;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frontier_report.h - the frontier of rank programs as text and as JSON; for `swsim tune` and libswsim alike.
+ */
+#ifndef SWSIM_FRONTIER_REPORT_H
+#define SWSIM_FRONTIER_REPORT_H
+
+#include <stdio.h>
+
+#include "improve/frontier.h"
+#include "plan/json.h"
+
+/* Options that the plan completes: the memory of its machine. STATUS_USAGE where both count samples, and differ. */
+enum status frontier_complete(struct frontier_options *options, const struct plan *plan,
+                              struct diag *diag);
+
+/* What limits the answer: times that are assumed, candidates that were not tried. */
+void frontier_warn(const struct frontier *frontier, struct diag *diag);
+
+/* For people; `quiet` leaves out what is not on the frontier. */
+void frontier_print(const struct frontier *frontier, bool quiet, FILE *out);
+/* One JSON object; its keys are a contract. */
+void frontier_write(const struct frontier *frontier, struct json *json);
+
+/* The fastest candidate as a plan, in the frontier's arena; *found is false where none is proved. */
+enum status frontier_best(const struct frontier *frontier, struct plan *out, bool *found,
+                          struct diag *diag);
+
+#endif

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* run_list.c - see run_list.h. */
+#include "run_list.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "plan/units.h"
+#include "sim/predict/explained.h"
+
+/* ---- all runs -------------------------------------------------------------------------------- */
+
+static void write_run(const struct store_run *run, void *context)
+{
+    struct json *json = context;
+    const struct run_info *info = &run->info;
+    json_begin_document(json, DOCUMENT_RUN);
+    json_put_int(json, "run", run->id);
+    json_put_string(json, "plan", info->plan_name);
+    json_put_string(json, "kind", run_kind_text(info->kind));
+    json_put_string(json, "driver", run_driver_text(info->driver));
+    json_put_string(json, "device", info->device);
+    json_put_int(json, "ranks", info->ranks);
+    json_put_int(json, "seed", (int64_t)info->seed);
+    json_put_int(json, "iterations", run->iterations);
+    json_put_int(json, "spans", run->spans);
+    json_put_int(json, "created_unix_s", info->created_unix_s);
+    json_put_int(json, "duration_ns", info->duration_ns);
+    json_put_string(json, "state", run_finished_text(info->finished));
+    json_put_string(json, "note", info->note);
+    json_end_object(json);
+}
+
+struct list {
+    FILE *out;
+    size_t count;
+};
+
+/* The table's head is printed with its first row. */
+static void print_run(const struct store_run *run, void *context)
+{
+    struct list *list = context;
+    const struct run_info *info = &run->info;
+    char duration[UNITS_TEXT + 32], created[32] = "-";
+    bool witness = info->kind == RUN_WITNESS; /* it has steps instead of time, and never ran */
+    struct tm when;
+    time_t seconds = (time_t)info->created_unix_s;
+    if (gmtime_r(&seconds, &when))
+        strftime(created, sizeof created, "%Y-%m-%d %H:%M:%SZ", &when);
+    if (witness)
+        snprintf(duration, sizeof duration, "%" PRId64 " steps", info->duration_ns);
+    else
+        units_show_time((double)info->duration_ns, duration);
+    if (list->count++ == 0)
+        fprintf(list->out, "%4s  %-20s  %-9s  %-8s  %5s  %10s  %10s  %-11s  %-12s  %s\n", "Run",
+                "Created", "Kind", "Driver", "Ranks", "Iterations", "Duration", "State", "Device",
+                "Plan");
+    fprintf(list->out,
+            "%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %-12s  %s%s%s\n",
+            run->id, created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
+            run->iterations, duration, witness ? "-" : run_finished_text(info->finished),
+            info->device && *info->device ? info->device : "-", info->plan_name,
+            witness && info->note ? ", " : "", witness && info->note ? info->note : "");
+}
+
+enum status run_list_print(struct store *store, FILE *out, size_t *count, struct diag *diag)
+{
+    struct list list = {.out = out};
+    enum status status = store_list_runs(store, print_run, &list, diag);
+    *count = list.count;
+    return status;
+}
+
+enum status run_list_write(struct store *store, struct json *json, struct diag *diag)
+{
+    return store_list_runs(store, write_run, json, diag);
+}
+
+/* ---- the ledger of a run --------------------------------------------------------------------- */
+
+static int64_t idle_of(const struct trace *trace, int agent)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < trace->idle_count; i++)
+        sum += trace->idles[i].agent == agent ? trace->idles[i].idle_ns : 0;
+    return sum;
+}
+
+static int64_t busy_of(const struct trace *trace, int agent)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].agent == agent && trace->spans[i].kind == SPAN_DEVICE)
+            sum += trace->spans[i].end_ns - trace->spans[i].start_ns;
+    return sum;
+}
+
+static int by_agent_and_time(const void *left, const void *right)
+{
+    const struct trace_idle *a = left, *b = right;
+    if (a->agent != b->agent)
+        return a->agent - b->agent;
+    return (a->idle_ns < b->idle_ns) - (a->idle_ns > b->idle_ns);
+}
+
+static void print_stream(const struct trace *trace, int agent, FILE *out)
+{
+    char busy[UNITS_TEXT], idle[UNITS_TEXT];
+    units_show_time((double)busy_of(trace, agent), busy);
+    units_show_time((double)idle_of(trace, agent), idle);
+    fprintf(out, "rank %d stream %s: busy %s, idle %s\n", trace->agents[agent].rank,
+            trace->agents[agent].name, busy, idle);
+}
+
+void run_ledger_print(const struct trace *trace, FILE *out)
+{
+    int agent = -1;
+    for (size_t i = 0; i < trace->idle_count; i++) {
+        const struct trace_idle *line = &trace->idles[i];
+        char idle[UNITS_TEXT];
+        if (line->agent != agent)
+            print_stream(trace, line->agent, out);
+        agent = line->agent;
+        units_show_time((double)line->idle_ns, idle);
+        fprintf(out, "  %10s  %-12s  by %-10s  %s\n", idle, line->cause, line->word, line->words);
+    }
+}
+
+void run_ledger_write(const struct trace *trace, struct json *json)
+{
+    json_begin_document(json, DOCUMENT_LEDGER);
+    json_put_int(json, "run", trace->run);
+    json_begin_array_at(json, "ledger");
+    for (size_t i = 0; i < trace->idle_count; i++) {
+        const struct trace_idle *line = &trace->idles[i];
+        json_begin_object(json);
+        json_put_int(json, "rank", trace->agents[line->agent].rank);
+        json_put_string(json, "stream", trace->agents[line->agent].name);
+        json_put_string(json, "cause", line->cause);
+        json_put_string(json, "word", line->word);
+        json_put_string(json, "waits_for", line->waits_for);
+        json_put_string(json, "words", line->words);
+        json_put_int(json, "idle_ns", line->idle_ns);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+enum status run_ledger_load(struct store *store, int64_t run, struct arena *arena,
+                            struct trace *out, struct diag *diag)
+{
+    enum status status = explained_load(store, run, arena, out, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (out->idle_count == 0)
+        return diag_error(diag, STATUS_INPUT,
+                          "run %" PRId64 " has no ledger of why its streams were idle", run);
+    qsort(out->idles, out->idle_count, sizeof *out->idles, by_agent_and_time);
+    return STATUS_OK;
+}
