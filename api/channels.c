@@ -3,6 +3,7 @@
 #include "channels.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "plan/coverage.h"
 #include "plan/json.h"
@@ -25,6 +26,17 @@ static enum status refuse_others(const struct plan *plan, struct diag *diag)
     return diag_error(diag, STATUS_USAGE,
                       "%s: found --p2p, but only rank programs have channels of messages",
                       plan->file);
+}
+
+bool channels_parse(const char *word, int *out)
+{
+    for (int i = 0; keywords_fifo[i]; i++)
+        if (strcmp(keywords_fifo[i], word) == 0) {
+            *out = i;
+            return true;
+        }
+    *out = CHANNELS_ALL;
+    return strcmp(word, "all") == 0;
 }
 
 enum status channels_choose(struct plan *plan, int choice, struct diag *diag)

@@ -16,6 +16,9 @@
 #define CHANNELS_CHOICE "group|pair|direction|edge|all"
 enum { CHANNELS_ALL = FIFO_EDGE + 1, CHANNELS_NOT_GIVEN = -1 };
 
+/* One of these words; false: it is none. */
+bool channels_parse(const char *word, int *out);
+
 /* Set the channel that was chosen; nothing for all or none. STATUS_USAGE: the plan has no messages of that kind. */
 enum status channels_choose(struct plan *plan, int choice, struct diag *diag);
 

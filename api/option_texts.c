@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "improve/frontier.h"
 #include "improve/tune.h"
 #include "plan/nearest.h"
 #include "plan/units.h"
+#include "sim/predict/predict.h"
 #include "trace/store.h"
 
 /* ---- lists and numbers ----------------------------------------------------------------------- */
@@ -208,10 +210,10 @@ static enum status add_item(struct option_reader reader, const char *item, const
     return status == STATUS_OK ? add_value(reader, line, (int)number) : status;
 }
 
-enum status option_axis(struct option_reader reader, enum axis axis, const char *text,
+enum status option_axis(struct option_reader reader, int axis, const char *text,
                         struct axis_values *out)
 {
-    struct axis_line line = {axis, out};
+    struct axis_line line = {(enum axis)axis, out};
     out->count = 0;
     return option_each(reader, text, add_item, &line);
 }

@@ -8,11 +8,12 @@
 #ifndef SWSIM_OPTION_TEXTS_H
 #define SWSIM_OPTION_TEXTS_H
 
-#include "improve/frontier.h"
 #include "plan/arena.h"
 #include "plan/diag.h"
 #include "plan/plan.h"
-#include "sim/predict/predict.h"
+
+struct axis_values;
+struct jitter_rule;
 
 struct option_reader {
     struct arena *arena;
@@ -38,8 +39,8 @@ enum status option_jitter(struct option_reader reader, const char *text, struct 
 enum status option_times(struct option_reader reader, const char *text, struct plan *plan);
 /* "stream,group": a set of enum tune_knob. */
 enum status option_kept(struct option_reader reader, const char *text, unsigned *out);
-/* "gpipe,1f1b", "2,4", "all": values of an axis of a frontier. */
-enum status option_axis(struct option_reader reader, enum axis axis, const char *text,
+/* "gpipe,1f1b", "2,4", "all": values of an axis of a frontier, an enum axis. */
+enum status option_axis(struct option_reader reader, int axis, const char *text,
                         struct axis_values *out);
 
 /* "FILE[:RUN]" of a trace store: *out_path lives in the arena or is `spec`; *out_run is STORE_LATEST where none is

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channels.h"
 #include "plan/parse.h"
 #include "swsim_impl.h"
 
@@ -154,7 +155,8 @@ static enum status check_options(struct asking *asking)
     if (o->ranks < 0 || o->ranks > PLAN_MAX_RANKS || o->max_depth < 0 ||
         o->max_depth > PLAN_MAX_DEPTH || o->threads < 0 || o->iterations < 0 ||
         o->limit_states < 0 || o->limit_bytes < 0 || o->limit_ns < 0 || o->seed < 0 ||
-        o->replications < 0 || o->memory_bytes < 0 || o->candidates < 0)
+        o->replications < 0 || o->memory_bytes < 0 || o->candidates < 0 || o->samples < 0 ||
+        o->half_size < 0)
         return diag_error(&asking->diag, STATUS_USAGE, "an option is negative, or too large");
     if (o->driver < SWSIM_DRIVER_OF_PLAN || o->driver > SWSIM_DRIVER_BOTH)
         return diag_error(&asking->diag, STATUS_USAGE, "there is no such driver");
@@ -166,12 +168,58 @@ static enum status check_options(struct asking *asking)
     return STATUS_OK;
 }
 
-static enum status ask_plan(struct asking *asking, asking_verb *ask, const void *context)
+struct option_reader asking_reader(struct asking *asking)
 {
+    return (struct option_reader){&asking->arena, &asking->diag};
+}
+
+enum status asking_changed(struct asking *asking, const struct plan *plan, struct plan *out,
+                           bool *all)
+{
+    const struct swsim_options *o = &asking->options;
+    int channel = CHANNELS_NOT_GIVEN;
+    enum status status = STATUS_OK;
+    *out = *plan;
+    if (o->p2p && !channels_parse(o->p2p, &channel))
+        return diag_error(&asking->diag, STATUS_USAGE, "--p2p: found '%s', expected %s", o->p2p,
+                          CHANNELS_CHOICE);
+    if (o->times)
+        status = option_times(asking_reader(asking), o->times, out);
+    *all = channel == CHANNELS_ALL;
+    return status == STATUS_OK ? channels_choose(out, channel, &asking->diag) : status;
+}
+
+enum status asking_channels(struct asking *asking, const struct plan *plan,
+                            const struct verify_options *verify,
+                            const struct predict_options *predict)
+{
+    static const enum swsim_verdict verdicts[] = {[VERDICT_PROVED] = SWSIM_PROVED,
+                                                  [VERDICT_VIOLATED] = SWSIM_VIOLATED,
+                                                  [VERDICT_UNDECIDED] = SWSIM_UNDECIDED};
+    struct channel_row rows[CHANNELS];
+    enum status status = channels_compare(plan, verify, predict, rows, &asking->diag);
+    if (status != STATUS_OK)
+        return status;
+    channels_print(plan, rows, asking->text.out);
+    channels_write(plan, rows, &asking->json);
+    asking_verdict(asking, verdicts[channels_verdict(rows)]);
+    return STATUS_OK;
+}
+
+/* A question to a plan. */
+struct question {
+    asking_verb *ask;
+    const void *context;
+};
+
+static enum status ask_plan(struct asking *asking, const void *context)
+{
+    const struct question *question = context;
     if (!asking->asked || !asking->asked->has_plan)
         return diag_error(&asking->diag, STATUS_USAGE, "the plan was not read");
     enum status status = check_options(asking);
-    return status == STATUS_OK ? ask(asking, &asking->asked->plan, context) : status;
+    return status == STATUS_OK ? question->ask(asking, &asking->asked->plan, question->context)
+                               : status;
 }
 
 /* Texts go to the result if nothing failed. */
@@ -190,8 +238,8 @@ static enum status finish(struct asking *asking, enum status status)
     return status;
 }
 
-enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
-                               asking_verb *ask, const void *context, struct swsim_result **out)
+static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_options *options,
+                              making_verb *verb, const void *context, struct swsim_result **out)
 {
     struct asking asking = {.asked = plan, .result = calloc(1, sizeof *asking.result)};
     *out = asking.result;
@@ -205,13 +253,26 @@ enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim
     bool text = text_open(&asking.text), lines = text && text_open(&asking.lines);
     if (lines) {
         json_open(&asking.json, asking.lines.out);
-        status = finish(&asking, ask_plan(&asking, ask, context));
+        status = finish(&asking, verb(&asking, context));
     } else if (text) {
         text_close(&asking.text, false, NULL);
     }
     diag_fini(&asking.diag);
     arena_fini(&asking.arena);
     return swsim_translate(status);
+}
+
+enum swsim_status swsim_make(const struct swsim_options *options, making_verb *verb,
+                             const void *context, struct swsim_result **out)
+{
+    return make(NULL, options, verb, context, out);
+}
+
+enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
+                               asking_verb *ask, const void *context, struct swsim_result **out)
+{
+    const struct question question = {ask, context};
+    return make(plan, options, ask_plan, &question, out);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */

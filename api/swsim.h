@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * swsim.h - plans proved, predicted, tuned and drawn, as a C library.
+ * swsim.h - plans proved, predicted, tuned and drawn, and stored runs listed and drawn, as a C library.
  *
  *     struct swsim_plan *plan;
  *     struct swsim_result *result = NULL;
@@ -13,8 +13,8 @@
  *     swsim_close(plan);
  *
  * The functions are the verbs of swsim(1). A result has their output twice, as text for people and as JSON, byte for
- * byte what `swsim verify`, `predict` and `tune` print, with and without --json: one JSON object a line, a line a
- * driver. doc/semantics.md says what a plan means.
+ * byte what `swsim verify`, `predict`, `tune` and `runs` print, with and without --json: one JSON object a line, a line
+ * a driver or a run. doc/semantics.md says what a plan means.
  *
  * Ownership. A plan and a result are the caller's, who gives each back once, swsim_close and swsim_free; NULL is
  * allowed. Texts belong to what they were asked of.
@@ -22,8 +22,11 @@
  * Errors. A function returns a status. What it makes is made whatever the status, so that it can be asked for its
  * error, but NULL where memory is exhausted. The library prints nothing, and ends no process.
  *
- * Threads. A plan is never changed, so threads may share it. A result belongs to one thread at a time. Nothing else is
+ * Threads. A plan is never changed, so threads may share it. A result and a store belong to one thread at a time. Nothing else is
  * shared. swsim_interrupt may be called by any thread, and by a signal handler.
+ *
+ * Versions. swsim_abi is the number of the soname; it changes where a program has to be compiled again. Later members of
+ * the options take the place of reserved ones, so that what was zero keeps its meaning.
  *
  * Processes. A picture is laid out by Graphviz in a child process, so that its failures stay there.
  */
@@ -40,6 +43,7 @@ extern "C" {
 
 struct swsim_plan;
 struct swsim_result;
+struct swsim_store;
 
 enum swsim_status {
     SWSIM_OK,
@@ -78,29 +82,48 @@ enum swsim_driver {
     SWSIM_DRIVER_BOTH
 };
 
-/* Zero is the default of every member, and of all of them NULL in place of the options. */
+/* Zero is the default of every member, and of all of them NULL in place of the options. Texts are written as the
+   command's option of the same name takes them, and what is wrong with one is told as the command tells it. An option
+   that a question does not know is not looked at; one that the plan's form does not know is SWSIM_USAGE. */
 struct swsim_options {
     enum swsim_driver driver; /* of the pipeline form */
     int ranks, max_depth;     /* instead of the plan's */
     int threads;              /* of a search, of a prediction: 1 */
     int64_t iterations;       /* verify: any number; predict: 1000 */
     /* verify */
-    int faults;           /* failure safety, too */
-    int no_fix;           /* look for no repair */
-    int whole_story;      /* every step in the text, not a line for those that belong together */
-    int64_t limit_states; /* undecided beyond: any number, */
-    int64_t limit_bytes;  /* 2 GiB, */
-    int64_t limit_ns;     /* any time */
+    int faults;             /* failure safety, too */
+    int no_fix;             /* look for no repair */
+    int whole_story;        /* every step in the text, not a line for those that belong together */
+    int64_t limit_states;   /* undecided beyond: any number, */
+    int64_t limit_bytes;    /* 2 GiB, */
+    int64_t limit_ns;       /* any time */
+    const char *properties; /* these alone: "deadlock,race" */
     /* predict and tune */
     int64_t seed;         /* 1 */
     int64_t replications; /* 1 */
     int opaque;           /* predict also an imported plan with much unexplained idle time */
+    const char *jitter;   /* predict: "H2D=lognormal(cv=0.3);*=gamma(cv=0.2)", between semicolons */
+    const char
+        *profile; /* measured times, those of a serial run in a trace store: "FILE" or "FILE:RUN" */
+    /* rank programs */
+    const char *times; /* of actions instead of the plan's: "F=1ms,B=2ms"; predict, tune, render */
+    const char *
+        p2p; /* verify, predict, render: another channel of messages, "group", "pair", "direction", "edge";
+                          "all" (not render): a table of them in place of the verb's output */
     /* tune */
     int64_t memory_bytes; /* of a rank: any number */
     int64_t candidates;   /* to try: 10000, 1000 where they are simulated */
     int allow_stale;      /* reads may see other writes than before */
+    const char *keep;     /* "stream,group": what stays as it is */
+    const char *
+        axes; /* rank programs: "schedule=1f1b,zb_h1;microbatches=8,16", an axis between semicolons, named as
+                             the command's options are: schedule, microbatches, size, chunks, group, held, balance,
+                             checkpoint, p2p */
+    int samples;   /* rank programs: of a microbatch; the model's, else 1 */
+    int half_size; /* samples at which passes have half their best speed: 0 */
     /* render */
     const char *title; /* the plan's name */
+    void *reserved[8];
 };
 
 /* Prove the plan or refute it. The result has a verdict, the story of a violation and its repair. */
@@ -109,19 +132,39 @@ enum swsim_status swsim_verify(const struct swsim_plan *plan, const struct swsim
 /* Simulate it: how long an iteration takes, and what every stream waits for. */
 enum swsim_status swsim_predict(const struct swsim_plan *plan, const struct swsim_options *options,
                                 struct swsim_result **out);
-/* Search a better plan of the pipeline form. The result's plan is the best that is proved, or the given one. */
+/* Search a better plan. Of the pipeline form: the result's plan is the best that is proved, or the given one. Of rank
+   programs: all schedules, the frontier of time against memory; the result's plan is the fastest. */
 enum swsim_status swsim_tune(const struct swsim_plan *plan, const struct swsim_options *options,
                              struct swsim_result **out);
 /* Draw the plan into a file, .svg, .png, .pdf or .dot: a graph, of rank programs the schedule. The result has no text. */
 enum swsim_status swsim_render(const struct swsim_plan *plan, const struct swsim_options *options,
                                const char *path, struct swsim_result **out);
 
+/* ---- stored runs ----------------------------------------------------------------------------- */
+
+/* A trace store, as swrun, swpipe_record and `swsim predict --db` write them. */
+enum swsim_status swsim_store_open(const char *path, struct swsim_store **out);
+void swsim_store_close(struct swsim_store *store);
+/* Why it could not be opened; "". */
+const char *swsim_store_error(const struct swsim_store *store);
+/* Its runs, oldest first: a table, and a JSON object each with its number. */
+enum swsim_status swsim_runs(struct swsim_store *store, struct swsim_result **out);
+#define SWSIM_LATEST (-1)
+/* How long each stream of a run was idle, for which cause. SWSIM_INPUT: the run has no ledger. */
+enum swsim_status swsim_ledger(struct swsim_store *store, int64_t run, struct swsim_result **out);
+/* Draw a run into a file, as `swsim render` does: .svg, .png, .pdf or .dot with its first iterations, .html and .json
+   with all. Of the options `title` is looked at. The result has no text. */
+enum swsim_status swsim_draw_run(struct swsim_store *store, int64_t run,
+                                 const struct swsim_options *options, const char *path,
+                                 struct swsim_result **out);
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 enum swsim_verdict { SWSIM_PROVED, SWSIM_VIOLATED, SWSIM_UNDECIDED };
 
 /* The worst of the drivers: of swsim_verify; of swsim_predict VIOLATED where the simulated run hangs or breaks a
-   property; of swsim_tune where neither the plan nor a candidate is proved and within the limits. */
+   property; of swsim_tune where neither the plan nor a candidate is proved and within the limits. PROVED where there is
+   no question: of runs, of pictures. */
 enum swsim_verdict swsim_verdict(const struct swsim_result *result);
 /* Never NULL: "" where there is nothing. */
 const char *swsim_text(const struct swsim_result *result);

@@ -8,10 +8,14 @@
 #include <stdatomic.h>
 
 #include "machine/program.h"
+#include "option_texts.h"
 #include "plan/json.h"
 #include "plan/plan.h"
 #include "plan/text_stream.h"
 #include "swsim.h"
+
+struct predict_options;
+struct verify_options;
 
 struct swsim_plan {
     struct plan plan;
@@ -28,7 +32,7 @@ struct swsim_result {
 
 /* A result in the making. */
 struct asking {
-    const struct swsim_plan *asked;
+    const struct swsim_plan *asked; /* NULL: no plan is asked */
     struct swsim_options options;
     struct arena arena;
     struct diag diag;
@@ -42,6 +46,21 @@ typedef enum status asking_verb(struct asking *asking, const struct plan *plan,
                                 const void *context);
 enum swsim_status swsim_answer(const struct swsim_plan *plan, const struct swsim_options *options,
                                asking_verb *ask, const void *context, struct swsim_result **out);
+
+/* The same where no plan is asked. */
+typedef enum status making_verb(struct asking *asking, const void *context);
+enum swsim_status swsim_make(const struct swsim_options *options, making_verb *make,
+                             const void *context, struct swsim_result **out);
+
+struct option_reader asking_reader(struct asking *asking);
+
+/* The plan with the channel and the times of the options, which shares its memory. *all: all channels are asked for. */
+enum status asking_changed(struct asking *asking, const struct plan *plan, struct plan *out,
+                           bool *all);
+/* All channels in a table, as the result. */
+enum status asking_channels(struct asking *asking, const struct plan *plan,
+                            const struct verify_options *verify,
+                            const struct predict_options *predict);
 
 /* The worse of what it was and this. */
 void asking_verdict(struct asking *asking, enum swsim_verdict verdict);

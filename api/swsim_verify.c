@@ -4,12 +4,13 @@
 
 #include "check/stopwatch.h"
 #include "finding.h"
+#include "sim/predict/predict.h"
 #include "swsim_impl.h"
 
-static struct verify_options options_of(const struct asking *asking)
+static enum status options_of(struct asking *asking, struct verify_options *out)
 {
     const struct swsim_options *o = &asking->options;
-    return (struct verify_options){
+    *out = (struct verify_options){
         .program = {.iterations = o->iterations ? o->iterations : -1,
                     .ranks = o->ranks,
                     .max_depth = o->max_depth},
@@ -19,6 +20,8 @@ static struct verify_options options_of(const struct asking *asking)
                    .until_ns = o->limit_ns ? stopwatch_now_ns() + o->limit_ns : 0},
         .threads = o->threads,
         .interrupted = &asking->asked->interrupted};
+    return o->properties ? option_properties(asking_reader(asking), o->properties, &out->properties)
+                         : STATUS_OK;
 }
 
 static enum status show(struct asking *asking, const struct finding *finding, int number)
@@ -44,9 +47,9 @@ static enum status keep_repair(struct asking *asking, const struct finding *find
     return asking->result->better ? STATUS_OK : diag_no_memory(&asking->diag);
 }
 
-static enum status examine(struct asking *asking, struct finding *finding)
+static enum status examine(struct asking *asking, struct finding *finding,
+                           struct verify_options options)
 {
-    struct verify_options options = options_of(asking);
     enum driver drivers[2];
     int count = asking_drivers(asking, finding->plan, true, drivers);
     enum status status = STATUS_OK;
@@ -62,10 +65,10 @@ static enum status examine(struct asking *asking, struct finding *finding)
     return status == STATUS_OK ? keep_repair(asking, finding) : status;
 }
 
-static enum status verify(struct asking *asking, const struct plan *plan, const void *context)
+static enum status verify(struct asking *asking, const struct plan *plan,
+                          const struct verify_options *options)
 {
     struct finding *finding = ARENA_NEW(&asking->arena, struct finding);
-    (void)context;
     if (!finding)
         return diag_no_memory(&asking->diag);
     enum status status = finding_open(finding, plan, &asking->arena, &asking->diag);
@@ -74,13 +77,34 @@ static enum status verify(struct asking *asking, const struct plan *plan, const 
     for (size_t i = 0; i < finding->warnings.count; i++)
         diag_warn_at(&asking->diag, plan->file, plan->text, finding->warnings.items[i].mark, "%s",
                      finding->warnings.items[i].text);
-    status = examine(asking, finding);
+    status = examine(asking, finding, *options);
     finding_close(finding);
     return status;
+}
+
+static enum status ask(struct asking *asking, const struct plan *plan, const void *context)
+{
+    struct verify_options options;
+    struct plan changed;
+    bool all = false;
+    (void)context;
+    enum status status = options_of(asking, &options);
+    if (status == STATUS_OK)
+        status = asking_changed(asking, plan, &changed, &all);
+    if (status != STATUS_OK)
+        return status;
+    const struct predict_options predict = {
+        .program = {.iterations = 1, .ranks = options.program.ranks},
+        .seed = 1,
+        .replications = 1,
+        .threads = 1,
+        .interrupted = options.interrupted};
+    return all ? asking_channels(asking, &changed, &options, &predict)
+               : verify(asking, &changed, &options);
 }
 
 enum swsim_status swsim_verify(const struct swsim_plan *plan, const struct swsim_options *options,
                                struct swsim_result **out)
 {
-    return swsim_answer(plan, options, verify, NULL, out);
+    return swsim_answer(plan, options, ask, NULL, out);
 }

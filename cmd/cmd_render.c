@@ -11,17 +11,17 @@
 #include "run_spec.h"
 
 #include "api/channels.h"
+#include "api/render_run.h"
 #include "api/render_schedule.h"
 #include "plan/output.h"
 #include "plan/text_stream.h"
-#include "sim/predict/stalls.h"
 #include "trace/page.h"
 #include "trace/plangraph.h"
 #include "trace/profiler_json.h"
 #include "trace/schedule_picture.h"
 #include "trace/timeline.h"
 
-enum { MAX_STEPS = 400000 /* that a picture takes through the machine */, MOST_SUBJECTS = 2 };
+enum { MOST_SUBJECTS = 2 };
 static const double usual_font_pt = 9;
 
 enum shape { SHAPE_AUTO, SHAPE_SCHEDULE, SHAPE_TIMELINE }; /* of --as */
@@ -102,39 +102,13 @@ static struct draw_target target_of(const struct render_options *options)
                                 .look = look};
 }
 
-/* The steps explain why streams were idle; a later part of a long run would need too many of them. */
-static enum status add_stalls(struct app *app, struct store *store, struct trace *trace)
-{
-    int64_t first_ns, last_ns;
-    enum status status = store_load_first_steps(store, trace, MAX_STEPS, &app->diag);
-    if (status != STATUS_OK || trace->step_count == 0)
-        return status;
-    trace_range(trace, &first_ns, &last_ns);
-    if (trace->step_count == MAX_STEPS && trace->steps[MAX_STEPS - 1].time_ns < last_ns) {
-        diag_note(&app->diag,
-                  "why streams were idle is not shown: that is found from the first %d steps of a "
-                  "run, and these end before",
-                  MAX_STEPS);
-        return STATUS_OK;
-    }
-    return stalls_add(trace, &app->diag);
-}
-
-/* Load the part of a run that is asked for, `from` .. `to` unless it is a time, and why streams were idle. */
+/* The part of a run that is asked for, `from` .. `to` unless it is a time. */
 static enum status load(struct app *app, struct store *store, const struct rendering *rendering,
                         int64_t from, int64_t to, struct trace *trace)
 {
     const struct render_choice *choice = &rendering->options->choice;
-    enum status status =
-        choice->has_time
-            ? store_load_time(store, rendering->run, choice->from_ns, choice->to_ns, &app->arena,
-                              trace, &app->diag)
-            : store_load(store, rendering->run, from, to, &app->arena, trace, &app->diag);
-    if (status == STATUS_OK && trace->info.kind == RUN_WITNESS)
-        return store_load_steps(store, trace, &app->diag);
-    if (status == STATUS_OK && stalls_known(&trace->info))
-        return add_stalls(app, store, trace);
-    return status;
+    const struct run_part part = {from, to, choice->has_time, choice->from_ns, choice->to_ns};
+    return render_run_load(store, rendering->run, &part, &app->arena, trace, &app->diag);
 }
 
 static enum status save_compressed(struct app *app, const char *path, const char *text,

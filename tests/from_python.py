@@ -4,7 +4,7 @@
     python3 tests/from_python.py LIBSWPIPE LIBSWSIM PLAN
 
 Prints TAP. libswpipe: a plan with functions in Python for two tasks, run for ten iterations. libswsim: verdict and
-prediction of PLAN as JSON.
+prediction of PLAN as JSON, with options, and a schedule that is tuned.
 """
 import ctypes as c
 import json
@@ -100,6 +100,49 @@ def verdicts(lib, path):
     lib.swsim_close(plan)
 
 
+class Options(c.Structure):
+    """struct swsim_options, which has the size of the first release for good."""
+    _fields_ = [("driver", c.c_int), ("ranks", c.c_int), ("max_depth", c.c_int), ("threads", c.c_int),
+                ("iterations", c.c_int64), ("faults", c.c_int), ("no_fix", c.c_int), ("whole_story", c.c_int),
+                ("limit_states", c.c_int64), ("limit_bytes", c.c_int64), ("limit_ns", c.c_int64),
+                ("properties", c.c_char_p), ("seed", c.c_int64), ("replications", c.c_int64), ("opaque", c.c_int),
+                ("jitter", c.c_char_p), ("profile", c.c_char_p), ("times", c.c_char_p), ("p2p", c.c_char_p),
+                ("memory_bytes", c.c_int64), ("candidates", c.c_int64), ("allow_stale", c.c_int), ("keep", c.c_char_p),
+                ("axes", c.c_char_p), ("samples", c.c_int), ("half_size", c.c_int), ("title", c.c_char_p),
+                ("reserved", c.c_void_p * 8)]
+
+
+def ask(lib, verb, plan, **options):
+    """The JSON lines of a question; the error where there is no answer."""
+    result = c.c_void_p()
+    status = getattr(lib, verb)(plan, c.byref(Options(**options)), c.byref(result))
+    answer = lib.swsim_error(result) if status else [json.loads(line) for line in lib.swsim_json(result).splitlines()]
+    lib.swsim_free(result)
+    return answer
+
+
+def options(lib, path):
+    plan = c.c_void_p()
+    lib.swsim_read(path.encode(), c.byref(plan))
+    line = ask(lib, "swsim_verify", plan, properties=b"race", no_fix=1)[0]
+    check("one property is verified", line["properties"]["race"] == "proved" != line["properties"]["deadlock"])
+    steady = ask(lib, "swsim_predict", plan, iterations=200)[0]["iteration_ns"]["mean"]
+    varied = ask(lib, "swsim_predict", plan, iterations=200, jitter=b"*=exponential", seed=3)[0]["iteration_ns"]["mean"]
+    check("jitter is predicted", varied > steady)
+    check("a wrong word is told", b"did you mean 'race'" in ask(lib, "swsim_verify", plan, properties=b"rase"))
+    lib.swsim_close(plan)
+    text = b"swplan: 1\nname: s\ngenerate: {schedule: 1f1b, ranks: 2, microbatches: 4}\n"
+    lib.swsim_parse(b"s.yaml", text, c.byref(plan))
+    tuned = ask(lib, "swsim_tune", plan, axes=b"schedule=1f1b,gpipe;microbatches=4,8")[0]["candidates"]
+    check("schedules are tuned", {row["schedule"] for row in tuned} == {"1f1b", "gpipe"})
+    check("under each channel", len(ask(lib, "swsim_verify", plan, p2p=b"all")[0]["p2p"]) > 3)
+    lib.swsim_close(plan)
+    store = c.c_void_p()
+    check("a store that is not there", lib.swsim_store_open(b"/does/not/exist.db", c.byref(store)) != 0)
+    check("is named", b"/does/not/exist.db" in lib.swsim_store_error(store))
+    lib.swsim_store_close(store)
+
+
 def load_libraries(swpipe, swsim):
     pipe, sim = c.CDLL(swpipe), c.CDLL(swsim)
     pipe.swpipe_error.restype = c.c_char_p
@@ -108,7 +151,7 @@ def load_libraries(swpipe, swsim):
     pipe.swpipe_batch.restype = c.c_void_p
     pipe.swpipe_batch.argtypes = [c.c_void_p]
     pipe.swpipe_close.restype = None
-    for name in ("swsim_json", "swsim_plan_error"):
+    for name in ("swsim_json", "swsim_plan_error", "swsim_error", "swsim_store_error"):
         getattr(sim, name).restype = c.c_char_p
     return pipe, sim
 
@@ -116,4 +159,5 @@ def load_libraries(swpipe, swsim):
 pipe_library, sim_library = load_libraries(sys.argv[1], sys.argv[2])
 squares(pipe_library)
 verdicts(sim_library, sys.argv[3])
+options(sim_library, sys.argv[3])
 print(f"1..{cases}")

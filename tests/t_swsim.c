@@ -2,6 +2,7 @@
 /* t_swsim.c - the calls of libswsim: errors, results, interruption, threads. What is said is compared with the commands
    in t_swsim_lib.sh. */
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,11 @@ static const char hangs[] = "swplan: 1\n"
                             "  B: {stage: 1, time: 1ms}\n"
                             "inter_iter_deps:\n"
                             "  - [A, B]\n";
+
+static const char schedule[] = "swplan: 1\n"
+                               "name: schedule\n"
+                               "generate: {schedule: 1f1b, ranks: 4, microbatches: 8}\n"
+                               "times: {F: 1ms, B: 2ms}\n";
 
 static void contains(const char *text, const char *part, const char *what)
 {
@@ -124,6 +130,98 @@ static void errors(void)
     tap_is_int(swsim_abi(), LIBRARY_ABI, "and a number of the interface");
 }
 
+/* A program that was compiled with this header goes on working: see "Versions" in it. */
+static void layout(void)
+{
+    if (sizeof(void *) != 8)
+        return;
+    tap_is_int((long long)offsetof(struct swsim_options, limit_states), 40, "options: numbers");
+    tap_is_int((long long)offsetof(struct swsim_options, properties), 64, "texts");
+    tap_is_int((long long)offsetof(struct swsim_options, reserved), 184, "what is to come");
+    tap_is_int((long long)sizeof(struct swsim_options), 248,
+               "the size is that of the first release");
+}
+
+static void properties(void)
+{
+    struct swsim_plan *plan = plan_of(hangs);
+    struct swsim_result *result;
+    const struct swsim_options race = {.properties = "race"};
+    tap_is_int(swsim_verify(plan, &race, &result), SWSIM_OK, "one property of a plan that hangs");
+    tap_is_int(swsim_verdict(result), SWSIM_PROVED, "holds");
+    contains(swsim_json(result), "\"deadlock\":\"", "the others are named");
+    swsim_free(result);
+    const struct swsim_options none = {.properties = "rase"};
+    tap_is_int(swsim_verify(plan, &none, &result), SWSIM_USAGE, "no such property");
+    contains(swsim_error(result), "did you mean 'race'?", "but one like it");
+    swsim_free(result);
+    swsim_close(plan);
+}
+
+static void schedules(void)
+{
+    struct swsim_plan *plan = plan_of(schedule), *best;
+    struct swsim_result *result;
+    const struct swsim_options some = {.axes = "schedule=1f1b,zb_h1"};
+    tap_is_int(swsim_tune(plan, &some, &result), SWSIM_OK, "rank programs are tuned");
+    contains(swsim_text(result), "the frontier", "to a frontier");
+    contains(swsim_json(result), "\"zb_h1\"", "as JSON, too");
+    tap_is_int(swsim_parse("best.yaml", swsim_better_plan(result), &best), SWSIM_OK,
+               "the fastest is a plan");
+    swsim_free(result);
+    const struct swsim_options slow = {.times = "F=5ms"};
+    tap_is_int(swsim_predict(plan, &slow, &result), SWSIM_OK, "with other times");
+    char *slower = strdup(swsim_text(result));
+    swsim_free(result);
+    tap_is_int(swsim_predict(plan, NULL, &result), SWSIM_OK, "and with its own again");
+    tap_ok(slower && strcmp(slower, swsim_text(result)) != 0, "the plan was not changed");
+    free(slower);
+    swsim_free(result);
+    const struct swsim_options all = {.p2p = "all"};
+    tap_is_int(swsim_verify(plan, &all, &result), SWSIM_OK, "under all channels");
+    contains(swsim_text(result), "direction", "in a table");
+    swsim_free(result);
+    tap_is_int(swsim_render(plan, &all, "x.svg", &result), SWSIM_USAGE, "a picture is of one");
+    swsim_free(result);
+    const struct swsim_options odd = {.axes = "schedule"};
+    tap_is_int(swsim_tune(plan, &odd, &result), SWSIM_USAGE, "an axis without values");
+    swsim_free(result);
+    swsim_close(best);
+    swsim_close(plan);
+}
+
+static void jitters(void)
+{
+    struct swsim_plan *plan = plan_of(copy_in);
+    struct swsim_result *result;
+    const struct swsim_options two = {.iterations = 50,
+                                      .jitter = "CopyIn=gamma(cv=0.2); Compute=exponential"};
+    const struct swsim_options both = {.jitter = "CopyIn=exponential", .profile = "x.db"};
+    const struct swsim_options bad = {.jitter = "Compute=gama(cv=1)"};
+    tap_is_int(swsim_predict(plan, &two, &result), SWSIM_OK, "two tasks vary");
+    swsim_free(result);
+    tap_is_int(swsim_predict(plan, &both, &result), SWSIM_USAGE, "measured times vary already");
+    swsim_free(result);
+    tap_is_int(swsim_predict(plan, &bad, &result), SWSIM_USAGE, "no such distribution");
+    contains(swsim_error(result), "--jitter Compute: at character 1:", "has a place");
+    swsim_free(result);
+    swsim_close(plan);
+}
+
+static void stores(void)
+{
+    struct swsim_store *store;
+    struct swsim_result *result;
+    tap_is_int(swsim_store_open("/does/not/exist.db", &store), SWSIM_SYSTEM, "no such store");
+    contains(swsim_store_error(store), "/does/not/exist.db", "it is named");
+    tap_is_int(swsim_runs(store, &result), SWSIM_USAGE, "it has no runs");
+    tap_is_str(swsim_error(result), "the store was not opened", "for a reason");
+    swsim_free(result);
+    swsim_store_close(store);
+    swsim_store_close(NULL);
+    tap_is_str(swsim_store_error(NULL), "out of memory", "no store: no memory");
+}
+
 static void interruption(void)
 {
     struct swsim_plan *plan = plan_of(copy_in);
@@ -184,6 +282,11 @@ int main(void)
     verdicts();
     repairs();
     errors();
+    layout();
+    properties();
+    schedules();
+    jitters();
+    stores();
     interruption();
     threads();
     return tap_done();

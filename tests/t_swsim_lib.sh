@@ -10,14 +10,18 @@ same() # same FILE: without it
     sed -E 's/"(seconds|cpu_seconds|peak_bytes)":[^,}]*//g; s/  [0-9.]+ (ns|us|ms|s)$//; s/(steps|in) [0-9.]+ (ns|us|ms|s).*//' "$1"
 }
 
-alike() # alike VERB PLAN CODE [json]
+# alike_for CODE "WORDS OF THE LIBRARY" "WORDS OF THE COMMAND" [--json]
+alike_for()
 {
-    doc/examples/judge "$1" "$2" ${4+json} >"$dir/library" 2>"$dir/messages"
+    # shellcheck disable=SC2086
+    doc/examples/judge $2 ${4-} >"$dir/library" 2>"$dir/messages"
     code=$?
-    "$SWSIM" "$1" ${4+--json} "$2" >"$dir/command" 2>/dev/null
+    # shellcheck disable=SC2086
+    "$SWSIM" $3 ${4-} >"$dir/command" 2>/dev/null
     same "$dir/library" >"$dir/a" && same "$dir/command" >"$dir/b"
-    [ $code -eq "$3" ] && [ -s "$dir/a" ] && diff "$dir/a" "$dir/b"
+    [ $code -eq "$1" ] && [ -s "$dir/a" ] && diff "$dir/a" "$dir/b"
 }
+alike() { alike_for "$3" "$1 $2" "$1 $2" ${4+--json}; } # alike VERB PLAN CODE [json]
 
 schedule=$dir/zb_h1.yaml
 "$SWSIM" generate zb_h1 -p4 -m8 >"$schedule"
@@ -38,6 +42,74 @@ predict zb_h1 0
 tune examples/hello 0
 END
 
+# Options: words of the library, of the command, the exit code.
+hello=$plans/examples/hello.yaml
+sparse=$plans/torchrec/sparse_dist.yaml
+v_half=$dir/v_half.yaml
+"$SWSIM" generate v_half -p4 -m8 >"$v_half"
+"$SWSIM" generate 1f1b -p4 -m8 --times=F=1ms,I=1ms,W=1ms >"$dir/1f1b.yaml" 2>"$dir/log"
+check "a serial run to take times from" ./swrun --serial --iterations=40 --db "$dir/runs.db" "$hello"
+while IFS='|' read -r library command code; do
+    check "$library" alike_for "$code" "$library" "$command"
+    check "and as JSON" alike_for "$code" "$library" "$command" --json
+done <<END
+verify $sparse --properties=race,deadlock|verify $sparse --property=race,deadlock|0
+verify $plans/deadlocks/modes_b_race.yaml --properties=deadlock|verify $plans/deadlocks/modes_b_race.yaml --property=deadlock|0
+verify $schedule --p2p=edge|verify $schedule --p2p=edge|0
+verify $schedule --p2p=all|verify $schedule --p2p=all|0
+predict $schedule --p2p=pair --times=F=1ms,I=1ms,W=1ms|predict $schedule --p2p=pair --times=F=1ms,I=1ms,W=1ms|0
+predict $schedule --p2p=all --times=F=1ms,I=1ms,W=1ms|predict $schedule --p2p=all --times=F=1ms,I=1ms,W=1ms|0
+predict $hello --jitter=Compute=lognormal(cv=0.3);*=gamma(cv=0.2) --seed=7|predict $hello --jitter=Compute=lognormal(cv=0.3) --jitter=*=gamma(cv=0.2) --seed=7|0
+predict $hello --profile=$dir/runs.db|predict $hello --profile=$dir/runs.db|0
+tune $hello --profile=$dir/runs.db:1|tune $hello --profile=$dir/runs.db:1|0
+tune $sparse --keep=stream,group,order|tune $sparse --keep=stream,group,order|0
+tune $schedule|tune $schedule|0
+tune $schedule --axes=schedule=1f1b,zb_h1;microbatches=8,16|tune $schedule --schedule=1f1b,zb_h1 --microbatches=8,16|0
+tune $dir/1f1b.yaml --times=F=2ms --axes=schedule=all;p2p=pair,edge|tune $dir/1f1b.yaml --times=F=2ms --schedule=all --p2p=pair,edge|0
+runs $dir/runs.db|runs $dir/runs.db|0
+END
+check "a plan is not changed by its measured times" sh -c "doc/examples/judge better '$hello' --profile='$dir/runs.db' >'$dir/better.yaml' && '$SWSIM' verify --quiet '$dir/better.yaml'"
+check "the fastest schedule is a plan" sh -c "doc/examples/judge better '$schedule' --axes=schedule=all >'$dir/better.yaml' 2>'$dir/log' && '$SWSIM' verify --quiet '$dir/better.yaml'"
+check "the command's" sh -c "'$SWSIM' tune '$schedule' --schedule=all -o '$dir/best.yaml' >'$dir/log' 2>&1; cmp '$dir/best.yaml' '$dir/better.yaml'"
+
+# What is wrong with an option is told as the command tells it.
+wrong()
+{
+    # shellcheck disable=SC2086
+    "$SWSIM" $2 2>&1 | sed -n 's/^swsim[a-z ]*: error: //p' | head -n 1 >"$dir/a"
+    # shellcheck disable=SC2086
+    doc/examples/judge $1 2>&1 | sed -n 's/^usage: //p' >"$dir/b"
+    [ -s "$dir/a" ] && diff "$dir/a" "$dir/b"
+}
+while IFS='|' read -r library command; do
+    check "wrong: $library" wrong "$library" "$command"
+done <<END
+verify $hello --properties=rase|verify $hello --property=rase
+predict $hello --jitter=Compute|predict $hello --jitter=Compute
+predict $hello --times=F=1ms|predict $hello --times=F=1ms
+predict $schedule --times=X=1ms|predict $schedule --times=X=1ms
+verify $hello --p2p=pair|verify $hello --p2p=pair
+tune $hello --keep=stage,tea|tune $hello --keep=stage,tea
+tune $schedule --axes=schedule=1f2b|tune $schedule --schedule=1f2b
+tune $schedule --keep=stage|tune $schedule --keep=stage
+tune $hello --times=F=1ms|tune $hello --times=F=1ms
+END
+
+# Runs with steps and a ledger.
+check "a run to ask for" ./swrun --iterations=20 --db "$dir/runs.db" "$hello"
+check "its ledger" alike_for 0 "ledger $dir/runs.db 2" "runs --run=2 $dir/runs.db"
+check "and as JSON" alike_for 0 "ledger $dir/runs.db 2" "runs --run=2 $dir/runs.db" --json
+check "a run that is not there" sh -c "doc/examples/judge ledger '$dir/runs.db' 77 2>&1 | grep -q '77'"
+check "a store that is none" sh -c "doc/examples/judge runs '$hello' 2>&1 | grep -q 'hello.yaml'"
+for suffix in json html svg; do
+    if [ $suffix = json ] || "$SWSIM" render "$dir/runs.db" -o "$dir/run.$suffix" >"$dir/log" 2>&1; then
+        check "a run as .$suffix" doc/examples/judge draw-run "$dir/runs.db" 2 "$dir/own.$suffix"
+        check "is the command's" sh -c "'$SWSIM' render '$dir/runs.db:2' -o '$dir/run.$suffix' && cmp '$dir/run.$suffix' '$dir/own.$suffix'"
+    else
+        skip "no Graphviz here to draw with"
+    fi
+done
+
 broken=$plans/bugs/nccl_send_send_broken.yaml
 doc/examples/judge repair "$broken" >"$dir/repaired.yaml" 2>"$dir/messages"
 check "a repaired plan" "$SWSIM" verify --quiet "$dir/repaired.yaml"
@@ -55,5 +127,5 @@ echo 'swplan: 1
 tasks: [' >"$dir/bad.yaml"
 check "a bad plan is described" sh -c "doc/examples/judge verify '$dir/bad.yaml' 2>&1 | grep -q 'bad.yaml:[0-9]*:[0-9]*: error:'"
 check "and so is a question without an answer" sh -c \
-    "doc/examples/judge tune '$schedule' 2>&1 | grep -q '^input: '"
+    "doc/examples/judge tune '$plans/deadlocks/scenario2_broken.yaml' 2>&1 | grep -q '^input: '"
 done_testing
