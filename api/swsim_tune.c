@@ -123,7 +123,7 @@ static enum status read_axes(struct asking *asking, struct axis_values axes[AXES
                             strncmp(axis_key((enum axis)a), part, length) != 0))
             a++;
         status = a < AXES && part[length]
-                     ? option_axis(asking_reader(asking), (enum axis)a, part + length + 1, &axes[a])
+                     ? option_axis(asking_reader(asking), a, part + length + 1, &axes[a])
                      : diag_error(&asking->diag, STATUS_USAGE,
                                   "axes: found '%s', expected an axis such as schedule=1f1b,zb_h1",
                                   part);

@@ -193,8 +193,7 @@ static enum status tune_programs(struct app *app, const struct tune_line *line, 
             return refuse(app, plan, others[i].name, "the pipeline form");
     for (int a = 0; status == STATUS_OK && a < AXES; a++)
         if (line->axes[a])
-            status =
-                option_axis(app_reader(app), (enum axis)a, line->axes[a], &request.options.axes[a]);
+            status = option_axis(app_reader(app), a, line->axes[a], &request.options.axes[a]);
     if (status == STATUS_OK && line->times)
         status = option_times(app_reader(app), line->times, plan);
     if (status != STATUS_OK)
