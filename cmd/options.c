@@ -8,7 +8,6 @@
 #include "options.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
