@@ -239,11 +239,11 @@ static void test_many_runs(void)
     tap_ok(sums[0] == 3 && sums[1] == 11 + 3 + 18001 && sums[2] == 9006 && sums[3] == run,
            "three runs, their spans and iterations");
     expect_ok(store_add_stat(store, run, "bubble", 1, &diag), &diag, "a figure may be replaced");
-    expect_error(store_add_stat(store, 77, "bubble", 1, &diag), STATUS_SYSTEM, &diag, "FOREIGN KEY",
-                 "a row of no run is refused");
+    expect_error(store_add_stat(store, 77, "bubble", 1, &diag), STATUS_SYSTEM, &diag,
+                 "has no run 77", "a row of no run is refused");
     tap_is_int(store_flush(store, &diag), STATUS_SYSTEM, "and the store refuses to go on");
     tap_is_int((long long)diag.errors, 1, "for the same reason");
-    expect_error(store_close(store, &diag), STATUS_SYSTEM, &diag, "FOREIGN KEY",
+    expect_error(store_close(store, &diag), STATUS_SYSTEM, &diag, "has no run 77",
                  "closing tells it too");
     arena_fini(&arena);
 }

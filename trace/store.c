@@ -6,6 +6,9 @@
  * open and commits a full batch. A write that fails rolls the batch back and marks the store as
  * failed.
  *
+ * Rows of a run refer to the run, which is looked up once a transaction, for another program may have deleted it, and to
+ * rows that this program has just written. SQLite's own look-ups for each row cost as much as the rows.
+ *
  * A store is in WAL mode while runs are added, so that readers and a killed writer do no harm, and
  * goes back to a plain journal when it is closed, so that the file can be copied or kept read-only.
  */
@@ -145,7 +148,7 @@ static bool prepare_writing(struct store *store)
     for (int naps = 0;; naps++) {
         code = sqlite3_exec(store->db,
                             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                            " PRAGMA foreign_keys = ON",
+                            " PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 4000",
                             NULL, NULL, NULL);
         if ((code & 0xff) != SQLITE_BUSY || !nap_between(NULL, naps))
             return code == SQLITE_OK;
@@ -272,12 +275,13 @@ static enum status write_error(struct store *store, struct diag *diag)
     store->failed_status = sql_error(store, "write to", &store->failure);
     store->failed = true;
     store->in_transaction = false;
+    store->run = 0;
     /* Where SQLite has rolled back by itself this fails, and there is nothing left to do. */
     (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
     return report_failure(store, diag);
 }
 
-enum status store_flush(struct store *store, struct diag *diag)
+static enum status commit(struct store *store, struct diag *diag)
 {
     if (store->failed)
         return report_failure(store, diag);
@@ -287,6 +291,40 @@ enum status store_flush(struct store *store, struct diag *diag)
         return write_error(store, diag);
     store->in_transaction = false;
     store->rows = 0;
+    store->run = 0;
+    return STATUS_OK;
+}
+
+enum status store_flush(struct store *store, struct diag *diag)
+{
+    enum status status = store->failed ? STATUS_OK : sql_flush_batches(store, diag);
+    return status ? status : commit(store, diag);
+}
+
+static enum status refuse_row(struct store *store, int64_t run, struct diag *diag)
+{
+    store->failed_status =
+        diag_error(&store->failure, STATUS_SYSTEM,
+                   "cannot write to trace store %s: it has no run %lld, or it has been deleted",
+                   store->path, (long long)run);
+    store->failed = true;
+    store->in_transaction = false;
+    (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    return report_failure(store, diag);
+}
+
+/* A row of this run: is it there? */
+static enum status check_run(struct store *store, int64_t run, struct diag *diag)
+{
+    const struct value values[] = {value_int(run)};
+    sqlite3_stmt *statement = sql_prepare(store, STATEMENT_RUN_IS_THERE);
+    int code = statement && sql_bind(statement, values) ? sqlite3_step(statement) : SQLITE_ERROR;
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        return write_error(store, diag);
+    (void)sqlite3_reset(statement);
+    if (code == SQLITE_DONE)
+        return refuse_row(store, run, diag);
+    store->run = run;
     return STATUS_OK;
 }
 
@@ -298,10 +336,15 @@ enum status sql_insert(struct store *store, enum statement statement, const stru
     if (!store->in_transaction && !sql_execute(store, STATEMENT_BEGIN, NULL))
         return write_error(store, diag);
     store->in_transaction = true;
+    if (statement != STATEMENT_BEGIN_RUN && values[0].integer != store->run) {
+        enum status status = check_run(store, values[0].integer, diag);
+        if (status)
+            return status;
+    }
     if (!sql_execute(store, statement, values))
         return write_error(store, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
-    enum status status = ++store->rows < STORE_BATCH_ROWS ? STATUS_OK : store_flush(store, diag);
+    enum status status = ++store->rows < STORE_BATCH_ROWS ? STATUS_OK : commit(store, diag);
     if (status == STATUS_OK && out_id)
         *out_id = id;
     return status;
@@ -372,7 +415,7 @@ enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, 
         value_int(to_span),
         value_string(edge_kind_text(kind)),
     };
-    return sql_insert(store, STATEMENT_ADD_EDGE, values, NULL, diag);
+    return sql_insert_later(store, BATCH_EDGES, values, diag);
 }
 
 enum status store_add_iteration(struct store *store, int64_t run,
@@ -401,7 +444,7 @@ enum status store_add_step(struct store *store, int64_t run, const struct trace_
         value_iteration(step->iteration),
         value_int(step->time_ns),
     };
-    return sql_insert(store, STATEMENT_ADD_STEP, values, NULL, diag);
+    return sql_insert_later(store, BATCH_STEPS, values, diag);
 }
 
 enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,

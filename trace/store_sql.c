@@ -75,6 +75,11 @@ bool sql_execute(struct store *store, enum statement statement, const struct val
 
 struct query sql_query(struct store *store, enum statement statement, const struct value *values)
 {
+    struct diag ignored; /* the next write or the end tells of it */
+    diag_init(&ignored);
+    if (!store->failed)
+        (void)sql_flush_batches(store, &ignored);
+    diag_fini(&ignored);
     struct query query = {store, sql_prepare(store, statement), SQLITE_ERROR};
     if (query.statement && !sql_bind(query.statement, values))
         query.statement = NULL;

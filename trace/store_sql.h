@@ -25,6 +25,7 @@
     X(BEGIN_RUN, "INSERT INTO run (kind, plan_name, plan_text, driver, device, ranks, seed,"       \
                  " iterations_wanted, created, duration_ns, finished, note)"                       \
                  " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                   \
+    X(RUN_IS_THERE, "SELECT 1 FROM run WHERE id = ?")                                              \
     X(END_RUN, "UPDATE run SET finished = ?2, duration_ns = ?3 WHERE id = ?1")                     \
     X(SET_ITERATIONS, "UPDATE run SET iterations_wanted = ?2 WHERE id = ?1")                       \
     X(ADD_AGENT, "INSERT INTO agent (run, rank, kind, name, position) VALUES (?, ?, ?, ?, ?)")     \
@@ -35,6 +36,13 @@
                      " VALUES (?, ?, ?, ?, ?)")                                                    \
     X(ADD_STEP, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"           \
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
+    X(ADD_STEPS, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"          \
+                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?),"                     \
+                 " (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?),"  \
+                 " (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?)")  \
+    X(ADD_EDGES, "INSERT INTO edge (run, from_span, to_span, kind) VALUES (?, ?, ?, ?),"           \
+                 " (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?),"          \
+                 " (?, ?, ?, ?), (?, ?, ?, ?)")                                                    \
     X(ADD_STAT, "INSERT OR REPLACE INTO stat (run, key, value) VALUES (?, ?, ?)")                  \
     X(ADD_IDLE, "INSERT INTO ledger (run, agent, cause, word, waits_for, words, idle_ns)"          \
                 " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run, agent, words) DO UPDATE SET"      \
@@ -99,6 +107,29 @@
 enum statement { STATEMENT_LIST(X) STATEMENT_COUNT };
 #undef X
 
+/* The value of a parameter; texts must live until the statement is stepped. */
+struct value {
+    enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT } type;
+    int64_t integer;
+    double real;
+    const char *text;
+};
+
+/* Rows that go in together: the statements of store_batch.c. */
+enum batch_table { BATCH_STEPS, BATCH_EDGES, BATCH_TABLES };
+enum { BATCH_ROWS = 8, BATCH_COLUMNS = 8, BATCH_TEXT = 2048 };
+struct batch_kind {
+    enum statement one, many; /* of a row, of BATCH_ROWS */
+    int columns;
+};
+extern const struct batch_kind batch_kinds[BATCH_TABLES];
+struct batch {
+    int rows;
+    size_t used; /* of `text` */
+    struct value values[BATCH_ROWS * BATCH_COLUMNS];
+    char text[BATCH_TEXT];
+};
+
 struct store {
     sqlite3 *db;
     char *path;
@@ -110,15 +141,9 @@ struct store {
     enum status failed_status;
     struct diag failure;
     int rows;           /* written since the last commit */
+    int64_t run;        /* known to be there in this transaction; 0: none */
     struct arena shown; /* texts of a query that had to be made printable */
-};
-
-/* The value of a parameter; texts must live until the statement is stepped. */
-struct value {
-    enum { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT } type;
-    int64_t integer;
-    double real;
-    const char *text;
+    struct batch batches[BATCH_TABLES];
 };
 
 static inline struct value value_int(int64_t integer)
@@ -161,6 +186,10 @@ bool sql_bind(sqlite3_stmt *statement, const struct value *values);
    commits a full batch. */
 enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
                        int64_t *out_id, struct diag *diag);
+/* The same for a row of a table that gets many: it goes in with others, at the latest when the store is flushed or read. */
+enum status sql_insert_later(struct store *store, enum batch_table table, const struct value *row,
+                             struct diag *diag);
+enum status sql_flush_batches(struct store *store, struct diag *diag);
 
 /* Numbers of a store: the noun, the least and the greatest. What is outside is damage. Differences of times,
    and sums of as many as a store holds in practice, stay within 64 bits. */

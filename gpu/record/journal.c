@@ -9,9 +9,8 @@
 
 enum { HOST_TOLERANCE_NS = 0, CUDA_TOLERANCE_NS = 50000 /* the device's clock is another one */ };
 
-static void on_step(void *arg, const struct replay_step *step, const char *text)
+static void on_step(void *arg, const struct replay_step *step)
 {
-    (void)text;
     trace_writer_step(arg, step);
 }
 

@@ -266,15 +266,12 @@ static void do_step(struct replay *replay, const struct replay_step *step, int a
     const struct program *p = replay->program;
     struct transition transition = {.agent = agent};
     struct effect effect;
-    char text[SENTENCE] = "";
-    if (replay->observer)
-        machine_describe(p, replay->state, transition, text, sizeof text);
     if (p->agents[agent].kind == AGENT_COMM)
         count_off_members(replay, p->agents[agent].index, p->agents[step->agent].index);
     machine_step(p, replay->state, transition, &effect);
     keep_violations(replay, &effect);
     if (replay->observer)
-        replay->observer(replay->arg, step, text);
+        replay->observer(replay->arg, step);
 }
 
 /* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */

@@ -42,8 +42,8 @@ struct replay_step {
     bool optional;        /* REPLAY_START: it may not have happened */
 };
 
-/* Called for each step in the order in which the machine took it; `text` is the machine's sentence. */
-typedef void replay_observer(void *arg, const struct replay_step *step, const char *text);
+/* Called for each step in the order in which the machine took it. */
+typedef void replay_observer(void *arg, const struct replay_step *step);
 
 /* NULL: memory is exhausted. Clocks of the device and the host may differ by `tolerance_ns`. */
 struct replay *replay_open(const struct program *program, int64_t tolerance_ns,

@@ -57,6 +57,7 @@ static enum status allocate(struct trace_writer *trace, struct diag *diag)
     size_t places = (size_t)(p->ranks * p->tasks) * (size_t)(p->max_distance + 1);
     size_t tasks = (size_t)p->tasks + 1;
     trace->agents = calloc((size_t)p->agent_count, sizeof *trace->agents);
+    trace->names = calloc((size_t)p->agent_count, sizeof *trace->names);
     trace->recent = calloc(places + 1, sizeof *trace->recent);
     trace->busy_ns = calloc((size_t)p->stream_count + 1, sizeof *trace->busy_ns);
     trace->device_ns = calloc(tasks, sizeof *trace->device_ns);
@@ -64,7 +65,7 @@ static enum status allocate(struct trace_writer *trace, struct diag *diag)
     trace->instances = calloc(tasks, sizeof *trace->instances);
     trace->retired = calloc((size_t)p->ranks, sizeof *trace->retired);
     trace->iterations = calloc((size_t)p->ranks, sizeof *trace->iterations);
-    if (!trace->agents || !trace->recent || !trace->busy_ns || !trace->device_ns ||
+    if (!trace->agents || !trace->names || !trace->recent || !trace->busy_ns || !trace->device_ns ||
         !trace->host_ns || !trace->instances || !trace->retired || !trace->iterations ||
         !op_stats_open(&trace->op_stats, p))
         return diag_no_memory(diag);
@@ -108,6 +109,9 @@ void trace_writer_close(struct trace_writer *trace)
     diag_fini(&unheard);
     diag_fini(&trace->diag);
     op_stats_close(&trace->op_stats);
+    for (int agent = 0; trace->names && agent < trace->program->agent_count; agent++)
+        free(trace->names[agent]);
+    free(trace->names);
     free(trace->agents);
     free(trace->recent);
     free(trace->known);
@@ -516,6 +520,15 @@ void trace_writer_commit(struct trace_writer *trace)
     tell_retired(trace);
 }
 
+/* A step is one of many of its agent. */
+static const char *agent_name(struct trace_writer *trace, int agent)
+{
+    char name[NAME];
+    if (!trace->names[agent])
+        trace->names[agent] = strdup(program_agent_name(trace->program, agent, name, sizeof name));
+    return trace->names[agent];
+}
+
 static const char *step_text(const struct program *p, const struct replay_step *step)
 {
     static const char *const texts[] = {
@@ -528,13 +541,16 @@ static const char *step_text(const struct program *p, const struct replay_step *
 void trace_writer_step(struct trace_writer *trace, const struct replay_step *step)
 {
     const struct program *p = trace->program;
-    char agent[NAME], name[NAME];
+    const char *agent = agent_name(trace, step->agent);
+    char name[NAME];
+    if (!agent)
+        no_memory(trace);
     if (!writes(trace))
         return;
     const struct trace_step row = {
         .seq = trace->steps++,
         .rank = p->agents[step->agent].rank,
-        .agent = program_agent_name(p, step->agent, agent, sizeof agent),
+        .agent = agent,
         .op = step_text(p, step),
         .task = step->op >= 0     ? op_name(p, &p->ops[step->op], name)
                 : step->task >= 0 ? p->plan->pipeline.tasks[step->task].name

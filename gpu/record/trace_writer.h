@@ -20,6 +20,7 @@ struct trace_writer {
     struct store *store; /* NULL: none */
     int64_t run;
     int64_t *agents; /* the store's numbers of program->agents */
+    char **names;    /* of program->agents; NULL: not yet asked for */
     int64_t steps;   /* stored */
     enum status status;
     struct diag diag;
