@@ -65,6 +65,15 @@ done
 check "examples/two_ranks, data-flow: the path that predict has" same_path examples/two_ranks dataflow
 
 "$SWSIM" render -o "$dir/p.html" "$dir/r.db:1"
+# Ranks alike are embedded once; the path may lead through any of them.
+"$SWSIM" predict -q -n 12 --ranks=8 --driver=clock --critical-path=11 --json --db="$dir/eight.db" "$srcdir/plans/torchrec/sparse_dist.yaml" >"$dir/predicted"
+check "eight ranks" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/eight.db"
+check "are one, as all do the same" holds '{a["rank"] for a in run["agents"]} == {0} and {a["ranks"] for a in run["agents"]} == {"ranks 0-7 alike:"} and
+    {i[0] for i in run["iterations"]} == {0} and edges and all(0 <= a < len(spans) and 0 <= b < len(spans) for a, b in edges)'
+check "with the whole path" holds 'sum(s["length"] for s in path) == path[-1]["start"] + path[-1]["length"] - path[0]["start"]'
+check "a rank of them is alone" sh -c "'$SWSIM' render --rank=3 -o '$dir/p.html' '$dir/eight.db'"
+check "... with its number" holds '{a["rank"] for a in run["agents"]} == {3} and not any("ranks" in a for a in run["agents"])'
+"$SWSIM" render -o "$dir/p.html" "$dir/r.db:1"
 check "two runs" exits 0 "$SWSIM" render -o "$dir/p.html" "$dir/r.db:1" "$dir/r.db:2" --stream='*'
 check "are both there" holds 'len(data["runs"]) == 2 and len(columns(data["runs"][1])) < len(spans)'
 check "to standard output" sh -c "'$SWSIM' render --format=html -o - '$dir/r.db' | grep -q '^</html>'"

@@ -37,18 +37,82 @@ struct leaf {
     int *place;    /* of each span in `order`; -1: not shown */
     size_t *first; /* of each agent in `order` */
     int *before;   /* per span: the work in front of it on its agent; -1: none */
+    int *
+        like; /* per rank: the lowest one that did the same at the same times, which stands for it */
+    int rank_count;
+    const char **groups; /* per rank: "ranks 0-63 alike:"; NULL: it is alone */
     struct cause *causes;
     size_t cause_count, cause_cap;
     int *cause_of; /* per span; 0: none, else 1 + the cause */
 };
 
-static bool is_shown(const struct leaf *leaf, size_t agent)
+static bool is_wanted(const struct leaf *leaf, size_t agent)
 {
     const struct timeline_options *options = leaf->options;
     return !options->shows || options->shows(options->context, &leaf->trace->agents[agent]);
 }
 
+/* One rank is embedded for all that are alike. */
+static bool is_shown(const struct leaf *leaf, size_t agent)
+{
+    int rank = leaf->trace->agents[agent].rank;
+    return is_wanted(leaf, agent) && leaf->like[rank] == rank;
+}
+
 /* ---- preparation ----------------------------------------------------------------------------- */
+
+/* To the nanosecond: the page zooms. */
+static bool fold_ranks(struct leaf *leaf, struct view *view)
+{
+    const struct trace *trace = leaf->trace;
+    trace_range(trace, &view->start_ns, &view->end_ns);
+    view->range_ns = view->end_ns - view->start_ns > 0 ? view->end_ns - view->start_ns : 1;
+    view->right_pt = (double)view->range_ns;
+    view->lanes.of_agent = ARENA_ARRAY(leaf->arena, trace->agent_count + 1, int);
+    if (!view->lanes.of_agent)
+        return false;
+    for (size_t a = 0; a < trace->agent_count; a++) {
+        view->lanes.of_agent[a] = is_wanted(leaf, a) ? 0 : -1;
+        if (trace->agents[a].rank >= view->rank_count)
+            view->rank_count = trace->agents[a].rank + 1;
+    }
+    leaf->groups = ARENA_ARRAY(leaf->arena, (size_t)view->rank_count + 1, const char *);
+    if (!leaf->groups || !timeline_fold(view))
+        return false;
+    leaf->like = view->like;
+    leaf->rank_count = view->rank_count;
+    for (int rank = 0; rank < view->rank_count; rank++)
+        if (view->like[rank] == rank)
+            leaf->groups[rank] = timeline_group_name(view, rank);
+    return true;
+}
+
+/* The agent of the rank that stands for another; its own place among the agents of its rank. */
+static size_t stand_in(const struct leaf *leaf, size_t agent)
+{
+    const struct trace_agent *agents = leaf->trace->agents, *it = &agents[agent];
+    for (size_t a = 0; a < leaf->trace->agent_count; a++)
+        if (agents[a].rank == leaf->like[it->rank] && agents[a].kind == it->kind &&
+            strcmp(agents[a].name, it->name) == 0)
+            return a;
+    return agent;
+}
+
+/* Work of a rank that is not embedded has the place of the same work of the rank that stands for it, so that paths may
+   lead through it. */
+static void place_like(struct leaf *leaf, const struct view *view, size_t agent)
+{
+    size_t other = stand_in(leaf, agent), to = view->first[other];
+    for (size_t at = view->first[agent]; at < view->first[agent + 1]; at++) {
+        int span = view->order[at];
+        if (leaf->trace->spans[span].kind == SPAN_WAIT)
+            continue;
+        while (to < view->first[other + 1] && leaf->trace->spans[view->order[to]].kind == SPAN_WAIT)
+            to++;
+        if (to < view->first[other + 1])
+            leaf->place[span] = leaf->place[view->order[to++]];
+    }
+}
 
 static bool order_spans(struct leaf *leaf)
 {
@@ -58,7 +122,7 @@ static bool order_spans(struct leaf *leaf)
     leaf->place = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
     leaf->before = ARENA_ARRAY(leaf->arena, trace->span_count + 1, int);
     leaf->first = ARENA_ARRAY(leaf->arena, trace->agent_count + 1, size_t);
-    if (leaf->arena->failed || !timeline_order(&view))
+    if (leaf->arena->failed || !timeline_order(&view) || !fold_ranks(leaf, &view))
         return false;
     for (size_t a = 0; a < trace->agent_count; a++) {
         int last = -1;
@@ -72,6 +136,9 @@ static bool order_spans(struct leaf *leaf)
                 leaf->order[leaf->count++] = span;
         }
     }
+    for (size_t a = 0; a < trace->agent_count; a++)
+        if (is_wanted(leaf, a) && !is_shown(leaf, a))
+            place_like(leaf, &view, a);
     return true;
 }
 
@@ -97,7 +164,7 @@ static bool find_causes(struct leaf *leaf)
     colors_init(&seen, leaf->arena);
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct trace_span *span = &trace->spans[i];
-        if (span->kind != SPAN_WAIT)
+        if (span->kind != SPAN_WAIT || leaf->place[i] < 0)
             continue;
         const struct cause cause = {span->cause ? span->cause : "something unknown",
                                     timeline_look(trace, span)};
@@ -224,7 +291,12 @@ static void write_columns(const struct leaf *leaf, struct json *json)
     }
 }
 
-/* Edges whose two ends are shown. */
+static bool is_embedded(const struct leaf *leaf, int span)
+{
+    return is_shown(leaf, (size_t)leaf->trace->spans[span].agent);
+}
+
+/* Edges to what is shown, from what is shown or stood for. */
 static void write_edges(const struct leaf *leaf, struct json *json)
 {
     for (int end = 0; end < 2; end++) {
@@ -233,7 +305,7 @@ static void write_edges(const struct leaf *leaf, struct json *json)
         for (size_t i = 0; i < leaf->trace->edge_count; i++) {
             const struct trace_edge *edge = &leaf->trace->edges[i];
             int from = leaf->place[edge->from], to = leaf->place[edge->to];
-            if (from >= 0 && to >= 0)
+            if (from >= 0 && to >= 0 && is_embedded(leaf, edge->to))
                 put_bytes(&base64, (uint64_t)(end ? to : from), 4);
         }
         end_column(&base64);
@@ -251,6 +323,8 @@ static void write_agents(const struct leaf *leaf, struct json *json)
             continue;
         json_begin_object(json);
         json_put_int(json, "rank", agent->rank);
+        if (leaf->groups[agent->rank])
+            json_put_string(json, "ranks", leaf->groups[agent->rank]);
         json_put_string(json, "kind", trace_agent_kind_text(agent->kind));
         json_put_string(json, "name", agent->name);
         json_put_int(json, "first", (int64_t)leaf->first[a]);
@@ -288,6 +362,9 @@ static void write_iterations(const struct leaf *leaf, struct json *json)
     json_begin_array_at(json, "iterations");
     for (size_t i = 0; i < leaf->trace->iteration_count; i++) {
         const struct trace_iteration *iteration = &leaf->trace->iterations[i];
+        bool known = iteration->rank >= 0 && iteration->rank < leaf->rank_count;
+        if (known && leaf->like[iteration->rank] != iteration->rank)
+            continue;
         json_begin_array(json);
         json_int(json, iteration->rank);
         json_int(json, iteration->number);

@@ -107,7 +107,7 @@ function time(ns) {
 
 const label = (run, span) =>
   (run.name[span] < 0 ? '' : run.names[run.name[span]]) + (run.iteration[span] < 0 ? '' : ' ' + run.iteration[span]);
-const place = (lane) => 'rank ' + lane.agent.rank + ' ' + lane.agent.kind + ' ' + lane.agent.name;
+const place = (lane) => (lane.agent.ranks ? lane.agent.ranks.replace(/ alike:/, '') : 'rank ' + lane.agent.rank) + ' ' + lane.agent.kind + ' ' + lane.agent.name;
 
 // Of what a span needed, that which was over last.
 function lastNeed(run, span) {
@@ -334,7 +334,7 @@ function layOut() {
     if (data.runs.length > 1) { rows.push({ text: run.title + ': ' + run.about, y }); y += HEADING; }
     const order = (l) => l.agent.rank * 4 + ['stream', 'thread', 'driver'].indexOf(l.agent.kind);
     for (const lane of [...run.lanes].sort((a, b) => order(a) - order(b))) {
-      const group = 'rank ' + lane.agent.rank + ' ' + lane.agent.kind + 's';
+      const group = (lane.agent.ranks || 'rank ' + lane.agent.rank) + ' ' + lane.agent.kind + 's';
       if (group !== before) { rows.push({ text: group, y }); y += HEADING; }
       before = group;
       lane.y = y;
@@ -514,7 +514,7 @@ function begin() {
   const run = data.runs[0], ranks = [...new Set(run.agents.map((agent) => agent.rank))];
   document.title = document.getElementById('title').textContent = run.title;
   document.getElementById('about').textContent = run.about;
-  for (const rank of ranks) document.getElementById('rank').add(new Option('rank ' + rank, rank));
+  for (const rank of ranks) document.getElementById('rank').add(new Option(run.agents.find((agent) => agent.rank === rank).ranks?.replace(/ alike:/, '') || 'rank ' + rank, rank));
   view.rank = ranks[0] || 0;
   view.dark = data.dark || (!data.light && matchMedia('(prefers-color-scheme: dark)').matches);
   press('dark', view.dark);

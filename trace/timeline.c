@@ -197,27 +197,6 @@ static bool open_lanes(struct view *view)
     return true;
 }
 
-/* "ranks 0-63 alike", "ranks 0, 2-5 alike"; NULL: the rank is alone. */
-static const char *name_group(struct view *view, int group)
-{
-    const char *text = NULL;
-    int last = -1;
-    for (int rank = group; rank < view->rank_count; rank++) {
-        int end = rank;
-        if (view->like[rank] != group)
-            continue;
-        while (end + 1 < view->rank_count && view->like[end + 1] == group)
-            end++;
-        last = end;
-        text = end > rank
-                   ? arena_printf(view->arena, "%s%s%d-%d", text ? text : "", text ? ", " : "",
-                                  rank, end)
-                   : arena_printf(view->arena, "%s%s%d", text ? text : "", text ? ", " : "", rank);
-        rank = end;
-    }
-    return last > group ? arena_printf(view->arena, "ranks %s alike:", text) : NULL;
-}
-
 static bool choose_lanes(struct view *view)
 {
     const struct trace *trace = view->trace;
@@ -233,7 +212,7 @@ static bool choose_lanes(struct view *view)
     }
     for (int rank = 0; rank < view->rank_count; rank++)
         if (view->like[rank] == rank)
-            view->lanes.headings[rank] = name_group(view, rank);
+            view->lanes.headings[rank] = timeline_group_name(view, rank);
     choose_style(view);
     return !view->arena->failed;
 }

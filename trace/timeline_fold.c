@@ -138,3 +138,23 @@ bool timeline_fold(struct view *view)
     }
     return true;
 }
+
+const char *timeline_group_name(const struct view *view, int group)
+{
+    const char *text = NULL;
+    int last = -1;
+    for (int rank = group; rank < view->rank_count; rank++) {
+        int end = rank;
+        if (view->like[rank] != group)
+            continue;
+        while (end + 1 < view->rank_count && view->like[end + 1] == group)
+            end++;
+        last = end;
+        text = end > rank
+                   ? arena_printf(view->arena, "%s%s%d-%d", text ? text : "", text ? ", " : "",
+                                  rank, end)
+                   : arena_printf(view->arena, "%s%s%d", text ? text : "", text ? ", " : "", rank);
+        rank = end;
+    }
+    return last > group ? arena_printf(view->arena, "ranks %s alike:", text) : NULL;
+}

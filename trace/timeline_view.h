@@ -91,6 +91,8 @@ const char *timeline_title(const struct timeline_options *options, const struct 
 /* The spans, by agent; and which ranks look alike, of those that are shown (timeline_fold.c). False: out of memory. */
 bool timeline_order(struct view *view);
 bool timeline_fold(struct view *view);
+/* "ranks 0-63 alike:", "ranks 0, 2-5 alike:", of the group whose lowest rank is `group`; NULL: that is alone. */
+const char *timeline_group_name(const struct view *view, int group);
 
 /* Boxes of all lanes; what the legend must explain of them, before there is a drawing (timeline_boxes.c). */
 void timeline_boxes(struct view *view);
