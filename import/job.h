@@ -53,6 +53,8 @@ struct job_work {
     int call;              /* that pushed it; -1: none is recorded */
     bool is_collective;    /* a kernel of NCCL or RCCL, or an operation of gloo */
     bool is_message, send; /* ... between two ranks */
+    bool
+        peer_is_member; /* `peer` counts in its process group, whose members the event does not list */
     enum collective_kind collective;
     int group; /* job->names: its process group, where the file tells it; of a message its way; else -1 */
     int row;  /* rank->rows */

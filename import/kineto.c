@@ -8,7 +8,9 @@
  */
 #include "kineto.h"
 
+#include <ctype.h>
 #include <limits.h>
+#include <stdlib.h>
 
 #include "call_names.h"
 #include "host_work.h"
@@ -55,9 +57,10 @@ struct event {
     bool complete, has_start, has_duration;
     struct text name, pid, tid, group;
     struct text collective; /* "Collective name" */
+    struct text ranks;      /* "Process Group Ranks": "[0, 2, ...]" */
     int64_t start_ns, duration_ns;
     int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
-    int64_t peer;
+    int64_t peer; /* its number in the process group */
     bool waits;
 };
 
@@ -182,6 +185,8 @@ static bool read_args(struct kineto *kineto, struct event *event)
             read_inputs(kineto, event);
         else if (json_text_is(reader, "Process Group Name"))
             read_text(kineto, &event->group);
+        else if (json_text_is(reader, "Process Group Ranks"))
+            read_text(kineto, &event->ranks);
         else if (json_text_is(reader, "Collective name"))
             read_text(kineto, &event->collective);
         else
@@ -239,13 +244,34 @@ static int row_of(struct kineto *kineto, const struct event *event)
     return names_intern(&kineto->rank->rows, &kineto->job->arena, name);
 }
 
+/* Which rank a number of a process group is, by the list of its members; -1: a list that is cut off does not tell.
+   Where no list is, or all that it shows are as in the group of all ranks, the number is the rank. */
+static int64_t rank_of_member(const char *list, int64_t number)
+{
+    bool same = true;
+    const char *at = *list == '[' ? list + 1 : "";
+    for (int64_t i = 0; isdigit((unsigned char)*at); i++) {
+        char *end;
+        const int64_t rank = strtoll(at, &end, 10);
+        if (*end != ',' && *end != ']')
+            break;
+        if (i == number)
+            return rank;
+        same = same && rank == i;
+        at = *end == ',' ? end + 1 + strspn(end + 1, " ") : end;
+    }
+    return same ? number : -1;
+}
+
 /* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
 static void find_message(const struct event *event, struct job_work *work)
 {
+    const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);
     work->send = strcmp(event->collective.bytes, "send") == 0;
-    work->is_message = event->peer >= 0 && event->peer <= INT_MAX &&
+    work->is_message = event->peer >= 0 && peer >= 0 && peer <= INT_MAX &&
                        (work->send || strcmp(event->collective.bytes, "recv") == 0);
-    work->peer = work->is_message ? (int)event->peer : -1;
+    work->peer = work->is_message ? (int)peer : -1;
+    work->peer_is_member = work->is_message && event->ranks.bytes[0] == 0;
 }
 
 static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
@@ -566,6 +592,15 @@ static enum status read_file(struct kineto *kineto)
     return status;
 }
 
+/* The members of a group are listed in distributedInfo, maybe behind the events. */
+static void find_peer(const struct job *job, const struct job_rank *rank, struct job_work *work)
+{
+    const char *name = work->group >= 0 ? job->names.items[work->group] : NULL;
+    for (size_t g = 0; work->peer_is_member && name && g < rank->members_count; g++)
+        if (strcmp(rank->groups.items[g], name) == 0 && (size_t)work->peer < rank->members[g].count)
+            work->peer = (int)rank->members[g].ranks[work->peer];
+}
+
 /* Names the way of each message, "0.1to2"; what a rank without a number sends stays a collective of its group. */
 static bool name_messages(struct job *job, struct job_rank *rank)
 {
@@ -573,6 +608,7 @@ static bool name_messages(struct job *job, struct job_rank *rank)
         struct job_work *work = &rank->works[i];
         if (!work->is_message)
             continue;
+        find_peer(job, rank, work);
         work->is_message = rank->number >= 0 && rank->number != work->peer;
         if (!work->is_message)
             continue;

@@ -196,6 +196,15 @@ check "... and their ways" has "7.0to1: \[0, 1\]" "$dir/p0.json" "$dir/p1.json"
 check "... they take the least time of both" takes 808000 2000 "$dir/p0.json" "$dir/p1.json"
 check "... the job is proved" exits 0 "$SWSIM" verify "$dir/plan.yaml"
 sed 's/"recv"/"send"/; s/"Src Rank"/"Dst Rank"/' "$dir/p1.json" >"$dir/p2.json"
+# The same by two ranks of a larger job, whose group counts them 0 and 1: listed by the kernels, or by distributedInfo.
+sed 's/\[0, 1\]/[4, 6]/' "$dir/p0.json" | sed 's/"rank": 0/"rank": 4/' >"$dir/p4.json"
+sed 's/\[0, 1\]/[4, 6]/' "$dir/p1.json" | sed 's/"rank": 1/"rank": 6/' >"$dir/p6.json"
+check "... numbers of a group are those of its list" has "7.4to6" "$dir/p4.json" "$dir/p6.json"
+for rank in 4 6; do
+    sed 's/,"Process Group Ranks":"[^"]*"//; s/"world_size": 2/"world_size": 8, "pg_config": [{"pg_name": "7", "pg_size": 2, "ranks": [4, 6]}]/' \
+        "$dir/p$rank.json" >"$dir/g$rank.json"
+done
+check "... or of the job's" has "7.4to6" "$dir/g4.json" "$dir/g6.json"
 check "... ranks that both send do not belong together" complains 3 "do not belong together" "$SWSIM" import "$dir/p0.json" "$dir/p2.json"
 
 # Three ranks in a row: the last has a communicator with the second alone, and a clock of its own.
