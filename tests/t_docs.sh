@@ -12,8 +12,8 @@
 [ -x "$SWSIM" ] || { echo "Bail out! SWSIM is to name the program swsim"; exit 1; }
 programs=$(cd "$(dirname "$SWSIM")" && pwd) || exit 1
 cd "${srcdir:-.}" || exit 1
-ln -s "$PWD/plans" "$dir/plans"
-PATH=$programs:$PATH
+ln -s "$PWD/plans" "$PWD/doc" "$dir"
+PATH=$programs:$programs/doc/examples/dlrm:$PATH
 
 # tagged FILE: its lines, each behind a letter: D text, S shell in front of a command, C a command or the rest
 # of one, O output; and behind each command's output a line E with what output lines begin with.
@@ -122,6 +122,22 @@ for doc in README.md doc/hangs.md doc/stalls.md doc/architecture.md doc/tutorial
     done < <(tagged "$doc")
     [ -z "${SWSIM_UPDATE_DOCS-}" ] || cp "$dir/new" "$doc"
 done
+
+# Every name of C that the page for newcomers has is in a header, and every plan of its tables is there.
+names_exist()
+{
+    missing=
+    for name in $(grep -oE '\b(swpipe_[a-z_]*[a-z]|SWPIPE_[A-Z]+)\b' doc/coming-from.md | sort -u); do
+        grep -qw "$name" gpu/lib/swpipe*.h || missing="$missing $name"
+    done
+    for plan in $(awk -F'|' '/^## / { here = /TorchRec/ } here && NF > 3 { print $3 }' doc/coming-from.md |
+        grep -oE '`[a-z_]+`' | tr -d '`'); do
+        [ -f "plans/torchrec/$plan.yaml" ] || missing="$missing $plan"
+    done
+    echo "$missing"
+    [ -z "$missing" ]
+}
+check "doc/coming-from.md: its names exist" names_exist
 
 # documented TAG PAGE SECTION: the long options behind TAG in a section of a man page, one a line.
 documented()
