@@ -21,7 +21,8 @@ extern "C" {
 /* "host", "host, BLAS", "cuda" */
 const char *device_name(void);
 int device_is_cuda(void);
-/* The GPU of a rank becomes the calling thread's: its number; -1: there is none. */
+/* The GPU of a rank becomes the calling thread's, which is made ready to push to it: its number; -1: there is none. What
+   would make the whole device stop, were it done at a first use, is done here. */
 int device_choose(int rank);
 /* What went wrong last on this thread. */
 const char *device_error(void);

@@ -47,6 +47,11 @@ struct handle {
 };
 thread_local handle mine;
 
+int make_handle()
+{
+    return mine.blas ? 0 : told(cublasCreate(&mine.blas), "cublasCreate");
+}
+
 cudaStream_t stream_of(void *stream)
 {
     return static_cast<cudaStream_t>(stream);
@@ -85,12 +90,27 @@ int device_is_cuda(void)
     return 1;
 }
 
+/* A kernel is loaded when it is first launched, or asked for. */
+static int load_kernels(void)
+{
+    cudaFuncAttributes attributes;
+#define LOAD(name)                                                                                 \
+    if (told(cudaFuncGetAttributes(&attributes, each<struct name, name##_one>), #name) != 0)       \
+        return -1;
+    KERNELS(LOAD)
+#undef LOAD
+    return 0;
+}
+
 int device_choose(int rank)
 {
     int count = 0;
     if (told(cudaGetDeviceCount(&count), "cudaGetDeviceCount") != 0 || count == 0)
         return -1;
-    return told(cudaSetDevice(rank % count), "cudaSetDevice") == 0 ? rank % count : -1;
+    if (told(cudaSetDevice(rank % count), "cudaSetDevice") != 0 || load_kernels() != 0 ||
+        make_handle() != 0)
+        return -1;
+    return rank % count;
 }
 
 const char *device_error(void)
@@ -151,9 +171,8 @@ int device_read(void *stream, void *host, const void *device, size_t bytes)
 int device_multiply(void *stream, const struct product *p)
 {
     const float one = 1, zero = 0;
-    if (!mine.blas && told(cublasCreate(&mine.blas), "cublasCreate") != 0)
-        return -1;
-    if (told(cublasSetStream(mine.blas, stream_of(stream)), "cublasSetStream") != 0)
+    if (make_handle() != 0 ||
+        told(cublasSetStream(mine.blas, stream_of(stream)), "cublasSetStream") != 0)
         return -1;
     return told(cublasSgemm(mine.blas, p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                             p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, p->n, p->m, p->k, &one,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static const float rate = 0.2F;
+enum { USUAL_DEPTH = 5 };
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
@@ -70,6 +71,39 @@ static int begin_rows(const struct model *model)
     return failed;
 }
 
+static void work_free(struct work *work)
+{
+    device_free(work->device);
+    host_free(work->host);
+    free(work);
+}
+
+static struct work *new_work(struct model *model)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        return NULL;
+    work->model = model;
+    work->host = host_alloc(sizeof *work->host);
+    work->device = device_alloc(sizeof *work->device);
+    if (work->host && work->device)
+        return work;
+    work_free(work);
+    return NULL;
+}
+
+/* Enough for the plans here; a deeper pipeline makes more while it runs. */
+static int begin_works(struct model *model)
+{
+    for (int i = 0; i < USUAL_DEPTH; i++) {
+        struct work *work = new_work(model);
+        if (!work)
+            return -1;
+        work_close(work);
+    }
+    return 0;
+}
+
 int model_open(struct model *model, int rank, int ranks, enum sharding sharding, int cached)
 {
     int stride = cached ? SLOTS : ROWS;
@@ -78,17 +112,10 @@ int model_open(struct model *model, int rank, int ranks, enum sharding sharding,
     model->weights = device_alloc(WEIGHTS * sizeof *model->weights);
     model->rows = device_alloc((size_t)(TABLES * stride) * sizeof *model->rows);
     if (model->weights && model->rows && begin_weights(model) == 0 &&
-        (cached ? begin_cache(model) : begin_rows(model)) == 0)
+        (cached ? begin_cache(model) : begin_rows(model)) == 0 && begin_works(model) == 0)
         return 0;
     model_close(model);
     return -1;
-}
-
-static void work_free(struct work *work)
-{
-    device_free(work->device);
-    host_free(work->host);
-    free(work);
 }
 
 void model_close(struct model *model)
@@ -107,7 +134,7 @@ void model_close(struct model *model)
 
 /* ---- the work of an iteration ---------------------------------------------------------------- */
 
-/* As many as there are iterations in flight: the device would stop to allocate more. */
+/* Memory is used again: the device may have to stop before it gives more. */
 static struct work *take_idle(struct model *model)
 {
     pthread_mutex_lock(&model->lock);
@@ -116,20 +143,6 @@ static struct work *take_idle(struct model *model)
         model->idle = work->next;
     pthread_mutex_unlock(&model->lock);
     return work;
-}
-
-static struct work *new_work(struct model *model)
-{
-    struct work *work = calloc(1, sizeof *work);
-    if (!work)
-        return NULL;
-    work->model = model;
-    work->host = host_alloc(sizeof *work->host);
-    work->device = device_alloc(sizeof *work->device);
-    if (work->host && work->device)
-        return work;
-    work_free(work);
-    return NULL;
 }
 
 struct work *work_open(struct model *model, const struct batch *batch)
