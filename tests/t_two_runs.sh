@@ -84,6 +84,8 @@ check "... with the place of its host" grep -q 'waits for its launch by the host
 check "... and alone" sh -c "grep -q 'iterations 2 to 2' '$dir/run.svg' && ! grep -q 'compute 1;' '$dir/run.svg'"
 check "a run and itself" prints 0 'about as long' $compare --diff "$db:1" "$db:1"
 check "it adds up" adds_up "$db:1" "$db:2"
+check "in JSON: what the task waited for changed itself" \
+    grep -q '"waits_for":"exchange",[^{}]*"waited_for_change_ns":150000[,}]' "$dir/json"
 check "a store alone is its latest run" prints 0 '^second  run 3 of' $compare --limit-error=10 "$db:3" "$db"
 check "an import and the prediction of its plan" prints 0 '^second  prediction of before' $compare "$db:1"
 check "... which is right" exits 0 $compare --limit-error 1% "$db:1"

@@ -39,6 +39,19 @@ check "--json" exits 0 "$SWSIM" watch --json "$dir/json.db"
 ends_within 20 $pid
 check "the run ends well" test "$code" -eq 0
 check "an object of the open run" grep -q '^{"schema":"swsim.look/1","run":1,"plan":"hello","kind":"measured","state":"open",.*}$' "$dir/out"
+left_fits()
+{
+    python3 -c 'import json, sys
+looks = [json.loads(line) for line in open(sys.argv[1])]
+known = [o for o in looks if o["left_ns"] is not None]
+sys.exit(not known or any(abs(o["left_ns"] - (o["iterations_wanted"] - o["iterations"]) / o["iterations_per_s"] * 1e9) > 2
+                          for o in known))' "$1"
+}
+if command -v python3 >/dev/null; then
+    check "the time left is what is wanted, at the rate" left_fits "$dir/out"
+else
+    skip "no python3 to read JSON"
+fi
 check "and of the finished one" grep -q '"state":"finished",.*"iterations":600,"iterations_wanted":600,' "$dir/out"
 check "nothing else" test "$(grep -vc '^{"schema":"swsim.look/1","run":1,.*}$' "$dir/out")" -eq 0
 check "streams of both ranks" grep -q '"rank":0,"stream":"main","busy":0\.[0-9]*,.*"rank":1,"stream":"main"' "$dir/out"
