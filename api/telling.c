@@ -233,7 +233,7 @@ static void print_extent(const char *separator, const char *what, const struct e
 /* "the same 3 lines, 7 times more: ranks 1 to 7, iterations 0 to 3" */
 static void print_fold(const struct story *story, const struct telling *telling, FILE *out)
 {
-    struct extent ranks = {0, -1}, iterations = {0, -1};
+    struct extent ranks = {0, -1}, iterations = {0, -1}, all = {0, -1};
     const char *separator = ": ";
     for (size_t i = telling->first; i <= telling->last; i++) {
         widen(&ranks, story->steps[i].rank);
@@ -241,7 +241,9 @@ static void print_fold(const struct story *story, const struct telling *telling,
     }
     fprintf(out, "the same %zu line%s, %zu time%s more", telling->same,
             telling->same == 1 ? "" : "s", telling->times, telling->times == 1 ? "" : "s");
-    if (ranks.most >= ranks.least) {
+    for (size_t i = 0; i < story->step_count; i++)
+        widen(&all, story->steps[i].rank);
+    if (ranks.most >= ranks.least && all.most > all.least) {
         print_extent(separator, "rank", &ranks, out);
         separator = ", ";
     }

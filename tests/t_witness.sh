@@ -245,4 +245,26 @@ check "--full tells each step" sh -c "'$SWSIM' verify --no-fix --full '$long' | 
     grep -cE '^ +[0-9]+  [a-z]' '$dir/out' | grep -qx 130 && ! grep -q 'the same' '$dir/out'"
 check "JSON has each step" sh -c "'$SWSIM' verify --no-fix --json '$long' | grep -o '\"step\":[0-9]*' | sort -u | wc -l | grep -qx 130"
 
+# Its picture: a column for the stretch; the accesses of a race are in none, and an arrow leads from one to the other.
+"$SWSIM" verify -q --no-fix --witness="$dir/long.db" "$long" >"$dir/out"
+cat >"$dir/race.yaml" <<'PLAN'
+swplan: 1
+name: race
+buffers: {x: {scope: shared}, y: {scope: shared}}
+threads:
+  r0.main:
+    - {launch: first, stream: t, writes: [x]}
+    - {repeat: 20, body: [{launch: a, stream: s, writes: [y]}, {launch: b, stream: s, reads: [y]}]}
+    - {launch: last, stream: s, reads: [x]}
+PLAN
+"$SWSIM" verify -q --no-fix --witness="$dir/race.db" "$dir/race.yaml" >"$dir/out"
+if "$SWSIM" render -o "$dir/long.svg" "$dir/long.db" 2>"$dir/err"; then
+    check "a long storyboard is folded" sh -c "grep -qE '>21(-|&#45;)80<' '$dir/long.svg' && grep -q '>the same 20<' '$dir/long.svg' &&
+        ! grep -q '>50<' '$dir/long.svg'"
+    check "... its end is not" sh -c "for step in 121 122 123 124 125 126 127 128 129 130; do grep -q \">\$step<\" '$dir/long.svg' || exit 1; done"
+    check "so is that of a long race" sh -c "'$SWSIM' render -o '$dir/race.svg' '$dir/race.db' && grep -q '>the same' '$dir/race.svg'"
+    check "... with both accesses and the arrow" sh -c "grep -q '>43<' '$dir/race.svg' && grep -q '>124<' '$dir/race.svg' &&
+        grep -q '<path[^>]*stroke=\"#c0392b\"' '$dir/race.svg'"
+fi
+
 done_testing

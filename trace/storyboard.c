@@ -14,7 +14,8 @@
  *     +------------------------------------------------------------------+
  *            left_pt ^                       blocked_pt ^      right_pt ^
  *
- * A long witness is broken into bands, one below the other, as a score is.
+ * Of a long witness, stretches of steps that come several times in a row are one column, "the same 20 steps, 3 times
+ * more"; accesses of a race are never in it. What is still long is broken into bands, one below the other, as a score is.
  *
  * Everything has its place before the sheet is opened: rows from the agents, columns from the steps, the
  * room at the right from the number of arrows, each of which gets a lane of its own.
@@ -26,6 +27,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "plan/repeats.h"
 
 #include "draw.h"
 #include "lanes.h"
@@ -50,13 +53,21 @@ enum {
     LINES = 3, /* of text in a box */
     ARC_LANE = 11,
     SHEET_MIN = 520,
+    WHOLE_END = 10,    /* steps at the end that are never folded, */
+    LEAST_FOLDED = 6,  /* and the fewest that a fold leaves out */
     MAX_SHAPES = 20000 /* what Graphviz draws in seconds */
 };
 
 static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[] = "#e9e9e9",
                   red[] = "#c0392b", red_text[] = "#a8453b", red_fill[] = "#fbdcd8",
                   pale_fill[] = "#fdf1ef", grey_arrow[] = "#999999", culprit_fill[] = "#d9513f",
-                  plain_fill[] = "#e4e4e4", plain_border[] = "#9c9c9c";
+                  plain_fill[] = "#e4e4e4", fold_fill[] = "#f3f1e6", plain_border[] = "#9c9c9c";
+
+/* Steps first .. last; times > 0: they are that many times more what `length` steps before were. */
+struct column {
+    int64_t first, last;
+    size_t length, times;
+};
 
 struct board {
     const struct trace *trace;
@@ -65,8 +76,11 @@ struct board {
     struct lanes rows;
     const char **colors; /* the names that have one; their index is the colour */
     size_t color_count;
-    int64_t steps, bands, band_steps; /* as many steps in each band, or fewer in the last */
-    double band_pt;                   /* from the top of one to that of the next */
+    int64_t steps;
+    struct column *columns; /* a step each, or a stretch of steps that is folded */
+    int64_t *column_of;     /* of each step */
+    int64_t column_count, bands, band_columns; /* as many in each band, or fewer in the last */
+    double band_pt;                            /* from the top of one to that of the next */
     size_t arcs;
     double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt;
     const char *title;        /* NULL: the plan's name */
@@ -142,13 +156,25 @@ static void choose_colors(struct board *board)
 
 /* ---- where it stands ------------------------------------------------------------------------- */
 
-/* Where a step begins in a band; steps of other bands are at its ends. */
-static double x_of(const struct board *board, int64_t band, int64_t step)
+/* Where a column begins in a band; those of other bands are at its ends. */
+static double x_of(const struct board *board, int64_t band, int64_t column)
 {
-    int64_t first = band * board->band_steps, left = board->steps - first;
-    int64_t count = left < board->band_steps ? left : board->band_steps;
-    int64_t at = step < first ? 0 : step > first + count ? count : step - first;
+    int64_t first = band * board->band_columns, left = board->column_count - first;
+    int64_t count = left < board->band_columns ? left : board->band_columns;
+    int64_t at = column < first ? 0 : column > first + count ? count : column - first;
     return board->left_pt + board->step_pt * (double)at;
+}
+
+/* The first column of a span, and the one behind its last. */
+static int64_t start_of(const struct board *board, const struct trace_span *span)
+{
+    return span->start_ns < board->steps ? board->column_of[span->start_ns] : board->column_count;
+}
+
+static int64_t end_of(const struct board *board, const struct trace_span *span)
+{
+    int64_t last = span->end_ns < board->steps ? span->end_ns : board->steps;
+    return last > span->start_ns ? board->column_of[last - 1] + 1 : start_of(board, span);
 }
 
 static double y_of(const struct board *board, int64_t band, int agent)
@@ -200,18 +226,76 @@ static enum status check_size(const struct trace *trace, struct diag *diag)
     return shapes > MAX_SHAPES ? too_large(steps, diag) : STATUS_OK;
 }
 
-static void measure(struct board *board)
+/* ---- folding --------------------------------------------------------------------------------- */
+
+/* A step without words, and an access of a race, are like no other. */
+static uint64_t *make_keys(struct board *board)
+{
+    const struct trace *trace = board->trace;
+    uint64_t *keys = ARENA_ARRAY(&board->arena, (size_t)board->steps + 1, uint64_t);
+    for (int64_t s = 0; keys && s < board->steps; s++) {
+        const struct trace_step *step = step_of(board, s);
+        keys[s] = step ? repeats_key(step->op, repeats_key(step->agent, 1)) : (uint64_t)s + 2;
+    }
+    for (size_t i = 0; keys && i < trace->edge_count; i++)
+        for (int end = 0; trace->edges[i].kind == EDGE_RACE && end < 2; end++) {
+            int64_t s = trace->spans[end ? trace->edges[i].to : trace->edges[i].from].start_ns;
+            if (s < board->steps)
+                keys[s] = (uint64_t)s + 2;
+        }
+    return keys;
+}
+
+static void add_column(struct board *board, int64_t first, int64_t last, size_t length,
+                       size_t times)
+{
+    for (int64_t step = first; step <= last; step++)
+        board->column_of[step] = board->column_count;
+    board->columns[board->column_count++] = (struct column){first, last, length, times};
+}
+
+/* Of a long witness, stretches of steps that come several times in a row are told once; its end stays whole. */
+static bool choose_columns(struct board *board)
+{
+    size_t steps = (size_t)board->steps;
+    bool is_long = board->steps > BAND_STEPS + BAND_SLACK;
+    board->columns = ARENA_ARRAY(&board->arena, steps + 1, struct column);
+    board->column_of = ARENA_ARRAY(&board->arena, steps + 1, int64_t);
+    uint64_t *keys = make_keys(board);
+    struct stretch *found = ARENA_ARRAY(&board->arena, steps / 2 + 1, struct stretch);
+    if (!board->columns || !board->column_of || !keys || !found)
+        return false;
+    size_t count = is_long ? repeats_find(keys, steps - WHOLE_END, LEAST_FOLDED, found) : 0, f = 0;
+    for (int64_t step = 0; step < board->steps;) {
+        const struct stretch *next = f < count ? &found[f] : NULL;
+        int64_t rest = next ? (int64_t)(next->first + next->length) : board->steps;
+        if (step < rest) {
+            add_column(board, step, step, 0, 0);
+            step++;
+            continue;
+        }
+        int64_t end = (int64_t)(next->first + next->times * next->length);
+        add_column(board, rest, end - 1, next->length, next->times - 1);
+        step = end;
+        f++;
+    }
+    return true;
+}
+
+static bool measure(struct board *board)
 {
     bool blocked = false;
-    int64_t last = count_steps(board->trace);
-    board->steps = last;
+    board->steps = count_steps(board->trace);
+    if (!choose_columns(board))
+        return false;
+    int64_t last = board->column_count;
     for (size_t i = 0; i < board->trace->span_count; i++)
         blocked |= is_blocked(board, &board->trace->spans[i]);
     for (size_t i = 0; i < board->trace->edge_count; i++)
         board->arcs += is_arc(&board->trace->edges[i]);
     board->bands = last <= BAND_STEPS + BAND_SLACK ? 1 : (last + BAND_STEPS - 1) / BAND_STEPS;
-    board->band_steps = last > 0 ? (last + board->bands - 1) / board->bands : 1;
-    board->step_pt = fmin(fmax(STEPS_WIDTH / (double)board->band_steps, MIN_STEP), MAX_STEP);
+    board->band_columns = last > 0 ? (last + board->bands - 1) / board->bands : 1;
+    board->step_pt = fmin(fmax(STEPS_WIDTH / (double)board->band_columns, MIN_STEP), MAX_STEP);
     place_rows(board);
     board->blocked_pt = x_of(board, board->bands - 1, last);
     board->arcs_pt = board->blocked_pt + (blocked ? BLOCKED_WIDTH : 0);
@@ -221,6 +305,7 @@ static void measure(struct board *board)
     board->width_pt = fmax(board->width_pt, SHEET_MIN);
     if (note)
         board->width_pt = fmax(board->width_pt, draw_text_width(note, TEXT_FONT) + 3 * MARGIN);
+    return true;
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -250,6 +335,20 @@ static char *break_line(char *line, char *gap, double width_pt, double font_pt)
     return gap + 1;
 }
 
+/* A word may be wider than the line. */
+static const char *cut_lines(struct board *board, const char *text, double width_pt, double font_pt)
+{
+    const char *out = "";
+    while (text && out && *text) {
+        size_t length = strcspn(text, "\n");
+        const char *line = arena_strndup(&board->arena, text, length);
+        const char *kept = line ? cut(board, line, width_pt, font_pt) : NULL;
+        out = arena_printf(&board->arena, "%s%s%s", out, *out ? "\n" : "", kept ? kept : "");
+        text += length + (text[length] == '\n');
+    }
+    return out;
+}
+
 /* Lines of whole words, at most LINES; the rest of the text is cut off. */
 static const char *wrap(struct board *board, const char *text, double width_pt, double font_pt)
 {
@@ -266,12 +365,9 @@ static const char *wrap(struct board *board, const char *text, double width_pt, 
         line = next;
         gap = c;
         if (end == '\0')
-            return out;
+            break;
     }
-    if (!out)
-        return NULL;
-    const char *last = cut(board, line, width_pt, font_pt);
-    return arena_printf(&board->arena, "%.*s%s", (int)(line - out), out, last ? last : "");
+    return out ? cut_lines(board, out, width_pt, font_pt) : NULL;
 }
 
 static const char *subject(struct board *board, const struct trace_span *span)
@@ -326,12 +422,38 @@ static void draw_title(struct board *board, const char *title)
     draw_line(board->drawing, MARGIN, MARGIN + TITLE_FONT + 26, info->note, red, TEXT_FONT);
 }
 
-/* A number above a column, and a line where it begins. */
-static void draw_column(struct board *board, int64_t step)
+/* "the same 20 steps, 3 times more", over all rows. */
+static void draw_fold(struct board *board, const struct column *column, double x, double y)
 {
-    int64_t band = step / board->band_steps;
-    double x = x_of(board, band, step), y = board->rows.top_pt + board->band_pt * (double)band;
-    const char *text = arena_printf(&board->arena, "%s%" PRId64, step ? "" : "step ", step + 1);
+    const char *words =
+        arena_printf(&board->arena, "the same %zu step%s, %zu time%s more", column->length,
+                     column->length == 1 ? "" : "s", column->times, column->times == 1 ? "" : "s");
+    struct draw_box box = {.x_pt = x + 1,
+                           .y_pt = y,
+                           .width_pt = board->step_pt - 1,
+                           .height_pt = board->band_pt - BAND_GAP,
+                           .fill = fold_fill,
+                           .tooltip = words};
+    draw_box(board->drawing, &box);
+    box.height_pt = ROW_HEIGHT;
+    box.label = words ? wrap(board, words, board->step_pt - 6, LABEL_FONT) : NULL;
+    box.text_color = text_grey;
+    box.font_pt = LABEL_FONT;
+    draw_box(board->drawing, &box);
+}
+
+/* A number above a column, and a line where it begins. */
+static void draw_column(struct board *board, int64_t number)
+{
+    const struct column *column = &board->columns[number];
+    int64_t band = number / board->band_columns;
+    double x = x_of(board, band, number), y = board->rows.top_pt + board->band_pt * (double)band;
+    const char *text = column->times ? arena_printf(&board->arena, "%" PRId64 "-%" PRId64,
+                                                    column->first + 1, column->last + 1)
+                                     : arena_printf(&board->arena, "%s%" PRId64,
+                                                    number ? "" : "step ", column->first + 1);
+    if (column->times)
+        draw_fold(board, column, x, y);
     draw_box(board->drawing, &(struct draw_box){.x_pt = x,
                                                 .y_pt = y,
                                                 .width_pt = 1,
@@ -347,8 +469,8 @@ static void draw_column(struct board *board, int64_t step)
 
 static void draw_columns(struct board *board)
 {
-    for (int64_t step = 0; step < board->steps; step++)
-        draw_column(board, step);
+    for (int64_t column = 0; column < board->column_count; column++)
+        draw_column(board, column);
     double last_pt = board->band_pt * (double)(board->bands - 1);
     if (board->arcs_pt > board->blocked_pt)
         draw_line(board->drawing, board->blocked_pt, board->rows.top_pt + last_pt - HEADER_FONT,
@@ -392,7 +514,8 @@ static bool is_culprit(const struct board *board, const struct trace_span *span)
 static void draw_piece(struct board *board, size_t index, int64_t band, bool first)
 {
     const struct trace_span *span = &board->trace->spans[index];
-    double left = x_of(board, band, span->start_ns), right = x_of(board, band, span->end_ns);
+    double left = x_of(board, band, start_of(board, span)),
+           right = x_of(board, band, end_of(board, span));
     int color = span->task ? find_color(board, span->task) : -1;
     bool wait = span->kind == SPAN_WAIT, culprit = is_culprit(board, span);
     const char *border = color >= 0 ? draw_border(color) : plain_border;
@@ -418,9 +541,11 @@ static void draw_piece(struct board *board, size_t index, int64_t band, bool fir
 static void draw_span(struct board *board, size_t index)
 {
     const struct trace_span *span = &board->trace->spans[index];
-    int64_t first = span->start_ns / board->band_steps;
-    for (int64_t band = first; band < board->bands; band++)
-        if (x_of(board, band, span->end_ns) > x_of(board, band, span->start_ns))
+    int64_t start = start_of(board, span), end = end_of(board, span);
+    int64_t first = start / board->band_columns;
+    bool folded = start < board->column_count && board->columns[start].times && end == start + 1;
+    for (int64_t band = first; band < board->bands && !folded; band++)
+        if (x_of(board, band, end) > x_of(board, band, start))
             draw_piece(board, index, band, band == first);
 }
 
@@ -467,18 +592,19 @@ static void draw_races(struct board *board)
         const struct trace_span *to = &board->trace->spans[edge->to];
         if (edge->kind != EDGE_RACE || !board->nodes[edge->from] || !board->nodes[edge->to])
             continue;
-        int64_t from_band = from->start_ns / board->band_steps;
-        int64_t to_band = to->start_ns / board->band_steps;
+        int64_t from_band = start_of(board, from) / board->band_columns;
+        int64_t to_band = start_of(board, to) / board->band_columns;
         bool down = y_of(board, from_band, from->agent) < y_of(board, to_band, to->agent);
-        draw_arrow(board->drawing,
-                   &(struct draw_arrow){
-                       .from = board->nodes[edge->from],
-                       .to = board->nodes[edge->to],
-                       .from_x_pt = x_of(board, from_band, from->start_ns) + board->step_pt / 2,
-                       .from_y_pt = y_of(board, from_band, from->agent) + ROW_HEIGHT / 2.0,
-                       .to_x_pt = x_of(board, to_band, to->start_ns) + board->step_pt / 2,
-                       .to_y_pt = y_of(board, to_band, to->agent) + (down ? 0 : ROW_HEIGHT),
-                       .color = red});
+        draw_arrow(
+            board->drawing,
+            &(struct draw_arrow){
+                .from = board->nodes[edge->from],
+                .to = board->nodes[edge->to],
+                .from_x_pt = x_of(board, from_band, start_of(board, from)) + board->step_pt / 2,
+                .from_y_pt = y_of(board, from_band, from->agent) + ROW_HEIGHT / 2.0,
+                .to_x_pt = x_of(board, to_band, start_of(board, to)) + board->step_pt / 2,
+                .to_y_pt = y_of(board, to_band, to->agent) + (down ? 0 : ROW_HEIGHT),
+                .color = red});
     }
 }
 
@@ -493,7 +619,8 @@ static enum status draw_all(void *context, const struct draw_target *target, cha
     draw_title(board, board->title);
     for (int64_t band = 0; band < board->bands; band++)
         lanes_draw(&board->rows, board->drawing, board->left_pt,
-                   band == board->bands - 1 ? board->arcs_pt : x_of(board, band, board->steps),
+                   band == board->bands - 1 ? board->arcs_pt
+                                            : x_of(board, band, board->column_count),
                    board->band_pt * (double)band);
     draw_columns(board);
     for (size_t i = 0; i < board->trace->span_count; i++)
@@ -523,8 +650,8 @@ enum status storyboard_render(const struct trace *trace, const char *title,
         status = diag_no_memory(diag);
     if (status == STATUS_OK) {
         choose_colors(&board);
-        measure(&board);
-        status = draw_picture(target, draw_all, &board, diag);
+        status =
+            measure(&board) ? draw_picture(target, draw_all, &board, diag) : diag_no_memory(diag);
     }
     arena_fini(&board.arena);
     return status;
