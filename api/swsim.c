@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "channels.h"
+#include "driver_choice.h"
 #include "plan/parse.h"
 #include "swsim_impl.h"
 
@@ -133,19 +134,21 @@ void asking_verdict(struct asking *asking, enum swsim_verdict verdict)
         asking->result->verdict = verdict;
 }
 
-int asking_drivers(const struct asking *asking, const struct plan *plan, bool both,
+int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
                    enum driver drivers[2])
 {
-    const struct pipeline *pipeline = &plan->pipeline;
-    enum swsim_driver wanted = asking->options.driver;
+    static const int choices[] = {[SWSIM_DRIVER_OF_PLAN] = DRIVER_NOT_GIVEN,
+                                  [SWSIM_DRIVER_CLOCK] = CLOCK_ONLY,
+                                  [SWSIM_DRIVER_DATAFLOW] = DATAFLOW_ONLY,
+                                  [SWSIM_DRIVER_BOTH] = BOTH_DRIVERS};
     drivers[0] = DRIVER_NONE;
     if (plan->form != FORM_PIPELINE)
         return 1;
-    if (wanted == SWSIM_DRIVER_OF_PLAN && pipeline->driver_given)
-        wanted = pipeline->driver == PLAN_DRIVER_CLOCK ? SWSIM_DRIVER_CLOCK : SWSIM_DRIVER_DATAFLOW;
-    drivers[0] = wanted == SWSIM_DRIVER_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
+    int chosen = driver_choose(plan, choices[asking->options.driver],
+                               both ? BOTH_DRIVERS : CLOCK_ONLY, &asking->diag);
+    drivers[0] = chosen == DATAFLOW_ONLY ? DRIVER_DATAFLOW : DRIVER_CLOCK;
     drivers[1] = DRIVER_DATAFLOW;
-    return both && (wanted == SWSIM_DRIVER_OF_PLAN || wanted == SWSIM_DRIVER_BOTH) ? 2 : 1;
+    return both && chosen == BOTH_DRIVERS ? 2 : 1;
 }
 
 /* Negative numbers have no meaning anywhere. */

@@ -66,10 +66,10 @@ enum status asking_channels(struct asking *asking, const struct plan *plan,
 void asking_verdict(struct asking *asking, enum swsim_verdict verdict);
 
 /* The drivers that are asked for: their number, at most two. DRIVER_NONE for the other forms. */
-int asking_drivers(const struct asking *asking, const struct plan *plan, bool both,
+int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
                    enum driver drivers[2]);
 
-/* "input" and so on; `text` and `bytes` hold the first error of the diag in a line. */
+/* The first error of the diag in a line; all messages, NULL: no memory. */
 void swsim_first_error(const struct diag *diag, char *text, size_t bytes);
 char *swsim_all_messages(struct diag *diag);
 enum swsim_status swsim_translate(enum status status);

@@ -187,16 +187,7 @@ enum status app_with_store(struct app *app, const char *path, store_use *use, vo
 
 int app_driver(struct app *app, const struct plan *plan, int given, int usual)
 {
-    static const char *const choices[] = {"clock", "dataflow", "both"};
-    const struct pipeline *pipeline = &plan->pipeline;
-    if (plan->form != FORM_PIPELINE || !pipeline->driver_given)
-        return given == DRIVER_NOT_GIVEN ? usual : given;
-    int named = pipeline->driver == PLAN_DRIVER_CLOCK ? CLOCK_ONLY : DATAFLOW_ONLY;
-    if (given == DRIVER_NOT_GIVEN || given == named)
-        return named;
-    diag_note(&app->diag, "%s: the plan names driver %s; --driver=%s overrides it", plan->file,
-              choices[named], choices[given]);
-    return given;
+    return driver_choose(plan, given, usual, &app->diag);
 }
 
 struct program_options app_program_options(struct app *app, const struct program_request *request,

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "api/driver_choice.h"
 #include "api/option_texts.h"
 #include "plan/arena.h"
 #include "plan/diag.h"
@@ -76,9 +77,6 @@ typedef enum status plan_use(struct app *app, struct plan *plan, void *context);
 typedef enum status store_use(struct app *app, struct store *store, void *context);
 enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context);
 enum status app_with_store(struct app *app, const char *path, store_use *use, void *context);
-
-/* The values of --driver. */
-enum driver_choice { DRIVER_NOT_GIVEN = -1, CLOCK_ONLY, DATAFLOW_ONLY, BOTH_DRIVERS };
 
 /* The driver of a command: as given on its line, else the plan's, else `usual`. A note tells where line and
    plan differ. */

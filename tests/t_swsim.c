@@ -158,6 +158,19 @@ static void properties(void)
     swsim_close(plan);
 }
 
+/* As the command's note. */
+static void drivers(void)
+{
+    struct swsim_plan *plan = plan_of(hangs);
+    struct swsim_result *result;
+    const struct swsim_options other = {.driver = SWSIM_DRIVER_DATAFLOW, .no_fix = 1};
+    tap_is_int(swsim_verify(plan, &other, &result), SWSIM_OK, "another driver than the plan's");
+    contains(swsim_messages(result), "the plan names driver clock; --driver=dataflow overrides it",
+             "with a note");
+    swsim_free(result);
+    swsim_close(plan);
+}
+
 static void schedules(void)
 {
     struct swsim_plan *plan = plan_of(schedule), *best;
@@ -284,6 +297,7 @@ int main(void)
     errors();
     layout();
     properties();
+    drivers();
     schedules();
     jitters();
     stores();

@@ -45,9 +45,7 @@ END
 # Options: words of the library, of the command, the exit code.
 hello=$plans/examples/hello.yaml
 sparse=$plans/torchrec/sparse_dist.yaml
-v_half=$dir/v_half.yaml
-"$SWSIM" generate v_half -p4 -m8 >"$v_half"
-"$SWSIM" generate 1f1b -p4 -m8 --times=F=1ms,I=1ms,W=1ms >"$dir/1f1b.yaml" 2>"$dir/log"
+"$SWSIM" generate 1f1b -p2 -m4 --times=F=1ms,I=1ms,W=1ms >"$dir/1f1b.yaml" 2>"$dir/log"
 check "a serial run to take times from" ./swrun --serial --iterations=40 --db "$dir/runs.db" "$hello"
 while IFS='|' read -r library command code; do
     check "$library" alike_for "$code" "$library" "$command"
@@ -62,15 +60,15 @@ predict $schedule --p2p=all --times=F=1ms,I=1ms,W=1ms|predict $schedule --p2p=al
 predict $hello --jitter=Compute=lognormal(cv=0.3);*=gamma(cv=0.2) --seed=7|predict $hello --jitter=Compute=lognormal(cv=0.3) --jitter=*=gamma(cv=0.2) --seed=7|0
 predict $hello --profile=$dir/runs.db|predict $hello --profile=$dir/runs.db|0
 tune $hello --profile=$dir/runs.db:1|tune $hello --profile=$dir/runs.db:1|0
-tune $sparse --keep=stream,group,order|tune $sparse --keep=stream,group,order|0
-tune $schedule|tune $schedule|0
+tune $hello --keep=stream,group,order,stage|tune $hello --keep=stream,group,order,stage|0
+tune $dir/1f1b.yaml|tune $dir/1f1b.yaml|0
 tune $schedule --axes=schedule=1f1b,zb_h1;microbatches=8,16|tune $schedule --schedule=1f1b,zb_h1 --microbatches=8,16|0
 tune $dir/1f1b.yaml --times=F=2ms --axes=schedule=all;p2p=pair,edge|tune $dir/1f1b.yaml --times=F=2ms --schedule=all --p2p=pair,edge|0
 runs $dir/runs.db|runs $dir/runs.db|0
 END
 check "a plan is not changed by its measured times" sh -c "doc/examples/judge better '$hello' --profile='$dir/runs.db' >'$dir/better.yaml' && '$SWSIM' verify --quiet '$dir/better.yaml'"
-check "the fastest schedule is a plan" sh -c "doc/examples/judge better '$schedule' --axes=schedule=all >'$dir/better.yaml' 2>'$dir/log' && '$SWSIM' verify --quiet '$dir/better.yaml'"
-check "the command's" sh -c "'$SWSIM' tune '$schedule' --schedule=all -o '$dir/best.yaml' >'$dir/log' 2>&1; cmp '$dir/best.yaml' '$dir/better.yaml'"
+check "the fastest schedule is a plan" sh -c "doc/examples/judge better '$dir/1f1b.yaml' --axes=schedule=all >'$dir/better.yaml' 2>'$dir/log' && '$SWSIM' verify --quiet '$dir/better.yaml'"
+check "the command's" sh -c "'$SWSIM' tune '$dir/1f1b.yaml' --schedule=all -o '$dir/best.yaml' >'$dir/log' 2>&1; cmp '$dir/best.yaml' '$dir/better.yaml'"
 
 # What is wrong with an option is told as the command tells it.
 wrong()
