@@ -155,6 +155,8 @@ static enum status import(struct app *app, const struct import_request *request,
     if (request->db && imported.job.rank_count == 0)
         status =
             diag_error(&app->diag, STATUS_USAGE, "--db: a dump or recording has no measured run");
+    if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
+        status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
     if (status == STATUS_OK && request->path)
         status = write_plan(app, request, &imported.plan);
     if (status == STATUS_OK && request->db)

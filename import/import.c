@@ -288,6 +288,44 @@ static enum status import_recordings(const struct import_files *files,
     return recorded_plan(paths, files->count, &options->recorded, &imported->plan, diag);
 }
 
+/* ---- options that a kind of file has no use for ------------------------------------------------- */
+
+enum { OF_TRACES = 1, OF_DUMPS = 2, OF_RECORDINGS = 4 };
+
+static unsigned kind_of(enum format format)
+{
+    return format_is_trace(format)      ? OF_TRACES
+           : format == FORMAT_RECORDING ? OF_RECORDINGS
+                                        : OF_DUMPS;
+}
+
+static enum status check_options(const struct import_options *options, unsigned kind,
+                                 struct diag *diag)
+{
+    const struct {
+        const char *name;
+        bool given;
+        unsigned kinds;
+    } table[] = {
+        {"--form=pipeline", options->kind == IMPORT_PIPELINE, OF_TRACES},
+        {"--steps", options->steps_given, OF_TRACES},
+        {"--opaque", options->form.opaque, OF_TRACES},
+        {"--ranks", options->rank_count > 0, OF_TRACES | OF_DUMPS},
+        {"--host-waits", options->flight.host_waits, OF_DUMPS},
+        {"--pair-streams", options->flight.pair_streams, OF_DUMPS},
+        {"--sm-slots", options->flight.sm_slots > 0, OF_DUMPS | OF_RECORDINGS},
+        {"--launch-order", options->flight.launch_order, OF_DUMPS | OF_RECORDINGS},
+        {"--order", options->recorded.order != RECORDED_LOCKS, OF_RECORDINGS},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].given && !(table[i].kinds & kind))
+            return diag_error(diag, STATUS_USAGE, "%s has no effect on a %s", table[i].name,
+                              kind == OF_TRACES  ? "trace"
+                              : kind == OF_DUMPS ? "dump"
+                                                 : "recording");
+    return STATUS_OK;
+}
+
 /* ---- all of them ------------------------------------------------------------------------------------ */
 
 enum status import_files(const char *const *paths, size_t count,
@@ -299,6 +337,8 @@ enum status import_files(const char *const *paths, size_t count,
     job_init(&imported.job);
     plan_init(&imported.plan);
     enum status status = files_list(paths, count, &imported.job.arena, &files, diag);
+    if (status == STATUS_OK)
+        status = check_options(options, kind_of(files.items[0].format), diag);
     if (status == STATUS_OK && format_is_trace(files.items[0].format))
         status = import_traces(&files, options, &imported, diag);
     else if (status == STATUS_OK && files.items[0].format == FORMAT_RECORDING)

@@ -50,7 +50,7 @@ struct imported {
 };
 
 /* Ended by import_fini on success. STATUS_INPUT for a file that is no trace, is damaged, or does not belong to
-   the others; STATUS_SYSTEM for one that cannot be read. */
+   the others; STATUS_SYSTEM for one that cannot be read; STATUS_USAGE for an option without effect on such files. */
 enum status import_files(const char *const *paths, size_t count,
                          const struct import_options *options, struct imported *out,
                          struct diag *diag);

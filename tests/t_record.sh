@@ -84,6 +84,11 @@ check "threads in the order of their calls" record wait_before_record
 check "have no mistake" prints 0 'proved' "$SWSIM" verify "$dir/wait_before_record.yaml"
 import=''
 
+# An option that does nothing for a recording is refused.
+check "no pipeline" complains 2 'form=pipeline has no effect on a recording' "$SWSIM" import --form=pipeline "$dir/wait_before_record.swr"
+check "no steps" complains 2 'steps has no effect on a recording' "$SWSIM" import --steps=1 "$dir/wait_before_record.swr"
+check "no ledger" complains 2 'a recording has no ledger' "$SWSIM" import --report "$dir/wait_before_record.swr"
+
 # Runs of swrun. verdict FILE
 verdict() { "$SWSIM" verify --no-fix --json ${2:-} "$1" 2>/dev/null | sed -n '1s/.*"verdict":"\([a-z]*\)".*/\1/p'; }
 run_as_plan()
