@@ -32,6 +32,10 @@ void processes_share_gpu(const struct process *self)
     char host[32];
     snprintf(host, sizeof host, "test-rank-%d", self->number);
     setenv("NCCL_HOSTID", host, 1);
+    setenv("NCCL_NET", "Socket", 0);
+    setenv("NCCL_P2P_DISABLE", "1", 0);
+    setenv("NCCL_SHM_DISABLE", "1", 0);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
 static void write_all(int to, const void *data, size_t bytes)

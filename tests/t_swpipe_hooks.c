@@ -266,9 +266,15 @@ int main(int argc, char **argv)
     test_failures();
 #ifdef HAVE_CUDA
     if (argc > 1 && strcmp(argv[1], "cuda") == 0) {
-        test_gpu(SWPIPE_GPU(2), 2, 1);
-        test_gpu(0, 3, 3);
-        test_gpu(SWPIPE_GPU(0), 0, 2);
+        int gpus = 0;
+        cudaGetDeviceCount(&gpus);
+        if (gpus >= 4) {
+            test_gpu(SWPIPE_GPU(2), 2, 1);
+            test_gpu(0, 3, 3);
+            test_gpu(SWPIPE_GPU(0), 0, 2);
+        } else {
+            tap_note("GPUs by number: left out, for there are %d", gpus);
+        }
         test_error(false, false);
         test_error(true, false);
         test_error(true, true);
@@ -276,7 +282,7 @@ int main(int argc, char **argv)
                    strcmp(getenv("NCCL_RUNTIME_CONNECT"), "0") == 0,
                "the environment is set where the program asks for it, once");
         struct swpipe_config config = {
-            .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(9)};
+            .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(99)};
         struct swpipe *pipe;
         enum swpipe_status status = swpipe_open(&config, &pipe);
         tap_ok(status == SWPIPE_INPUT, "no such GPU: %s", swpipe_error(pipe));

@@ -5,6 +5,7 @@
 #     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)
 #
 #     PACK/swrun swsim tests/t_device tests/bench/overhead            for the GPU
+#          tests/t_swpipe_*                                           programs with the library, for the GPU
 #          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
 #          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
@@ -45,8 +46,9 @@ cd "$work"
 cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
-programs="swrun swsim tests/t_device tests/bench/overhead"
-emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated"
+library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
+programs="swrun swsim tests/t_device tests/bench/overhead $library"
+emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated $(printf '%s_emulated ' $library)"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
 system="-lrt -lpthread -ldl"
 make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s" emulated_stdcxx="$stdcxx $system" \

@@ -37,6 +37,7 @@ trap 'rm -rf "$dir"' EXIT
 # ---- the machine -----------------------------------------------------------------------------------
 
 if [ -n "$emulated" ]; then
+    variant=_emulated
     swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
     settle=1 iterations=4 rounds=1 tasks=200 long=20
     slack=10 # times all budgets: a busy machine, a sanitizer
@@ -48,6 +49,7 @@ if [ -n "$emulated" ]; then
     esac
     echo "EMULATED CUDA: not a result of a GPU"
 else
+    variant=
     swrun=$build/swrun suite=$build/tests/t_device overhead=$build/tests/bench/overhead
     settle=6 iterations=30 rounds=3 tasks=2000 long=3000
     slack=1
@@ -345,7 +347,14 @@ plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
 plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
 plan 60 "half a minute: clocks are tied again" plans/torchrec/sparse_dist.yaml --ranks 1 -n $long
 
+# The library: the caller's GPU, last error and environment; what the program has made itself. With fewer GPUs than
+# their parts need, those are left out, and the log says so.
+row 60 "library: hooks and the caller's CUDA" "$build/tests/t_swpipe_hooks$variant" cuda
+row 60 "library: the program's own" "$build/tests/t_swpipe_own$variant" cuda
+
 # From here on a row needs NCCL and several processes.
+row 90 "library: collectives on own memory" "$build/tests/t_swpipe_collectives$variant" cuda
+row 150 "library: groups and their recordings" "$build/tests/t_swpipe_group$variant" cuda
 for ranks in 2 4; do
     for kind in clock dataflow; do
         plan 40 "sparse_dist $kind, $ranks ranks" plans/reference/sparse_dist.yaml --ranks $ranks --driver $kind -n $iterations

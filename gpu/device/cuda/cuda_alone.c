@@ -14,7 +14,6 @@
 
 struct alone {
     struct cuda_member member;
-    pthread_mutex_t lock;
     cudaEvent_t last;             /* behind the last operation ... */
     cudaStream_t stream;          /* ... in this stream; NULL: there was none */
     struct device_graph *capture; /* it was captured into; NULL: none */
@@ -62,7 +61,7 @@ static enum status alone_open(struct device *device, const char *name, struct de
         alone_free(alone);
         return cuda_refused(diag, "cannot make an event", error);
     }
-    int failed = pthread_mutex_init(&alone->lock, NULL);
+    int failed = pthread_mutex_init(&alone->member.order, NULL);
     if (failed) {
         cudaEventDestroy(alone->last);
         alone_free(alone);
@@ -79,7 +78,7 @@ static void alone_close(struct alone *alone)
     cuda_device_sync(alone->member.base.device, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
     cudaEventDestroy(alone->last);
-    pthread_mutex_destroy(&alone->lock);
+    pthread_mutex_destroy(&alone->member.order);
     alone_free(alone);
 }
 
@@ -142,10 +141,10 @@ static cudaError_t follow(struct alone *alone, const struct cuda_stream *stream)
     return apart ? cudaStreamWaitEvent(stream->handle, alone->last, 0) : cudaSuccess;
 }
 
+/* In order: the caller holds member.order, or is the only one to push, in a capture. */
 cudaError_t cuda_alone_push(struct cuda_stream *stream, const struct device_op *op)
 {
     struct alone *alone = (struct alone *)device_op_comm(op);
-    pthread_mutex_lock(&alone->lock);
     cudaError_t error = follow(alone, stream);
     if (error == cudaSuccess && op->kind == DEVICE_OP_GROUP)
         error = copy_parts(&op->group, stream->handle);
@@ -156,7 +155,6 @@ cudaError_t cuda_alone_push(struct cuda_stream *stream, const struct device_op *
         error = cudaEventRecord(alone->last, stream->handle);
     alone->stream = stream->handle;
     alone->capture = stream->base.capture;
-    pthread_mutex_unlock(&alone->lock);
     return error;
 }
 

@@ -6,6 +6,10 @@
  * processes meet; the others get it there. NCCL has neither time limit nor callback: its errors
  * are polled during waits (cuda_comm_check), and only an abort ends its kernels.
  *
+ * ncclCommInitRank waits for all members, so it is called when all of them have come to call it. One whose process ends
+ * within that call leaves the others to NCCL's own limits there; swrun ends them, a library's user has to. NCCL's
+ * non-blocking communicators would end sooner, but each of their calls may then want to be asked again.
+ *
  * NCCL connects two ranks at their first message, and their hosts wait for each other then. A push must not
  * wait, so opening a communicator sends one message between every pair of its ranks (warm_up); the
  * connections of collectives are made by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
@@ -260,6 +264,7 @@ static void comm_free(struct cuda_comm *comm)
 {
     cudaFree(comm->scratch);
     pthread_mutex_destroy(&comm->lock);
+    pthread_mutex_destroy(&comm->member.order);
     free(comm->base.members);
     free(comm->base.name);
     free(comm);
@@ -270,6 +275,11 @@ static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, 
 {
     struct cuda_comm *comm = calloc(1, sizeof *comm);
     if (!comm || pthread_mutex_init(&comm->lock, NULL) != 0) {
+        free(comm);
+        return NULL;
+    }
+    if (pthread_mutex_init(&comm->member.order, NULL) != 0) {
+        pthread_mutex_destroy(&comm->lock);
         free(comm);
         return NULL;
     }

@@ -119,6 +119,9 @@ struct cuda_stream {
 struct cuda_member {
     struct device_comm base;
     bool alone;
+    pthread_mutex_t
+        order; /* taken behind a stream's lock, before the communicator's own: operations have the order
+                              of their numbers */
 };
 
 struct cuda_event {

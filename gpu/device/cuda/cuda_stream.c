@@ -571,15 +571,10 @@ static bool blocks_host(const struct device_op *op)
             op->copy.to.buffer->memory == MEMORY_PAGEABLE);
 }
 
-/* Push to a stream that is well, its lock held. */
-static enum status push_locked(struct cuda_stream *stream, const struct device_op *op,
-                               struct stamp *stamp, struct diag *diag)
+/* Push with the next number. */
+static enum status issue_counted(struct cuda_stream *stream, const struct device_op *op,
+                                 struct stamp *stamp, struct diag *diag)
 {
-    enum status status = STATUS_OK;
-    if (blocks_host(op)) /* inside cudaMemcpyAsync no abort would reach us */
-        status = drain(stream, DEVICE_FOREVER, diag);
-    if (status)
-        return status;
     count_push(stream, op, stamp);
     if (failed(stream)) { /* injected: as if the device had failed it later */
         if (op->kind == DEVICE_OP_RECORD)
@@ -596,7 +591,27 @@ static enum status push_locked(struct cuda_stream *stream, const struct device_o
         fail_with(stream, op, error);
         return cuda_stream_check(stream, diag);
     }
-    return blocks_host(op) ? drain(stream, DEVICE_FOREVER, diag) : STATUS_OK;
+    return STATUS_OK;
+}
+
+/* Push to a stream that is well, its lock held. */
+static enum status push_locked(struct cuda_stream *stream, const struct device_op *op,
+                               struct stamp *stamp, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (blocks_host(op)) /* inside cudaMemcpyAsync no abort would reach us */
+        status = drain(stream, DEVICE_FOREVER, diag);
+    if (status)
+        return status;
+    struct cuda_member *member = (struct cuda_member *)device_op_comm(op);
+    if (member)
+        pthread_mutex_lock(&member->order);
+    status = issue_counted(stream, op, stamp, diag);
+    if (member)
+        pthread_mutex_unlock(&member->order);
+    if (status || !blocks_host(op) || failed(stream))
+        return status;
+    return drain(stream, DEVICE_FOREVER, diag);
 }
 
 enum status cuda_push(struct device_stream *base, const struct device_op *op, struct stamp *stamp,
