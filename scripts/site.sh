@@ -20,6 +20,7 @@ Start|doc/hangs.md
 Start|doc/stalls.md
 Start|doc/tutorial.md
 Start|doc/coming-from.md
+Start|doc/examples/dlrm/README.md
 Start|plans/README.md
 Use|doc/predict.md
 Use|doc/tuning.md
