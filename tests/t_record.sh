@@ -89,6 +89,12 @@ check "no pipeline" complains 2 'form=pipeline has no effect on a recording' "$S
 check "no steps" complains 2 'steps has no effect on a recording' "$SWSIM" import --steps=1 "$dir/wait_before_record.swr"
 check "no ledger" complains 2 'a recording has no ledger' "$SWSIM" import --report "$dir/wait_before_record.swr"
 
+# Nor is a prediction more than it knows.
+check "a prediction says that nothing has a time" prints 0 'says of nothing how long' "$SWSIM" predict "$dir/wait_before_record.yaml"
+check "... for programs, too" prints 0 '"untimed":true' "$SWSIM" predict --json "$dir/wait_before_record.yaml"
+check "... and that of a change" prints 0 'as it is.*says of nothing how long' "$SWSIM" predict --what-if axpy=2ms "$dir/wait_before_record.yaml"
+check "... without a share of nothing" sh -c '! "$0" predict --what-if axpy=2ms "$1" | grep inf' "$SWSIM" "$dir/wait_before_record.yaml"
+
 # Runs of swrun. verdict FILE
 verdict() { "$SWSIM" verify --no-fix --json ${2:-} "$1" 2>/dev/null | sed -n '1s/.*"verdict":"\([a-z]*\)".*/\1/p'; }
 run_as_plan()

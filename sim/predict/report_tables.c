@@ -87,10 +87,14 @@ static void print_total(const struct prediction *prediction, const struct report
         fputs("  DEADLOCK\n", out);
     } else if (row->base) {
         const double difference = prediction->makespan_ns - row->base->makespan_ns;
-        fprintf(out, "  %10s  %7.1f%%\n", report_show(difference, longer),
-                100 * difference / row->base->makespan_ns);
+        fprintf(out, "  %10s", report_show(difference, longer));
+        if (row->base->makespan_ns > 0)
+            fprintf(out, "  %7.1f%%\n", 100 * difference / row->base->makespan_ns);
+        else
+            fputs("         -\n", out);
     } else {
-        fputc('\n', out);
+        fputs(prediction->total_ns == 0 ? ": the plan says of nothing how long it takes\n" : "\n",
+              out);
     }
 }
 
