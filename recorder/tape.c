@@ -34,6 +34,7 @@ static __thread struct tape {
 static struct {
     atomic_flag lock; /* no mutex: those are recorded */
     int fd;           /* -1: none yet */
+    pid_t process;    /* that made it: a child by vfork has this memory, too */
     bool failed;
     off_t end;
     atomic_uint threads;
@@ -67,6 +68,7 @@ static void open_file(void)
     snprintf(name, sizeof name, "%s.%d", path, (int)getpid());
     const int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     file.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
+    file.process = getpid();
     if (fd >= 0 && file.fd >= 0)
         close(fd);
     else if (fd >= 0)
@@ -296,7 +298,7 @@ static void end_thread(void *at)
 /* Behind what other parts of the recorder write at the end. */
 __attribute__((destructor(101))) static void end_process(void)
 {
-    if (tape.chunk || file.fd >= 0)
+    if (file.fd >= 0 && file.process == getpid())
         tape_put(RECORDING_END, 0, &(uint64_t){0});
 }
 
