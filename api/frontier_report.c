@@ -110,6 +110,20 @@ static void print_left(const struct frontier *f, const struct candidate *candida
     fprintf(out, *left ? "  %8s\n" : "%s\n", left);
 }
 
+/* The verdict of one that is not proved: which property is violated, how much memory it lacks. */
+static void print_fate(const struct frontier *f, const struct candidate *candidate, FILE *out)
+{
+    char over[UNITS_TEXT];
+    fprintf(out, "  %s", fate_key(candidate->fate));
+    if (candidate->fate == FATE_VIOLATED)
+        fprintf(out, ": %s", property_key(candidate->violated));
+    if (candidate->fate == FATE_HEAVY) {
+        show_memory(f, candidate->bytes - f->options->memory_bytes, over);
+        fprintf(out, ", by %s", over);
+    }
+    fprintf(out, "\n");
+}
+
 static void print_candidate(const struct frontier *f, const struct candidate *candidate, FILE *out)
 {
     char step[UNITS_TEXT], each[UNITS_TEXT], memory[UNITS_TEXT];
@@ -124,9 +138,8 @@ static void print_candidate(const struct frontier *f, const struct candidate *ca
         print_left(f, candidate, out);
         return;
     }
-    fprintf(out, "  %9s  %9s  %7s  %*s  %s%s%s\n", "-", "-", "-", memory_width(f), memory,
-            fate_key(candidate->fate), candidate->fate == FATE_VIOLATED ? ": " : "",
-            candidate->fate == FATE_VIOLATED ? property_key(candidate->violated) : "");
+    fprintf(out, "  %9s  %9s  %7s  %*s", "-", "-", "-", memory_width(f), memory);
+    print_fate(f, candidate, out);
 }
 
 /* The candidates stand in order: the first of a schedule is its best. */
@@ -152,6 +165,21 @@ static void print_counts(const struct frontier *f, FILE *out)
     fprintf(out, "\n");
 }
 
+/* Where nothing fits: the candidate that lacks least. */
+static void print_lightest(const struct frontier *f, FILE *out)
+{
+    const struct candidate *lightest = NULL;
+    for (size_t i = 0; i < f->count; i++)
+        if (f->candidates[i].fate == FATE_HEAVY &&
+            (!lightest || f->candidates[i].bytes < lightest->bytes))
+            lightest = &f->candidates[i];
+    if (!lightest)
+        return;
+    fprintf(out, "\nthe lightest of those beyond memory\n");
+    print_head(f, out);
+    print_candidate(f, lightest, out);
+}
+
 void frontier_print(const struct frontier *f, bool quiet, FILE *out)
 {
     fprintf(out, "%s, %d ranks, %d stages, %d microbatches\n", f->plan->name, f->ranks, f->stages,
@@ -167,8 +195,10 @@ void frontier_print(const struct frontier *f, bool quiet, FILE *out)
         print_schedules(f, out);
     }
     print_counts(f, out);
-    if (!f->fates[FATE_PROVED])
-        fprintf(out, "no candidate is proved and within the limits\n");
+    if (f->fates[FATE_PROVED])
+        return;
+    fprintf(out, "no candidate is proved and within the limits\n");
+    print_lightest(f, out);
 }
 
 /* ---- as JSON --------------------------------------------------------------------------------- */

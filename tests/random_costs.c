@@ -2,7 +2,7 @@
 /* random_costs.c - see random_costs.h. */
 #include "tests/random_costs.h"
 
-enum { MOST_LAYERS = 5 };
+enum { MOST_LAYERS = 5, MOST_STAGES = 16 }; /* a generated schedule has fewer stages */
 
 static struct random draws_of(const struct random *plan, uint64_t what)
 {
@@ -78,7 +78,7 @@ static void write_balance(struct random *random, int layers, int stages)
 
 static void write_layers(struct random *random, int stages)
 {
-    int count = (stages ? stages : 2) + below(random, MOST_LAYERS);
+    int count = (stages ? stages : MOST_STAGES) + below(random, MOST_LAYERS);
     fprintf(random->out, "layers: {count: %d", count);
     write_passes(random, count);
     write_bytes(random, count);
@@ -90,7 +90,7 @@ static void write_layers(struct random *random, int stages)
 
 static void write_model(struct random *random, int stages, bool grouped)
 {
-    int count = (stages ? stages : 2) + below(random, MOST_LAYERS);
+    int count = (stages ? stages : MOST_STAGES) + below(random, MOST_LAYERS);
     fprintf(random->out,
             "model: {layers: %d, hidden: 64, heads: 4, sequence: 32, microbatch: %d, rate: 1GFLOPS",
             count, 1 + below(random, 2));

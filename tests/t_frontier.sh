@@ -66,6 +66,7 @@ check "and no more than the limit" holds \
 check "the table says so" found 'tried [0-9]* candidates: [0-9]* proved, [0-9]* beyond memory' "$dir/text"
 check "too little memory is a failure" exits 1 "$SWSIM" tune --memory=1MiB "$dir/stack.yaml"
 check "with the reason" found 'no candidate is proved' "$dir/out"
+check "and the candidate that lacks least" found 'GiB  beyond memory, by [0-9.]* GiB' "$dir/out"
 
 drawn()
 {
