@@ -55,12 +55,36 @@ static bool comes_first(const struct place *a, const struct place *b)
     return x->line != y->line ? x->line < y->line : x->col < y->col;
 }
 
+/* Has each tag one channel, with as many sends as receives? Almost all plans are so, and need no sorting. */
+static enum status are_paired(const struct program *p, bool *paired, struct diag *diag)
+{
+    struct ends {
+        int channel, more_sends;
+    } *ends = calloc(p->names.count + 1, sizeof *ends);
+    if (!ends)
+        return diag_no_memory(diag);
+    *paired = true;
+    for (size_t i = 0; i < p->part_count; i++) {
+        const struct part *part = &p->parts[i];
+        struct ends *end = &ends[part->tag];
+        *paired &= end->channel == 0 || end->channel == part->channel + 1;
+        end->channel = part->channel + 1;
+        end->more_sends += part->send ? 1 : -1;
+    }
+    for (size_t tag = 0; *paired && tag < p->names.count; tag++)
+        *paired = ends[tag].more_sends == 0;
+    free(ends);
+    return STATUS_OK;
+}
+
 enum status messages_find_lone(const struct program *p, int *lone, struct diag *diag)
 {
     size_t count;
+    bool paired = true;
     *lone = -1;
-    if (p->part_count == 0)
-        return STATUS_OK;
+    enum status status = p->part_count ? are_paired(p, &paired, diag) : STATUS_OK;
+    if (status != STATUS_OK || paired)
+        return status;
     struct place *places = list_places(p, &count);
     if (!places)
         return diag_no_memory(diag);

@@ -22,14 +22,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "integers.h"
+
 /* ---- actions --------------------------------------------------------------------------------- */
 
+/* "2F0", as snprintf does it; schedules have millions of them. */
 static int print_simple(const struct action *action, char *buf, size_t cap)
 {
+    char text[ACTION_NAME], *end = text;
+    const char *kind = action_text(action->kind);
+    size_t length = strlen(kind);
+    *end = '-';
+    end = integers_print(end + (action->stage < 0), abs(action->stage));
+    memcpy(end, kind, length);
+    end += length;
     if (action->microbatch >= 0)
-        return snprintf(buf, cap, "%d%s%d", action->stage, action_text(action->kind),
-                        action->microbatch);
-    return snprintf(buf, cap, "%d%s", action->stage, action_text(action->kind));
+        end = integers_print(end, action->microbatch);
+    *end = '\0';
+    if (cap > 0) {
+        size_t fits = (size_t)(end - text) < cap ? (size_t)(end - text) : cap - 1;
+        memcpy(buf, text, fits);
+        buf[fits] = '\0';
+    }
+    return (int)(end - text);
 }
 
 const char *comms_action_name(const struct action *action, char *buf, size_t cap)

@@ -30,27 +30,32 @@ void message_ends(const struct lowering *lowering, const struct action *message,
     *to = message_is_send(message) ? there : here;
 }
 
-/* The route of a message among the lowering's, and its suffix: "" or
-   ".forward", ".0-1", ".0>1". */
-static struct route *route_cell(struct lowering *lowering, const struct action *message,
-                                char *suffix, size_t cap)
+/* The route of a message among the lowering's. */
+static struct route *route_cell(struct lowering *lowering, int from, int to, bool forward)
 {
-    int from, to;
-    message_ends(lowering, message, &from, &to);
     int low = from < to ? from : to, high = from < to ? to : from;
     size_t width = (size_t)lowering->rank_count;
     switch (lowering->plan->programs.fifo) {
-    case FIFO_RANK: snprintf(suffix, cap, "%s", ""); return &lowering->routes[0];
-    case FIFO_DIRECTION:
-        snprintf(suffix, cap, "%s", message_is_forward(message) ? ".forward" : ".backward");
-        return &lowering->routes[message_is_forward(message) ? 0 : 1];
-    case FIFO_PAIR:
-        snprintf(suffix, cap, ".%d-%d", low, high);
-        return &lowering->routes[(size_t)low * width + (size_t)high];
+    case FIFO_RANK: return &lowering->routes[0];
+    case FIFO_DIRECTION: return &lowering->routes[forward ? 0 : 1];
+    case FIFO_PAIR: return &lowering->routes[(size_t)low * width + (size_t)high];
     case FIFO_EDGE: break;
     }
-    snprintf(suffix, cap, ".%d>%d", from, to);
     return &lowering->routes[(size_t)from * width + (size_t)to];
+}
+
+/* What its names end with: "" or ".forward", ".0-1", ".0>1". */
+static void print_suffix(enum fifo_rule fifo, int from, int to, bool forward, char *suffix,
+                         size_t cap)
+{
+    switch (fifo) {
+    case FIFO_RANK: *suffix = '\0'; return;
+    case FIFO_DIRECTION: snprintf(suffix, cap, "%s", forward ? ".forward" : ".backward"); return;
+    case FIFO_PAIR:
+        snprintf(suffix, cap, ".%d-%d", from < to ? from : to, from < to ? to : from);
+        return;
+    case FIFO_EDGE: snprintf(suffix, cap, ".%d>%d", from, to);
+    }
 }
 
 /* The communicator of that name as the plan's `machine:` describes it, NULL if it does not. */
@@ -62,13 +67,11 @@ static const struct comm *find_described(const struct plan *plan, const char *na
     return NULL;
 }
 
-static bool fill_members(struct lowering *lowering, struct comm *comm, const struct action *message)
+static bool fill_members(struct lowering *lowering, struct comm *comm, int from, int to)
 {
     enum fifo_rule fifo = lowering->plan->programs.fifo;
     if (fifo == FIFO_RANK || fifo == FIFO_DIRECTION)
         return true;
-    int from, to;
-    message_ends(lowering, message, &from, &to);
     comm->members = ARENA_ARRAY(&lowering->out->arena, 2, int);
     if (!comm->members)
         return false;
@@ -78,16 +81,18 @@ static bool fill_members(struct lowering *lowering, struct comm *comm, const str
     return true;
 }
 
-static bool make_route(struct lowering *lowering, struct route *route, const char *suffix,
-                       const struct action *message)
+static bool make_route(struct lowering *lowering, struct route *route, int from, int to,
+                       bool forward)
 {
+    char suffix[32];
+    print_suffix(lowering->plan->programs.fifo, from, to, forward, suffix, sizeof suffix);
     struct plan *out = lowering->out;
     const struct programs *programs = &lowering->plan->programs;
     struct comm comm = {.name = arena_printf(&out->arena, "pp%s", suffix),
                         .eager_messages = programs->eager_messages,
                         .eager_bytes = programs->eager_bytes};
     const char *stream = arena_printf(&out->arena, "p2p%s", suffix);
-    if (!comm.name || !stream || !fill_members(lowering, &comm, message))
+    if (!comm.name || !stream || !fill_members(lowering, &comm, from, to))
         return false;
     const struct comm *described = find_described(lowering->plan, comm.name);
     if (described) {
@@ -105,11 +110,10 @@ static bool make_route(struct lowering *lowering, struct route *route, const cha
 }
 
 /* The route of a message, made at its first use; NULL when memory is exhausted. */
-static const struct route *route_of(struct lowering *lowering, const struct action *message)
+static const struct route *route_of(struct lowering *lowering, int from, int to, bool forward)
 {
-    char suffix[32];
-    struct route *route = route_cell(lowering, message, suffix, sizeof suffix);
-    if (route->comm < 0 && !make_route(lowering, route, suffix, message))
+    struct route *route = route_cell(lowering, from, to, forward);
+    if (route->comm < 0 && !make_route(lowering, route, from, to, forward))
         return NULL;
     return route;
 }
@@ -207,18 +211,19 @@ static bool step_message(struct lowering *lowering, const struct action *action,
     message_ends(lowering, action, &from, &to);
     if (from == to)
         return true;
-    const struct route *route = route_of(lowering, action);
+    bool forward = message_is_forward(action);
+    const struct route *route = route_of(lowering, from, to, forward);
     if (!route)
         return false;
     size_t message = now->message_count++;
-    now->messages[message] = (struct message){
-        .action = action,
-        .listed = listed,
-        .from = from,
-        .to = to,
-        .cost = costs_message(lowering->plan, from, to,
-                              parallel_apart(lowering->plan, lowering->replica, from, to),
-                              message_is_forward(action))};
+    now->messages[message] =
+        (struct message){.action = action,
+                         .listed = listed,
+                         .from = from,
+                         .to = to,
+                         .cost = costs_message(
+                             lowering->plan, from, to,
+                             parallel_apart(lowering->plan, lowering->replica, from, to), forward)};
     struct rank_step *group = find_group(lowering, route);
     if (group) {
         now->messages[group->last_message].next = message + 1;
