@@ -41,7 +41,7 @@ struct bench {
     struct attempt_place place;
     struct attempt_files runs, witness,
         certificate; /* runs:, witness: and certificate: of commands.h */
-    const char *srcdir, *swsim, *swrun, *swcheck;
+    const char *srcdir, *swsim, *swrun, *swcheck, *libraries;
     struct random random;
     int calls; /* of a kind, at most */
     int64_t only_call;
@@ -83,9 +83,10 @@ static void split(const struct bench *bench, const char *line, struct subject *o
     for (char *word = strtok(out->text, " "); word && argc < ATTEMPT_MAX_ARGS;
          word = strtok(NULL, " "))
         out->argv[argc++] = word;
-    const char *program = strcmp(out->argv[0], "swsim") == 0     ? bench->swsim
-                          : strcmp(out->argv[0], "swcheck") == 0 ? bench->swcheck
-                                                                 : bench->swrun;
+    const char *program = strcmp(out->argv[0], "swsim") == 0       ? bench->swsim
+                          : strcmp(out->argv[0], "swcheck") == 0   ? bench->swcheck
+                          : strcmp(out->argv[0], "libraries") == 0 ? bench->libraries
+                                                                   : bench->swrun;
     memcpy(&out->argv[0], &program, sizeof program);
     out->argv[argc] = NULL;
 }
@@ -462,6 +463,7 @@ int main(void)
         .swsim = needed("SWSIM", "./swsim"),
         .swrun = needed("SWRUN", "./swrun"),
         .swcheck = needed("SWCHECK", "./swcheck"),
+        .libraries = LIBRARY_USER,
         .random = {.seed = (uint64_t)number("SWSIM_SEED",
                                             getenv("SWSIM_LONG") ? (int64_t)time(NULL) : 1)},
         .calls = (int)number("SWSIM_CALLS", getenv("SWSIM_LONG") ? LONG_CALLS : QUICK_CALLS),

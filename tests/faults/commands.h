@@ -4,7 +4,8 @@
  *
  * `before` names the files that are there when the command begins, separated by spaces: old:FILE is a file with a
  * line of text, which stays or is replaced as a whole; PLAN:FILE is a copy of the plan tests/faults/PLAN.yaml;
- * runs:FILE, witness:FILE and certificate:FILE have been written by a command. In `line`, $P is plans/ and $F tests/faults/.
+ * runs:FILE, witness:FILE and certificate:FILE have been written by a command. In `line`, $P is plans/ and $F tests/faults/;
+ * `libraries` is library_user.c, a program with libswsim and libswpipe.
  */
 #ifndef SWSIM_TESTS_COMMANDS_H
 #define SWSIM_TESTS_COMMANDS_H
@@ -40,6 +41,13 @@ static const struct command commands[] = {
     {"swsim verify --no-fix --witness=w.dot $F/small_broken.yaml", "old:w.dot", SLOW},
     {"swsim verify --no-fix --witness=w.db $F/small_broken.yaml", "", 0},
     {"swsim verify --certificate=c.txt $F/small.yaml", "old:c.txt", 0},
+    {"libraries verify $F/small.yaml", "", 0},
+    {"libraries verify $F/small_broken.yaml", "", 0},
+    {"libraries predict $F/small.yaml", "", 0},
+    {"libraries tune $F/small.yaml", "", 0},
+    {"libraries render $F/small.yaml plan.dot", "old:plan.dot", 0},
+    {"libraries run $F/small.yaml", "", REAL_RUN},
+    {"libraries run $F/small.yaml runs.db", "runs:runs.db", REAL_RUN},
     {"swcheck $F/small.yaml c.txt", "certificate:c.txt", 0},
     {"swcheck $F/ranks.yaml c.txt", "certificate:c.txt", 0},
     {"swsim predict -n 20 $F/small.yaml", "", 0},
