@@ -14,6 +14,7 @@
  */
 #include "store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -198,12 +199,26 @@ static enum status check_name(const char *path, struct diag *diag)
     return STATUS_OK;
 }
 
+/* Without its store there is nothing that it could restore; one that stays is dropped by the next store_open. */
+static void remove_journal(const char *path)
+{
+    size_t cap = strlen(path) + sizeof "-journal";
+    char *journal = malloc(cap);
+    if (!journal)
+        return;
+    snprintf(journal, cap, "%s-journal", path);
+    (void)unlink(journal);
+    free(journal);
+}
+
 /* The rest that a failure left of a new store, on a full disk for example. */
 static void remove_empty(const char *path)
 {
     struct stat left;
-    if (stat(path, &left) == 0 && S_ISREG(left.st_mode) && left.st_size == 0)
-        (void)unlink(path); /* an empty file may stay: a later store_open makes it a store */
+    if (stat(path, &left) != 0 || !S_ISREG(left.st_mode) || left.st_size > 0)
+        return;
+    if (unlink(path) == 0) /* an empty file may stay: a later store_open makes it a store */
+        remove_journal(path);
 }
 
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag)
