@@ -480,6 +480,105 @@ static void test_axpy_fill(struct bench *bench)
     tap_ok(fabs(twice[COUNT - 1] - 0.1) < 1e-15, "fill in f64");
 }
 
+/* Places in one buffer: a layer of 5 rows, 7 numbers in and 9 out, its loss and its gradients. */
+enum {
+    LAYER_ROWS = 5,
+    LAYER_IN = 7,
+    LAYER_OUT = 9,
+    LAYER_X = 0,
+    LAYER_W = LAYER_X + LAYER_ROWS * LAYER_IN,
+    LAYER_WANTED = LAYER_W + (LAYER_IN + 1) * LAYER_OUT,
+    LAYER_INPUTS = LAYER_WANTED + LAYER_ROWS * LAYER_OUT,
+    LAYER_BEFORE = LAYER_INPUTS,
+    LAYER_Y = LAYER_BEFORE + LAYER_ROWS * LAYER_OUT,
+    LAYER_LOSS = LAYER_Y + LAYER_ROWS * LAYER_OUT,
+    LAYER_GY = LAYER_LOSS + 1,
+    LAYER_INNER = LAYER_GY + LAYER_ROWS * LAYER_OUT,
+    LAYER_GX = LAYER_INNER + LAYER_ROWS * LAYER_OUT,
+    LAYER_GW = LAYER_GX + LAYER_ROWS * LAYER_IN,
+    LAYER_NUMBERS = LAYER_GW + (LAYER_IN + 1) * LAYER_OUT,
+    LAYER_NONE = -1
+};
+
+/* Steps with the places of their operands, each behind those that make them. */
+static const struct layer_step {
+    enum dense_kind kind;
+    int add, at[DENSE_OPERANDS];
+} layer_steps[] = {
+    {DENSE_FORWARD, 0, {LAYER_X, LAYER_W, LAYER_BEFORE, LAYER_Y}},
+    {DENSE_LOSS, 0, {LAYER_Y, LAYER_WANTED, LAYER_LOSS, LAYER_NONE}},
+    {DENSE_LOSS_GRADIENT, 0, {LAYER_Y, LAYER_WANTED, LAYER_GY, LAYER_NONE}},
+    {DENSE_ACTIVATION_GRADIENT, 0, {LAYER_GY, LAYER_BEFORE, LAYER_INNER, LAYER_NONE}},
+    {DENSE_INPUT_GRADIENT, 0, {LAYER_INNER, LAYER_W, LAYER_GX, LAYER_NONE}},
+    {DENSE_WEIGHT_GRADIENT, 0, {LAYER_X, LAYER_INNER, LAYER_GW, LAYER_NONE}},
+    {DENSE_WEIGHT_GRADIENT, 1, {LAYER_X, LAYER_INNER, LAYER_GW, LAYER_NONE}},
+    {DENSE_ADD, 0, {LAYER_X, LAYER_NONE, LAYER_GX, LAYER_NONE}},
+};
+enum { LAYER_STEPS = sizeof layer_steps / sizeof layer_steps[0] };
+
+static struct dense dense_of(const struct layer_step *step, enum layer_function activation,
+                             enum loss_kind loss)
+{
+    int64_t in = step->kind == DENSE_ADD ? LAYER_ROWS * LAYER_IN : LAYER_IN;
+    return (struct dense){.kind = step->kind,
+                          .activation = activation,
+                          .loss = loss,
+                          .add = step->add,
+                          .rows = LAYER_ROWS,
+                          .in = in,
+                          .out = LAYER_OUT};
+}
+
+static float *layer_place(float *layer, int at)
+{
+    return at == LAYER_NONE ? NULL : &layer[at];
+}
+
+/* All steps in one operation, and beside it with dense_compute: the numbers that differ in any bit. */
+static int dense_errors(struct bench *bench, enum layer_function activation, enum loss_kind loss)
+{
+    float layer[LAYER_NUMBERS] = {0};
+    struct device_dense_step steps[LAYER_STEPS];
+    struct device_buffer *on_device = buffer(bench, 0, MEMORY_DEVICE, sizeof layer);
+    for (int i = 0; i < LAYER_INPUTS; i++)
+        layer[i] = number(i) / 16.0F;
+    for (int i = 0; i < LAYER_ROWS * LAYER_OUT; i++)
+        layer[LAYER_WANTED + i] = (float)(i % LAYER_OUT == i / LAYER_OUT);
+    upload(bench, 0, on_device, layer, sizeof layer);
+    for (int s = 0; s < LAYER_STEPS; s++) {
+        const int *at = layer_steps[s].at;
+        struct dense dense = dense_of(&layer_steps[s], activation, loss);
+        steps[s] = (struct device_dense_step){.dense = dense};
+        for (int i = 0; i < DENSE_OPERANDS; i++)
+            if (at[i] != LAYER_NONE)
+                steps[s].refs[i] = (struct device_ref){on_device, (size_t)at[i] * sizeof(float)};
+        dense.a = layer_place(layer, at[0]);
+        dense.b = layer_place(layer, at[1]);
+        dense.c = layer_place(layer, at[2]);
+        dense.d = layer_place(layer, at[3]);
+        dense_compute(&dense, NULL);
+    }
+    push(bench, bench->streams[0][0],
+         (struct device_op){.kind = DEVICE_OP_DENSE, .dense = {steps, LAYER_STEPS}});
+    const char *got = download(bench, 0, on_device, sizeof layer);
+    int errors = 0;
+    for (size_t i = 0; i < LAYER_NUMBERS; i++)
+        errors += memcmp(got + i * sizeof(float), &layer[i], sizeof(float)) != 0;
+    return errors;
+}
+
+static void test_dense(struct bench *bench)
+{
+    static const enum layer_function activations[] = {LAYER_FUNCTION_NONE, LAYER_FUNCTION_RELU,
+                                                      LAYER_FUNCTION_GELU};
+    for (size_t i = 0; i < sizeof activations / sizeof activations[0]; i++) {
+        int mse = dense_errors(bench, activations[i], LOSS_MSE);
+        int cross = dense_errors(bench, activations[i], LOSS_CROSS_ENTROPY);
+        tap_ok(mse == 0 && cross == 0,
+               "dense layers, function %zu: every bit as dense_compute has it", i);
+    }
+}
+
 static void test_stamps(struct bench *bench)
 {
     struct device_stream *stream = bench->streams[0][2];
@@ -1529,11 +1628,11 @@ static bool communicates(struct bench *bench)
 static void single_rank(struct device_config config)
 {
     static void (*const tests[])(struct bench *) = {
-        test_fifo,          test_event_order, test_event_snapshot, test_record_after_wait,
-        test_copies,        test_gemm,        test_gather,         test_axpy_fill,
-        test_stamps,        test_deadline,    test_refusals,       test_injection,
-        test_abort,         test_graph,       test_graph_waits,    test_graph_refusals,
-        test_graph_failure, test_graph_abort,
+        test_fifo,           test_event_order,   test_event_snapshot, test_record_after_wait,
+        test_copies,         test_gemm,          test_gather,         test_axpy_fill,
+        test_dense,          test_stamps,        test_deadline,       test_refusals,
+        test_injection,      test_abort,         test_graph,          test_graph_waits,
+        test_graph_refusals, test_graph_failure, test_graph_abort,
     };
     config.ranks = 1;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
