@@ -4,22 +4,14 @@
  *
  * Handles and addresses are used again for other objects; at each moment they mean the one that lives then.
  */
-#include "recorded_internal.h"
+#include "recorded_walk.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-struct walk {
-    struct recorded_job *job;
-    struct recorded_process *process;
-    struct recorded_thread *thread;
-    size_t number; /* of the thread */
-    const struct recording_item *item;
-};
-
 /* ---- operations ------------------------------------------------------------------------------- */
 
-static struct recorded_op new_op(const struct walk *walk, enum op_kind kind)
+struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
 {
     struct recorded_op op = {
         .signal = -1, .place = walk->thread->place, .device = walk->thread->device};
@@ -38,16 +30,15 @@ static bool append(const struct walk *walk, struct recorded_ops *ops, const stru
     return true;
 }
 
-/* To the thread; a push to a stream that is captured goes to the graph. */
-static bool add_op(const struct walk *walk, const struct recorded_stream *stream,
-                   const struct recorded_op *op)
+bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
+              const struct recorded_op *op)
 {
     if (stream && stream->capture >= 0)
         return append(walk, &walk->process->graphs[stream->capture].ops, op);
     return append(walk, &walk->thread->ops, op);
 }
 
-static bool use_device(struct recorded_process *process, int device)
+bool walk_use_device(struct recorded_process *process, int device)
 {
     for (int i = 0; i < process->device_count; i++)
         if (process->devices[i] == device)
@@ -103,13 +94,11 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                    : handle == 2 ? intern(walk, names, "default.thread", walk->number + 1)
                                  : intern(walk, names, blocking ? "blocking" : "stream", number);
     stream->thread = handle == 2 ? (int64_t)walk->number : -1;
-    use_device(process, device);
+    walk_use_device(process, device);
     return stream->name >= 0 && set_spec(walk, stream->name, handle == 1, blocking) ? stream : NULL;
 }
 
-/* The stream of a handle, which was made before the recording began if it is not known; the default streams are
-   those of the thread and its device. NULL: no memory. */
-static struct recorded_stream *find_stream(const struct walk *walk, uint64_t handle)
+struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle)
 {
     struct recorded_process *process = walk->process;
     const int device = walk->thread->device;
@@ -169,38 +158,38 @@ static bool end_event(const struct walk *walk, uint64_t handle)
 static bool record_event(const struct walk *walk, struct recorded_event *event,
                          const struct recorded_stream *stream)
 {
-    struct recorded_op op = new_op(walk, OP_RECORD);
+    struct recorded_op op = walk_op(walk, OP_RECORD);
     event->device = op.device = op.event_device = stream->device;
     event->capture = stream->capture;
     event->records++;
     op.op.stream = stream->name;
     op.op.object = event->name;
-    return add_op(walk, stream, &op);
+    return walk_add(walk, stream, &op);
 }
 
 static bool wait_for_event(const struct walk *walk, struct recorded_stream *stream,
                            const struct recorded_event *event)
 {
-    struct recorded_op op = new_op(walk, OP_WAIT);
+    struct recorded_op op = walk_op(walk, OP_WAIT);
     op.device = stream->device;
     op.event_device = event->device;
     op.op.stream = stream->name;
     op.op.object = event->name;
     stream->pushes++; /* a sync of the stream waits for the event, too */
-    return add_op(walk, stream, &op);
+    return walk_add(walk, stream, &op);
 }
 
 static bool take_record(const struct walk *walk)
 {
     struct recorded_event *event = find_event(walk, walk->item->word[0]);
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
     return event && stream && record_event(walk, event, stream);
 }
 
 /* A stream that waits for an event of a capture belongs to it from then on. */
 static bool take_wait(const struct walk *walk)
 {
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
     struct recorded_event *event = find_event(walk, walk->item->word[1]);
     if (!event || !stream)
         return false;
@@ -209,9 +198,8 @@ static bool take_wait(const struct walk *walk)
     return wait_for_event(walk, stream, event);
 }
 
-/* What is pushed to `stream` from now on comes after all that was pushed to `before`. */
-static bool join_streams(const struct walk *walk, struct recorded_stream *stream,
-                         const struct recorded_stream *before)
+bool walk_join(const struct walk *walk, struct recorded_stream *stream,
+               const struct recorded_stream *before)
 {
     struct recorded_event *event = add_event(walk, 0);
     if (!event)
@@ -237,25 +225,25 @@ static bool take_sync_event(const struct walk *walk)
     if (event->records == 0 || event->capture >= 0 ||
         known_already(walk, event->records, &event->synced, &event->synced_by))
         return true;
-    struct recorded_op op = new_op(walk, OP_SYNC);
+    struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_EVENT;
     op.op.object = event->name;
     op.event_device = event->device;
-    return add_op(walk, NULL, &op);
+    return walk_add(walk, NULL, &op);
 }
 
 static bool sync_stream(const struct walk *walk, struct recorded_stream *stream)
 {
-    struct recorded_op op = new_op(walk, OP_SYNC);
+    struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_STREAM;
     op.op.stream = stream->name;
     op.device = op.event_device = stream->device;
-    return add_op(walk, NULL, &op);
+    return walk_add(walk, NULL, &op);
 }
 
 static bool take_sync_stream(const struct walk *walk)
 {
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
     if (!stream)
         return false;
     return stream->pushes == 0 ||
@@ -265,10 +253,10 @@ static bool take_sync_stream(const struct walk *walk)
 
 static bool sync_device(const struct walk *walk, int device)
 {
-    struct recorded_op op = new_op(walk, OP_SYNC);
+    struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_DEVICE;
     op.device = op.event_device = device;
-    return add_op(walk, NULL, &op);
+    return walk_add(walk, NULL, &op);
 }
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -285,8 +273,8 @@ static bool take_alloc(const struct walk *walk)
 /* Memory of a stream's pool comes and goes in the stream's order. */
 static bool take_alloc_async(const struct walk *walk)
 {
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[2]);
-    struct recorded_op op = new_op(walk, OP_ALLOC);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[2]);
+    struct recorded_op op = walk_op(walk, OP_ALLOC);
     size_t block;
     if (!stream ||
         !recorded_memory_begin(walk->job, walk->process, walk->item->word[0], walk->item->word[1],
@@ -296,30 +284,30 @@ static bool take_alloc_async(const struct walk *walk)
     op.device = stream->device;
     op.op.stream = stream->name;
     op.block = block;
-    return add_op(walk, NULL, &op);
+    return walk_add(walk, NULL, &op);
 }
 
 static bool take_free_async(const struct walk *walk)
 {
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
     if (!stream)
         return false;
     if (block == SIZE_MAX)
         return true;
-    struct recorded_op op = new_op(walk, OP_FREE);
+    struct recorded_op op = walk_op(walk, OP_FREE);
     op.device = stream->device;
     op.op.stream = stream->name;
     op.block = block;
     recorded_memory_end(walk->process, block);
-    return add_op(walk, NULL, &op);
+    return walk_add(walk, NULL, &op);
 }
 
 /* Of an allocation that is freed: its memory is the host's again. */
 static bool take_free(const struct walk *walk)
 {
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    struct recorded_op op = new_op(walk, OP_COMPUTE);
+    struct recorded_op op = walk_op(walk, OP_COMPUTE);
     if (block == SIZE_MAX)
         return true;
     const struct recorded_block freed = walk->process->blocks[block];
@@ -330,7 +318,7 @@ static bool take_free(const struct walk *walk)
                                                           freed.address, freed.bytes, true, -1)))
         return false;
     recorded_memory_end(walk->process, block);
-    return freed.begin_count == 0 || add_op(walk, NULL, &op);
+    return freed.begin_count == 0 || walk_add(walk, NULL, &op);
 }
 
 static bool is_device_memory(const struct walk *walk, uint64_t address)
@@ -360,15 +348,15 @@ static bool push(const struct walk *walk, struct recorded_stream *stream, struct
     op->device = op->event_device = stream->device;
     op->op.stream = stream->name;
     stream->pushes++;
-    return add_op(walk, stream, op);
+    return walk_add(walk, stream, op);
 }
 
 /* A copy between devices does not keep the host waiting. */
 static bool copy(const struct walk *walk, uint64_t handle, const struct area *to,
                  const struct area *from, uint64_t direction, bool waits)
 {
-    struct recorded_stream *stream = find_stream(walk, handle);
-    struct recorded_op op = new_op(walk, OP_COPY);
+    struct recorded_stream *stream = walk_stream(walk, handle);
+    struct recorded_op op = walk_op(walk, OP_COPY);
     const bool to_device = direction == 1 || direction == 3 || is_device_memory(walk, to->address);
     const bool from_device =
         direction == 2 || direction == 3 || is_device_memory(walk, from->address);
@@ -409,8 +397,8 @@ static bool take_copy_2d(const struct walk *walk)
 static bool take_fill(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
-    struct recorded_stream *stream = find_stream(walk, word[0]);
-    struct recorded_op op = new_op(walk, OP_LAUNCH);
+    struct recorded_stream *stream = walk_stream(walk, word[0]);
+    struct recorded_op op = walk_op(walk, OP_LAUNCH);
     const struct area to = {word[1], word[2], word[3], word[4]};
     op.op.name = "memset";
     if (area_bytes(&to) > 0)
@@ -426,7 +414,7 @@ static bool take_touch(const struct walk *walk)
 {
     const bool write = walk->item->word[1] != 0;
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    struct recorded_op op = new_op(walk, OP_COMPUTE);
+    struct recorded_op op = walk_op(walk, OP_COMPUTE);
     if (block == SIZE_MAX)
         return true;
     op.op.name = arena_printf(walk->job->arena, "%s %s", write ? "write" : "read",
@@ -434,7 +422,7 @@ static bool take_touch(const struct walk *walk)
     return op.op.name &&
            recorded_memory_access(walk->job, walk->process, &op, walk->item->word[0], 1, write,
                                   -1) &&
-           add_op(walk, NULL, &op);
+           walk_add(walk, NULL, &op);
 }
 
 /* ---- kernels and host functions --------------------------------------------------------------- */
@@ -498,9 +486,9 @@ static const struct recorded_kernel *find_kernel(const struct recorded_process *
 static bool take_launch(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
-    struct recorded_stream *stream = find_stream(walk, word[0]);
+    struct recorded_stream *stream = walk_stream(walk, word[0]);
     const struct recorded_kernel *kernel = find_kernel(walk->process, word[1]);
-    struct recorded_op op = new_op(walk, OP_LAUNCH);
+    struct recorded_op op = walk_op(walk, OP_LAUNCH);
     op.op.name = kernel->name;
     walk->job->opaque_launches += !kernel->known;
     for (int i = 2; i < walk->item->words; i++) {
@@ -516,8 +504,8 @@ static bool take_launch(const struct walk *walk)
 
 static bool take_host_call(const struct walk *walk)
 {
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
-    struct recorded_op op = new_op(walk, OP_CALLBACK);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
+    struct recorded_op op = walk_op(walk, OP_CALLBACK);
     op.op.name = "host function";
     op.host_call = walk->item->word[1];
     return stream && push(walk, stream, &op);
@@ -525,11 +513,11 @@ static bool take_host_call(const struct walk *walk)
 
 static bool take_host_bound(const struct walk *walk, bool begins)
 {
-    struct recorded_op op = new_op(walk, OP_HOST);
+    struct recorded_op op = walk_op(walk, OP_HOST);
     op.begins = begins;
     op.ends = !begins;
     op.host_call = walk->item->word[0];
-    return add_op(walk, NULL, &op);
+    return walk_add(walk, NULL, &op);
 }
 
 /* ---- graphs ----------------------------------------------------------------------------------- */
@@ -537,7 +525,7 @@ static bool take_host_bound(const struct walk *walk, bool begins)
 static bool take_capture(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
     if (!stream || !arena_grow(walk->job->arena, (void **)&process->graphs, process->graph_count,
                                &process->graph_cap, sizeof *process->graphs))
         return false;
@@ -550,7 +538,7 @@ static bool take_capture(const struct walk *walk)
 static bool take_capture_end(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[0]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
     if (!stream)
         return false;
     const int64_t capture = stream->capture;
@@ -598,7 +586,7 @@ static bool name_graph(const struct walk *walk, struct recorded_graph *graph)
 static bool take_graph_launch(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
     size_t at = process->executable_count;
     while (at > 0 && process->executables[at - 1].executable != walk->item->word[0])
         at--;
@@ -607,7 +595,7 @@ static bool take_graph_launch(const struct walk *walk)
     if (at == 0)
         return plan_add_unrecorded(walk->job->plan, "a graph", "it was not captured");
     struct recorded_graph *graph = &process->graphs[process->executables[at - 1].graph];
-    struct recorded_op op = new_op(walk, OP_LAUNCH);
+    struct recorded_op op = walk_op(walk, OP_LAUNCH);
     if (!name_graph(walk, graph))
         return false;
     op.op.is_graph = true;
@@ -616,161 +604,17 @@ static bool take_graph_launch(const struct walk *walk)
     return push(walk, stream, &op);
 }
 
-/* ---- communicators ---------------------------------------------------------------------------- */
-
-static bool take_comm(const struct walk *walk)
-{
-    use_device(walk->process, walk->thread->device);
-    return recorded_comm_add(walk->job, (size_t)(walk->process - walk->job->processes),
-                             walk->thread->device, walk->item);
-}
-
-static bool take_comm_end(const struct walk *walk)
-{
-    for (size_t i = 0; i < walk->process->comm_count; i++)
-        if (walk->process->comms[i].handle == walk->item->word[0])
-            walk->process->comms[i].live = false;
-    return true;
-}
-
-static bool add_parts(const struct walk *walk, struct recorded_op *group,
-                      const struct recorded_op *op, int stream)
-{
-    const int before = (int)group->op.part_count;
-    for (size_t i = 0; i < op->op.part_count; i++) {
-        if (!arena_grow(walk->job->arena, (void **)&group->op.parts, group->op.part_count,
-                        &group->part_cap, sizeof *group->op.parts))
-            return false;
-        struct p2p_part *part = &group->op.parts[group->op.part_count++];
-        *part = op->op.parts[i];
-        part->comm = op->op.comm;
-        part->stream = stream;
-        part->device = op->device;
-    }
-    for (size_t i = 0; i < op->access_count; i++) {
-        if (!arena_grow(walk->job->arena, (void **)&group->accesses, group->access_count,
-                        &group->access_cap, sizeof *group->accesses))
-            return false;
-        group->accesses[group->access_count] = op->accesses[i];
-        group->accesses[group->access_count++].part += before;
-    }
-    return true;
-}
-
-static struct recorded_stream *stream_of(const struct walk *walk, const struct p2p_part *part)
-{
-    for (size_t i = 0; i < walk->process->stream_count; i++)
-        if (walk->process->streams[i].name == part->stream &&
-            walk->process->streams[i].device == part->device)
-            return &walk->process->streams[i];
-    return NULL;
-}
-
-/* The first part of a group with the communicator and device of this one. */
-static struct p2p_part *first_alike(const struct recorded_op *group, size_t part)
-{
-    size_t i = 0;
-    while (group->op.parts[i].comm != group->op.parts[part].comm ||
-           group->op.parts[i].device != group->op.parts[part].device)
-        i++;
-    return &group->op.parts[i];
-}
-
-/* NCCL has one kernel for a communicator: it waits for all streams that its parts are on, and holds them up. */
-static bool join_parts(const struct walk *walk, const struct recorded_op *group, bool behind)
-{
-    for (size_t i = 0; i < group->op.part_count; i++) {
-        struct recorded_stream *own = stream_of(walk, &group->op.parts[i]),
-                               *first = stream_of(walk, first_alike(group, i));
-        bool joined = own == first;
-        for (size_t k = 0; k < i && !joined; k++)
-            joined = stream_of(walk, &group->op.parts[k]) == own;
-        if (!joined && !join_streams(walk, behind ? own : first, behind ? first : own))
-            return false;
-    }
-    return true;
-}
-
-/* One that is alone is what it is without a group. */
-static void ungroup(struct recorded_op *group)
-{
-    const struct p2p_part *part = &group->op.parts[0];
-    group->op.kind = OP_COLLECTIVE;
-    group->op.name = part->tag;
-    group->op.collective = group->op.work.collective = part->collective;
-    group->op.work.root = part->root;
-    group->op.bytes = part->bytes;
-    group->op.parts = NULL;
-    group->op.part_count = 0;
-    for (size_t i = 0; i < group->access_count; i++)
-        group->accesses[i].part = -1;
-}
-
-static bool end_group(const struct walk *walk, struct recorded_op *group)
-{
-    if (group->op.part_count == 0)
-        return true;
-    const struct p2p_part first = group->op.parts[0];
-    struct recorded_op one = *group;
-    if (!join_parts(walk, group, false))
-        return false;
-    one.op.comm = first.comm;
-    one.op.stream = first.stream;
-    one.device = one.event_device = first.device;
-    one.place = walk->thread->place;
-    one.op.parts = ARENA_ARRAY(walk->job->arena, group->op.part_count, struct p2p_part);
-    if (!one.op.parts)
-        return false;
-    for (size_t i = 0; i < group->op.part_count; i++) {
-        one.op.parts[i] = group->op.parts[i];
-        one.op.parts[i].stream = first_alike(group, i)->stream;
-    }
-    if (group->op.part_count == 1 && first.is_collective)
-        ungroup(&one);
-    return add_op(walk, stream_of(walk, &first), &one) && join_parts(walk, group, true);
-}
-
-static bool take_exchange(const struct walk *walk)
-{
-    struct recorded_stream *stream = find_stream(walk, walk->item->word[1]);
-    struct recorded_op op = new_op(walk, OP_GROUP), *group = &walk->thread->group;
-    if (!stream)
-        return false;
-    op.device = stream->device;
-    if (!recorded_comm_op(walk->job, walk->process, walk->item, &op))
-        return false;
-    stream->pushes++;
-    if (walk->thread->depth == 0)
-        *group = new_op(walk, OP_GROUP);
-    return add_parts(walk, group, &op, stream->name) &&
-           (walk->thread->depth > 0 || end_group(walk, group));
-}
-
-static bool take_group(const struct walk *walk)
-{
-    if (walk->thread->depth++ == 0)
-        walk->thread->group = new_op(walk, OP_GROUP);
-    return true;
-}
-
-static bool take_group_end(const struct walk *walk)
-{
-    if (walk->thread->depth == 0 || --walk->thread->depth > 0)
-        return true;
-    return end_group(walk, &walk->thread->group);
-}
-
 /* ---- the walk --------------------------------------------------------------------------------- */
 
 static bool take_after(const struct walk *walk)
 {
-    struct recorded_op op = new_op(walk, OP_AWAIT);
+    struct recorded_op op = walk_op(walk, OP_AWAIT);
     const uint64_t thread = walk->item->word[0], count = walk->item->word[1];
     if (thread == 0 || thread > walk->process->tapes.thread_count || thread == walk->number + 1)
         return true;
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
-    return walk->job->options->order != RECORDED_LOCKS || add_op(walk, NULL, &op);
+    return walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op);
 }
 
 static bool take_device(const struct walk *walk)
@@ -822,12 +666,12 @@ static bool take_item(const struct walk *walk)
     case RECORDING_CAPTURE_END: return take_capture_end(walk);
     case RECORDING_GRAPH: return take_graph(walk);
     case RECORDING_GRAPH_LAUNCH: return take_graph_launch(walk);
-    case RECORDING_COMM: return take_comm(walk);
-    case RECORDING_COMM_END: return take_comm_end(walk);
+    case RECORDING_COMM: return walk_take_comm(walk);
+    case RECORDING_COMM_END: return walk_take_comm_end(walk);
     case RECORDING_COLLECTIVE:
-    case RECORDING_MESSAGE: return take_exchange(walk);
-    case RECORDING_GROUP: return take_group(walk);
-    case RECORDING_GROUP_END: return take_group_end(walk);
+    case RECORDING_MESSAGE: return walk_take_exchange(walk);
+    case RECORDING_GROUP: return walk_take_group(walk);
+    case RECORDING_GROUP_END: return walk_take_group_end(walk);
     case RECORDING_TOUCH: return take_touch(walk);
     case RECORDING_KINDS: break;
     }
@@ -844,10 +688,10 @@ static bool add_seen(const struct walk *walk)
             before--;
         if (t == walk->number || before == 0)
             continue;
-        struct recorded_op op = new_op(walk, OP_AWAIT);
+        struct recorded_op op = walk_op(walk, OP_AWAIT);
         op.after_thread = (int64_t)t;
         op.after_count = before;
-        if (!add_op(walk, NULL, &op))
+        if (!walk_add(walk, NULL, &op))
             return false;
     }
     return true;

@@ -2,8 +2,9 @@
 /*
  * recorded_internal.h - what a walk over recordings finds, before it is a plan.
  *
- * recorded_calls.c makes operations of items, recorded_memory.c knows the allocations, recorded_comms.c the
- * communicators, recorded_form.c writes the plan. All of it lives in the plan's arena; false: no memory.
+ * recorded_calls.c and recorded_groups.c make operations of items, recorded_memory.c knows the allocations,
+ * recorded_comms.c the communicators, recorded_form.c writes the plan. All of it lives in the plan's arena; false: no
+ * memory.
  */
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorded_walk.h - a walk over the items of a recording, in the order of their ends.
+ *
+ * recorded_calls.c walks and takes the items of CUDA, recorded_groups.c those of NCCL. What a function makes lives in the
+ * job's arena; false or NULL: no memory.
+ */
+#ifndef SWSIM_RECORDED_WALK_H
+#define SWSIM_RECORDED_WALK_H
+
+#include "recorded_internal.h"
+
+struct walk {
+    struct recorded_job *job;
+    struct recorded_process *process;
+    struct recorded_thread *thread;
+    size_t number; /* of the thread */
+    const struct recording_item *item;
+};
+
+/* ---- recorded_calls.c ------------------------------------------------------------------------- */
+
+/* An operation of the thread, on its device. */
+struct recorded_op walk_op(const struct walk *walk, enum op_kind kind);
+/* To the thread; a push to a stream that is captured goes to the graph. `stream` NULL: no push. */
+bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
+              const struct recorded_op *op);
+/* The stream of a handle, which was made before the recording began if it is not known; the default streams are
+   those of the thread and its device. Good until the next stream is made. */
+struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle);
+/* What is pushed to `stream` from now on comes after all that was pushed to `before`. */
+bool walk_join(const struct walk *walk, struct recorded_stream *stream,
+               const struct recorded_stream *before);
+bool walk_use_device(struct recorded_process *process, int device);
+
+/* ---- recorded_groups.c: the walk's item, of each of these kinds -------------------------------- */
+
+bool walk_take_comm(const struct walk *walk);
+bool walk_take_comm_end(const struct walk *walk);
+bool walk_take_exchange(const struct walk *walk);
+bool walk_take_group(const struct walk *walk);
+bool walk_take_group_end(const struct walk *walk);
+
+#endif
