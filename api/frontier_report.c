@@ -66,6 +66,17 @@ static int memory_width(const struct frontier *f)
     return f->has_bytes ? (int)strlen("2.39 GiB") : (int)strlen("activations");
 }
 
+/* Of the rank with the least room, and with the most. */
+static void print_fit(const struct candidate *candidate, int width, FILE *out)
+{
+    char text[32];
+    if (candidate->held_least == candidate->held_most)
+        snprintf(text, sizeof text, "%d", candidate->held_most);
+    else
+        snprintf(text, sizeof text, "%d to %d", candidate->held_least, candidate->held_most);
+    fprintf(out, "  %*s", width, text);
+}
+
 static void print_choice(const struct frontier *f, const struct candidate *candidate, FILE *out)
 {
     for (int a = 0; a < AXES; a++) {
@@ -75,6 +86,8 @@ static void print_choice(const struct frontier *f, const struct candidate *candi
             continue;
         if (words)
             fprintf(out, "  %-*s", width, axis_word((enum axis)a, candidate->at[a]));
+        else if (a == AXIS_HELD && candidate->at[a] == HELD_FIT)
+            print_fit(candidate, width, out);
         else if ((number = number_of(f, candidate, (enum axis)a)) > 0)
             fprintf(out, "  %*d", width, number);
         else

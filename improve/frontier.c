@@ -8,7 +8,6 @@
 
 #include "frontier_axes.h"
 #include "frontier_costs.h"
-#include "frontier_room.h"
 
 #include "plan/generate.h"
 #include "plan/keywords.h"
@@ -16,7 +15,7 @@
 #include "plan/rank_programs.h"
 #include "sim/predict/predict.h"
 
-enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20, FITTINGS = 5 };
+enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20 };
 
 const char *fate_key(enum fate fate)
 {
@@ -66,7 +65,7 @@ int frontier_microbatches(const struct frontier *f, const struct candidate *cand
 
 int frontier_held(const struct candidate *candidate)
 {
-    return candidate->at[AXIS_HELD] == HELD_FIT ? candidate->held : candidate->at[AXIS_HELD];
+    return candidate->at[AXIS_HELD] == HELD_FIT ? candidate->held_most : candidate->at[AXIS_HELD];
 }
 
 /* Parameters that only one schedule has stay with that one. */
@@ -83,7 +82,7 @@ static struct generate_spec spec_of(const struct frontier *f, const struct candi
     spec.chunks = candidate->at[AXIS_CHUNKS];
     spec.microbatches = frontier_microbatches(f, candidate);
     spec.group = candidate->at[AXIS_GROUP];
-    spec.memory = frontier_held(candidate);
+    spec.memory = candidate->at[AXIS_HELD] == HELD_FIT ? GENERATE_FIT : candidate->at[AXIS_HELD];
     return spec;
 }
 
@@ -101,6 +100,8 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
         programs->has_comms = programs->fragment = false;
         made.expect = made.expect_dataflow = (struct expectation){0};
     }
+    if (programs->generate.memory == GENERATE_FIT && f->options->memory_bytes > 0)
+        made.machine.memory_bytes = f->options->memory_bytes;
     int stages = f->ranks * candidate->at[AXIS_CHUNKS] / rank_programs_copies(&made);
     const struct frontier_sizes sizes = {f->size, candidate->at[AXIS_SIZE], f->options->half_size};
     if (!frontier_fill_costs(programs, !f->has_times, f->has_bytes ? 0 : FRONTIER_ACTIVATION,
@@ -123,6 +124,24 @@ static enum status or_impossible(enum status status, struct candidate *candidate
     return STATUS_OK;
 }
 
+/* The lists are found here; completing them finds them again, kept. */
+static enum status note_limits(const struct plan *plan, struct arena *arena,
+                               struct candidate *candidate, struct diag *diag)
+{
+    struct generate_figures figures;
+    struct rank_program *lists;
+    int count;
+    if (candidate->at[AXIS_HELD] != HELD_FIT)
+        return STATUS_OK;
+    enum status status =
+        generate_program(&plan->programs.generate, plan, arena, &lists, &count, &figures, diag);
+    if (status != STATUS_OK)
+        return status;
+    candidate->held_least = figures.least_limit;
+    candidate->held_most = figures.most_limit;
+    return STATUS_OK;
+}
+
 /* Complete the lists once: some schedules take long to find. */
 static enum status check_possible(const struct frontier *f, struct plan *plan, struct arena *arena,
                                   struct candidate *candidate, struct diag *diag)
@@ -130,7 +149,9 @@ static enum status check_possible(const struct frontier *f, struct plan *plan, s
     struct programs *programs = &plan->programs;
     struct rank_program *lists;
     int count;
-    enum status status = rank_programs_complete(plan, arena, &lists, &count, diag);
+    enum status status = note_limits(plan, arena, candidate, diag);
+    if (status == STATUS_OK)
+        status = rank_programs_complete(plan, arena, &lists, &count, diag);
     if (status != STATUS_OK)
         return or_impossible(status, candidate);
     if (frontier_shape_of(lists, count).backward != f->trains)
@@ -216,30 +237,6 @@ static enum status load(const struct frontier *f, struct candidate *candidate, s
     return status;
 }
 
-/* Fewer activations until messages have room beside them, too. */
-static enum status load_fitting(const struct frontier *f, struct candidate *candidate,
-                                struct arena *arena, struct plan *plan, struct diag *diag)
-{
-    struct frontier_room room = {0};
-    enum status status = frontier_plan(f, candidate, arena, plan, diag);
-    if (status == STATUS_OK)
-        status = or_impossible(
-            frontier_find_room(plan, f->options->memory_bytes, arena, &room, diag), candidate);
-    candidate->held = room.activations;
-    for (int tries = 0; status == STATUS_OK && tries < FITTINGS; tries++) {
-        if (candidate->held <= 0)
-            candidate->fate = FATE_IMPOSSIBLE;
-        if (candidate->fate == FATE_IMPOSSIBLE)
-            break;
-        status = load(f, candidate, arena, plan, diag);
-        if (candidate->fate != FATE_HEAVY)
-            break;
-        int64_t excess = candidate->bytes - f->options->memory_bytes;
-        candidate->held -= (int)(excess / room.activation_bytes) + 1;
-    }
-    return status;
-}
-
 static enum status judge(const struct frontier *f, struct candidate *candidate, struct arena *arena,
                          struct diag *diag)
 {
@@ -248,8 +245,6 @@ static enum status judge(const struct frontier *f, struct candidate *candidate, 
     candidate->step_ns = candidate->microbatch_ns = candidate->bubble = NAN;
     if (frontier_microbatches(f, candidate) == 0)
         candidate->fate = FATE_IMPOSSIBLE;
-    else if (candidate->at[AXIS_HELD] == HELD_FIT)
-        status = load_fitting(f, candidate, arena, &plan, diag);
     else
         status = load(f, candidate, arena, &plan, diag);
     if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)

@@ -9,7 +9,7 @@
  *     size          samples in a microbatch; the step keeps its samples, so it has more or fewer microbatches
  *     chunks        stages a rank; the model stays the same, so more stages are smaller ones
  *     group         as `generate: {group}`; 0: that of the schedule
- *     held          as `generate: {memory}`, of schedules that are found; 0: their own; HELD_FIT: as many as memory holds
+ *     held          as `generate: {memory}`, of schedules that are found; 0: their own; HELD_FIT: as many as each rank has memory for
  *     balance, checkpoint, p2p   as the keys of a plan
  *
  * Questions to a candidate, the cheapest first:
@@ -79,7 +79,8 @@ const char *fate_key(enum fate fate);
 /* Without pointers: it travels between processes as it is. */
 struct candidate {
     int at[AXES];
-    int held; /* activations, where at[AXIS_HELD] is HELD_FIT */
+    int held_least,
+        held_most; /* activations a rank may hold, of the ranks, where at[AXIS_HELD] is HELD_FIT */
     enum fate fate;
     enum property violated;                /* FATE_VIOLATED */
     double step_ns, microbatch_ns, bubble; /* NAN unless proved */
@@ -126,7 +127,7 @@ void frontier_sort(struct frontier *frontier);
 
 /* The microbatches of a step, in the candidate's size; 0: samples are left over. */
 int frontier_microbatches(const struct frontier *frontier, const struct candidate *candidate);
-/* The activations that a found schedule may hold; 0: its own number. */
+/* The activations that the ranks of a found schedule may hold, the most of a rank; 0: the schedule's own number. */
 int frontier_held(const struct candidate *candidate);
 
 /* The plan of a candidate, which shares memory with the given one; the rest is in `arena`. */

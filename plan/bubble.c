@@ -183,7 +183,7 @@ static enum progress next_step(struct walk *walk, int rank)
     struct pass_code pass = walk->order->passes[rank][state->at];
     int microbatch = walk->room->next[pass.stage][pass.backward];
     bool owes = state->owed_first < state->owed_end;
-    if (!pass.backward && state->held_percent + 100 > 100 * problem->limit) {
+    if (!pass.backward && state->held_percent + 100 > 100 * problem->limits[rank]) {
         if (!owes)
             return IMPOSSIBLE;
         do_weight(walk, rank);
@@ -313,8 +313,8 @@ static int64_t bound_by_work(const struct bubble_problem *problem, int rank, int
         forwards += problem->microbatches;
         highest = stage;
     }
-    if (forwards > problem->limit)
-        forwards = problem->limit;
+    if (forwards > problem->limits[rank])
+        forwards = problem->limits[rank];
     int64_t wait_ns = way_up(problem, lowest, last) + problem->times[last].f_ns;
     if (highest < last)
         wait_ns += problem->times[last].i_ns + way_down(problem, last, highest) -

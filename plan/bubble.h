@@ -23,7 +23,7 @@ struct bubble_problem {
     const int64_t *up_ns, *down_ns; /* per stage: of a message to the next one, and back from it */
     const int *left_percent;        /* per stage, of an activation: what I leaves for W */
     int again;                      /* I of the microbatches below it computes F once more */
-    int limit;                      /* activations of a stage that a rank may hold */
+    const int *limits;              /* per rank: activations of a stage that it may hold */
 };
 
 /* F and I of a stage on this rank; the microbatches of each go up. */

@@ -247,22 +247,27 @@ bool bubble_channel_evaluate(const struct bubble_problem *problem, enum fifo_rul
     return ok;
 }
 
+int bubble_channel_held(const struct bubble_problem *problem, const struct rank_program *list)
+{
+    int held = 0, most = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct action *action = &list->actions[i];
+        int left = comms_is_pass(action) ? problem->left_percent[action->stage] : 0;
+        if (action->kind == ACTION_F)
+            held += 100;
+        else if (action->kind == ACTION_I)
+            held -= 100 - left;
+        else if (action->kind == ACTION_W)
+            held -= left;
+        most = held > most ? held : most;
+    }
+    return (most + 99) / 100;
+}
+
 bool bubble_channel_fits(const struct bubble_problem *problem, const struct rank_program *lists)
 {
-    for (int rank = 0; rank < problem->ranks; rank++) {
-        int held = 0;
-        for (size_t i = 0; i < lists[rank].count; i++) {
-            const struct action *action = &lists[rank].actions[i];
-            int left = comms_is_pass(action) ? problem->left_percent[action->stage] : 0;
-            if (action->kind == ACTION_F)
-                held += 100;
-            else if (action->kind == ACTION_I)
-                held -= 100 - left;
-            else if (action->kind == ACTION_W)
-                held -= left;
-            if (held > 100 * problem->limit)
-                return false;
-        }
-    }
+    for (int rank = 0; rank < problem->ranks; rank++)
+        if (bubble_channel_held(problem, &lists[rank]) > problem->limits[rank])
+            return false;
     return true;
 }

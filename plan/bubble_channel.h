@@ -15,6 +15,9 @@
 bool bubble_channel_evaluate(const struct bubble_problem *problem, enum fifo_rule fifo,
                              const struct rank_program *lists, struct bubble_figures *out);
 
+/* The most activations that a rank holds at one time, rounded up. */
+int bubble_channel_held(const struct bubble_problem *problem, const struct rank_program *list);
+
 /* Does no rank of these lists hold more activations than the problem allows? */
 bool bubble_channel_fits(const struct bubble_problem *problem, const struct rank_program *lists);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEPT = 16, HEAD_WORDS = 6, STAGE_WORDS = 8 };
+enum { KEPT = 16, HEAD_WORDS = 5, STAGE_WORDS = 8 };
 
 /* A problem as words, and the lists of its ranks one behind the other. */
 struct kept {
@@ -25,7 +25,7 @@ static size_t added;
 
 static size_t word_count(const struct bubble_problem *problem)
 {
-    return HEAD_WORDS + STAGE_WORDS * (size_t)problem->stages;
+    return HEAD_WORDS + (size_t)problem->ranks + STAGE_WORDS * (size_t)problem->stages;
 }
 
 /* All that the search looks at. NULL: no memory. */
@@ -37,9 +37,10 @@ static int64_t *words_of(const struct bubble_problem *problem, bool known)
     *to++ = problem->ranks;
     *to++ = problem->stages;
     *to++ = problem->microbatches;
-    *to++ = problem->limit;
     *to++ = known;
     *to++ = problem->again;
+    for (int rank = 0; rank < problem->ranks; rank++)
+        *to++ = problem->limits[rank];
     for (int stage = 0; stage < problem->stages; stage++) {
         const struct pass_times *times = &problem->times[stage];
         *to++ = problem->rank_of[stage];

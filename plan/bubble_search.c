@@ -111,7 +111,8 @@ static void fill_lead(struct search *search, int rank, int stage, int lead)
 {
     const struct bubble_problem *problem = search->problem;
     struct pass_code *passes = search->trial.passes[rank];
-    int most = problem->limit < problem->microbatches ? problem->limit : problem->microbatches;
+    int limit = problem->limits[rank];
+    int most = limit < problem->microbatches ? limit : problem->microbatches;
     int ahead = lead < most ? lead : most;
     size_t count = 0;
     for (int i = 0; i < ahead; i++)
@@ -185,6 +186,17 @@ static void try_block(struct search *search, const struct block *block)
     try_candidate(search);
 }
 
+/* The ranks with the least and the most room. */
+static void find_limits(const struct bubble_problem *problem, int *least, int *most)
+{
+    *least = *most = problem->limits[0];
+    for (int rank = 1; rank < problem->ranks; rank++) {
+        int limit = problem->limits[rank];
+        *least = limit < *least ? limit : *least;
+        *most = limit > *most ? limit : *most;
+    }
+}
+
 /* Blocks whose hops are these multiples of a pass, if they hold about what may be held. */
 static void try_blocks(struct search *search, double stretch)
 {
@@ -196,6 +208,8 @@ static void try_blocks(struct search *search, double stretch)
         pass += (double)(problem->times[stage].f_ns + problem->times[stage].i_ns) / 2;
         weights += (double)problem->times[stage].w_ns;
     }
+    int least, most;
+    find_limits(problem, &least, &most);
     pass /= problem->stages;
     double interval = stretch * (4 * pass + 2 * weights / problem->stages);
     pass += (double)(problem->up_ns[0] + problem->down_ns[0]) / 2;
@@ -209,7 +223,7 @@ static void try_blocks(struct search *search, double stretch)
         if (search->work > CANDIDATE_WORK || is_done(search))
             return;
         double held = all * pass / interval;
-        if (held <= problem->limit + 4 && (stretch > 1 || held >= problem->limit / 2 - 2))
+        if (held <= most + 4 && (stretch > 1 || held >= least / 2 - 2))
             try_block(search, &block);
     }
 }

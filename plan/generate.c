@@ -336,7 +336,7 @@ bool generate_is_found(const char *schedule)
 
 int generate_memory(const struct generate_spec *spec)
 {
-    for (size_t i = 0; !spec->memory && i < GENERATORS; i++)
+    for (size_t i = 0; spec->memory <= 0 && i < GENERATORS; i++)
         if (strcmp(generators[i].name, spec->schedule) == 0 && generators[i].memory)
             return generators[i].memory(spec->ranks);
     return spec->memory;
@@ -557,7 +557,6 @@ enum status generate_program(const struct generate_spec *spec, const struct plan
     status = check_spec(&filled, generator, diag);
     if (status != STATUS_OK)
         return status;
-    filled.memory = generate_memory(&filled);
     status = generator->build ? build_lists(&filled, generator, arena, ranks, diag)
                               : find_lists(&filled, generator, costs, arena, ranks, &found, diag);
     if (status != STATUS_OK)

@@ -19,14 +19,16 @@ const char *generate_about(size_t index);
 
 /* Is it found from costs and a memory limit? Else rules make it. */
 bool generate_is_found(const char *schedule);
-/* The activations of a stage that a rank may hold in one that is found; else what `spec` says. */
+/* The activations of a stage that a rank may hold in one that is found, as `spec` or else its schedule says; the
+   machine's memory may allow fewer, and with GENERATE_FIT more. */
 int generate_memory(const struct generate_spec *spec);
 
 /* The figures of a schedule that was found; spans and bounds are those of bubble.h. */
 struct generate_figures {
     bool found; /* else the schedule is one that rules make, and the rest is 0 */
     int64_t span_ns, makespan_ns;
-    int64_t bound_ns, work_ns; /* no order has a smaller span; the most that a rank does */
+    int64_t bound_ns, work_ns;   /* no order has a smaller span; the most that a rank does */
+    int least_limit, most_limit; /* activations that a rank may hold, of the ranks */
 };
 
 /* The channel that a plan has unless it says another: Megatron has a communicator for each pair of ranks, or on two ranks one

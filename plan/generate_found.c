@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate_found.c - see generate_internal.h: the problem that a search solves, and what it found. */
+#include <inttypes.h>
+
 #include "bubble_channel.h"
 #include "bubble_kept.h"
 #include "bubble_search.h"
 #include "comms.h"
+#include "found_limits.h"
 #include "generate_internal.h"
 
-enum { WHOLE = 100, HALF = 50 };
+enum { WHOLE = 100, HALF = 50, FITTINGS = 8 };
 
 /* Where a plan gives no times at all, every pass takes one; a backward that is given whole has two equal halves. */
 static struct pass_times times_of(const struct stage_cost *cost)
@@ -103,7 +106,6 @@ static enum status fill_problem(const struct generate_spec *spec, enum found_kin
         .down_ns = down_ns,
         .left_percent = left_percent,
         .again = again,
-        .limit = spec->memory,
     };
     return STATUS_OK;
 }
@@ -236,6 +238,60 @@ static bool has_channel(const struct plan *costs)
            !costs->programs.eager_bytes && !costs->comm_count;
 }
 
+/* The best within the limits of the problem; *ranks NULL: there is none. */
+static enum status find_best(const struct bubble_problem *problem, const struct plan *costs,
+                             const struct known_lists *known, struct arena *arena,
+                             struct rank_program **ranks, struct bubble_figures *figures,
+                             struct diag *diag)
+{
+    const struct rank_program *begin = known->begins ? known->lists[0] : NULL;
+    struct choice choice = {.problem = problem, .arena = arena};
+    enum status status = solve(problem, begin, arena, ranks, figures, diag);
+    if (status == STATUS_OK && *ranks && has_channel(costs)) {
+        choice.fifo = costs->programs.fifo;
+        status = choose(&choice, *ranks, figures, known, diag);
+    }
+    if (status == STATUS_OK && choice.best) {
+        *ranks = choice.best;
+        *figures = choice.figures;
+    }
+    return status;
+}
+
+/* Fewer activations until messages have room beside them, too. *ranks NULL: the memory is too small. */
+static enum status find_fitting(const struct bubble_problem *problem, struct found_limits *limits,
+                                const struct known_lists *known, struct arena *arena,
+                                struct rank_program **ranks, struct bubble_figures *figures,
+                                struct diag *diag)
+{
+    bool fits = false;
+    for (int tries = 0; tries < FITTINGS && !fits && found_limits_hold(limits); tries++) {
+        enum status status = find_best(problem, limits->costs, known, arena, ranks, figures, diag);
+        if (status != STATUS_OK || !*ranks)
+            return status;
+        status = found_limits_lower(limits, problem, *ranks, &fits, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    if (!fits)
+        *ranks = NULL;
+    return STATUS_OK;
+}
+
+static enum status refuse_memory(const struct generate_spec *spec,
+                                 const struct found_limits *limits, struct diag *diag)
+{
+    if (spec->memory == GENERATE_FIT)
+        return diag_error_at(diag, NULL, NULL, spec->mark,
+                             "%s: found memory: fit, but no order that was tried fits into the "
+                             "%" PRId64 " bytes of machine.memory",
+                             spec->schedule, limits->memory_bytes);
+    return diag_error_at(diag, NULL, NULL, spec->mark,
+                         "%s: found memory for %d activations, expected more: no order of %d "
+                         "stages a rank that was tried needs as few",
+                         spec->schedule, generate_memory(spec), spec->chunks);
+}
+
 enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
                            const struct plan *costs, const struct known_lists *known,
                            struct arena *arena, struct rank_program **ranks,
@@ -243,29 +299,24 @@ enum status generate_found(const struct generate_spec *spec, enum found_kind kin
 {
     struct bubble_problem problem;
     struct bubble_figures found;
+    struct found_limits limits;
     struct rank_program *made = NULL;
     enum status status = fill_problem(spec, kind, costs, arena, &problem, diag);
     if (status == STATUS_OK)
-        status =
-            solve(&problem, known->begins ? known->lists[0] : NULL, arena, &made, &found, diag);
+        status = found_limits_make(spec, costs, problem.rank_of, arena, &limits, diag);
     if (status != STATUS_OK)
         return status;
-    if (!made)
-        return diag_error_at(diag, NULL, NULL, spec->mark,
-                             "%s: found memory for %d activations, expected more: no order of %d "
-                             "stages a rank that was tried needs as few",
-                             spec->schedule, spec->memory, spec->chunks);
-    struct choice choice = {.problem = &problem, .arena = arena};
-    if (has_channel(costs)) {
-        choice.fifo = costs->programs.fifo;
-        status = choose(&choice, made, &found, known, diag);
+    problem.limits = limits.of;
+    status = find_fitting(&problem, &limits, known, arena, &made, &found, diag);
+    /* Too small a memory is told by the verdict: with the schedule's own number there is something to judge. */
+    if (status == STATUS_OK && !made && limits.memory_bytes && spec->memory != GENERATE_FIT) {
+        found_limits_own(&limits, spec);
+        status = find_best(&problem, costs, known, arena, &made, &found, diag);
     }
+    if (status == STATUS_OK && !made)
+        status = refuse_memory(spec, &limits, diag);
     if (status != STATUS_OK)
         return status;
-    if (choice.best) {
-        made = choice.best;
-        found = choice.figures;
-    }
     set_marks(made, spec->ranks, spec->mark);
     *ranks = made;
     *figures = (struct generate_figures){.found = true,
@@ -273,5 +324,6 @@ enum status generate_found(const struct generate_spec *spec, enum found_kind kin
                                          .makespan_ns = found.makespan_ns,
                                          .bound_ns = bubble_bound(&problem),
                                          .work_ns = most_work(&problem)};
+    found_limits_range(&limits, &figures->least_limit, &figures->most_limit);
     return STATUS_OK;
 }

@@ -142,6 +142,16 @@ void parse_programs(struct parser *parser, const struct node *value)
 
 /* ---- generator, point to point, times -------------------------------------------------------- */
 
+/* A number of activations, or as many as there is room for. */
+static bool field_room(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    if (value->kind != NODE_SCALAR || strcmp(value->text, "fit") != 0)
+        return field_int(parser, value, member, field);
+    *(int *)member = GENERATE_FIT;
+    return true;
+}
+
 static const struct field generate_fields[] = {
     FIELD("schedule", struct generate_spec, schedule, field_name, .required = true),
     FIELD("ranks", struct generate_spec, ranks, field_int, .required = true, .min = 1,
@@ -153,7 +163,7 @@ static const struct field generate_fields[] = {
     FIELD("group", struct generate_spec, group, field_int, .min = 1, .max = PLAN_MAX_MICROBATCHES),
     FIELD("moe_overlap", struct generate_spec, moe_overlap, field_bool),
     FIELD("megatron", struct generate_spec, megatron, field_word, .words = keywords_megatron),
-    FIELD("memory", struct generate_spec, memory, field_int, .min = 1,
+    FIELD("memory", struct generate_spec, memory, field_room, .min = 1,
           .max = PLAN_MAX_MICROBATCHES),
 };
 

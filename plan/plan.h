@@ -387,6 +387,9 @@ enum megatron_order {
 #undef X
 };
 
+/* As many activations as `machine: {memory}` has room for, rank by rank. */
+enum { GENERATE_FIT = -1 };
+
 /* Generator parameters, `generate:`. */
 struct generate_spec {
     bool given;
@@ -395,7 +398,7 @@ struct generate_spec {
     int group;                    /* microbatches that go through a chunk in a row; 0: as PyTorch */
     bool moe_overlap;             /* the two passes of a steady pair are one piece of work */
     enum megatron_order megatron; /* NONE: passes alone, whose messages are added as PyTorch does */
-    int memory; /* schedules that are found: activations of a stage a rank holds; 0: by the schedule */
+    int memory; /* schedules that are found: activations of a stage a rank holds; 0: by the schedule, GENERATE_FIT */
     struct mark mark;
 };
 

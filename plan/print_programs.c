@@ -79,7 +79,10 @@ static void print_generate(struct printer *printer)
     put_pair_number(printer, "group", generate->group, 0);
     put_pair_bool(printer, "moe_overlap", generate->moe_overlap, false);
     put_pair_keyword(printer, "megatron", keywords_megatron, generate->megatron, MEGATRON_NONE);
-    put_pair_number(printer, "memory", generate->memory, 0);
+    if (generate->memory == GENERATE_FIT)
+        put_pair_text(printer, "memory", "fit");
+    else
+        put_pair_number(printer, "memory", generate->memory, 0);
     close_map(printer);
 }
 

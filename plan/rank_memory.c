@@ -328,18 +328,15 @@ static bool has_sharded(const struct rank_program *ranks, int rank_count)
     return false;
 }
 
-/* `scratch`: for the lists; `others`: of ranks that differ. */
-static enum status find_memory(const struct plan *plan, struct arena *arena, struct arena *scratch,
-                               size_t others, struct rank_memory **ranks, int *rank_count,
-                               struct diag *diag)
+/* `lists` are complete; `others`: of ranks that differ. */
+static enum status account_lists(const struct plan *plan, const struct lists *complete,
+                                 struct arena *arena, struct arena *scratch, size_t others,
+                                 struct rank_memory **ranks, struct diag *diag)
 {
     struct account account = {.plan = plan};
-    struct lists lists;
-    enum status status =
-        rank_programs_complete_all(plan, scratch, &lists.of, &lists.count, &lists.differing, diag);
-    if (status == STATUS_OK)
-        status = comms_map_stages(scratch, lists.of, lists.count, rank_programs_copies(plan),
-                                  &account.map, diag);
+    struct lists lists = *complete;
+    enum status status = comms_map_stages(scratch, lists.of, lists.count,
+                                          rank_programs_copies(plan), &account.map, diag);
     if (status == STATUS_OK)
         status = costs_resolve(plan, account.map.stages, scratch, &account.costs, diag);
     if (status != STATUS_OK)
@@ -359,8 +356,41 @@ static enum status find_memory(const struct plan *plan, struct arena *arena, str
     if (!good)
         return diag_no_memory(diag);
     *ranks = made;
-    *rank_count = lists.count;
     return STATUS_OK;
+}
+
+/* `scratch`: for the lists. */
+static enum status find_memory(const struct plan *plan, struct arena *arena, struct arena *scratch,
+                               size_t others, struct rank_memory **ranks, int *rank_count,
+                               struct diag *diag)
+{
+    struct lists lists;
+    enum status status =
+        rank_programs_complete_all(plan, scratch, &lists.of, &lists.count, &lists.differing, diag);
+    if (status == STATUS_OK)
+        status = account_lists(plan, &lists, arena, scratch, others, ranks, diag);
+    if (status == STATUS_OK)
+        *rank_count = lists.count;
+    return status;
+}
+
+enum status rank_memory_of_lists(const struct plan *plan, struct rank_program *given,
+                                 struct arena *arena, struct rank_memory **ranks, struct diag *diag)
+{
+    struct arena scratch;
+    struct lists lists;
+    struct plan with =
+        *plan; /* for its lists only: a balance that is found depends on `generate:` */
+    arena_init(&scratch, 0);
+    with.programs.generate.given = false;
+    with.programs.ranks = given;
+    with.programs.has_comms = true;
+    enum status status = rank_programs_complete_all(&with, &scratch, &lists.of, &lists.count,
+                                                    &lists.differing, diag);
+    if (status == STATUS_OK)
+        status = account_lists(plan, &lists, arena, &scratch, 0, ranks, diag);
+    arena_fini(&scratch);
+    return status;
 }
 
 enum status rank_memory_find(const struct plan *plan, struct arena *arena,

@@ -16,6 +16,7 @@
 #include "plan/generate.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
+#include "plan/rank_memory.h"
 #include "sim/predict/predict.h"
 #include "tests/harness.h"
 #include "tests/tap.h"
@@ -278,8 +279,9 @@ static void test_kept(void)
     static const int64_t later[RANKS] = {40, 40, 40};
     int64_t up[RANKS] = {0}, down[RANKS] = {0};
     struct pass_times times[RANKS] = {{20, 20, 10}, {20, 20, 10}, {20, 20, 10}};
+    int limits[RANKS] = {RANKS, RANKS, RANKS};
     struct bubble_problem problem = {RANKS, RANKS, 6,    rank_of, times, later,
-                                     up,    down,  left, 0,       RANKS};
+                                     up,    down,  left, 0,       limits};
     struct rank_program *found = NULL, *again = NULL;
     struct bubble_figures figures, kept;
     struct arena arena;
@@ -291,6 +293,9 @@ static void test_kept(void)
     check_same(found, again, RANKS);
     tap_ok(kept.span_ns == figures.span_ns && kept.makespan_ns == figures.makespan_ns, "figures");
     tap_ok(!bubble_kept_find(&problem, true, &arena, &again, &kept), "not with a known order");
+    limits[1]--;
+    tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "not with less on a rank");
+    limits[1]++;
     for (int i = 1; i <= OTHERS; i++) {
         times[RANKS - 1].w_ns = 10 + i;
         tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "other costs");
@@ -377,8 +382,101 @@ static void test_channels(void)
     tap_ok(held_up > CASES / 4, "in %d of them passes wait", held_up);
 }
 
+/* ---- the memory of the machine --------------------------------------------------------------- */
+
+struct limited {
+    enum status status;
+    struct generate_figures figures;
+    int64_t most_bytes; /* of a rank */
+};
+
+static struct limited find_limited(const char *generate, const char *costs, int64_t memory_mib)
+{
+    struct limited out = {0};
+    struct plan plan;
+    struct arena arena;
+    struct diag diag;
+    struct rank_program *ranks;
+    struct rank_memory *memory;
+    char text[1024];
+    int count = 0;
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    snprintf(text, sizeof text,
+             "swplan: 1\nname: found\ngenerate: {%s}\nstages: {F: 1ms, I: 1ms, W: 1ms, "
+             "%s\nmachine: {memory: %lldMiB}\n",
+             generate, costs, (long long)memory_mib);
+    out.status = plan_parse("found.yaml", text, strlen(text), &plan, &diag);
+    if (out.status != STATUS_OK)
+        abort();
+    out.status = generate_program(&plan.programs.generate, &plan, &arena, &ranks, &count,
+                                  &out.figures, &diag);
+    if (out.status == STATUS_OK && rank_memory_find(&plan, &arena, &memory, &count, &diag))
+        abort();
+    for (int rank = 0; out.status == STATUS_OK && rank < count; rank++)
+        out.most_bytes = memory[rank].most > out.most_bytes ? memory[rank].most : out.most_bytes;
+    plan_fini(&plan);
+    arena_fini(&arena);
+    diag_fini(&diag);
+    return out;
+}
+
+/* Messages and recomputation take memory beside the activations counted. */
+static void test_machine_memory(void)
+{
+    static const char *const costs[] = {
+        "activation: 100MiB, weights: 1000MiB}",
+        "activation: 100MiB, left: 25MiB, weights: 1000MiB}\np2p: {bytes: 30MiB}",
+        "activation: 100MiB, input: 20MiB, weights: 1000MiB}\ncheckpoint: always"};
+    static const char *const schedules[] = {"zb_1p", "zb_2p", "zbv_auto", "v_half"};
+    for (size_t s = 0; s < 4; s++)
+        for (size_t c = 0; c < 3; c++) {
+            char generate[128];
+            snprintf(generate, sizeof generate, "schedule: %s, ranks: 4, microbatches: 8",
+                     schedules[s]);
+            int64_t weights = s < 2 ? 1000 : 2000;
+            for (int64_t more = 550; more <= 1000; more += 150) {
+                struct limited found = find_limited(generate, costs[c], weights + more);
+                tap_ok(found.status == STATUS_OK && found.most_bytes <= (weights + more) << 20,
+                       "%s keeps to %lld MiB: %lld", schedules[s], (long long)(weights + more),
+                       (long long)found.most_bytes >> 20);
+            }
+        }
+}
+
+/* One rank with larger weights: the others hold more than it has room for, and that is worth something. */
+static void test_machine_by_rank(void)
+{
+    static const char costs[] =
+        "activation: [100MiB, 100MiB, 100MiB, 100MiB], weights: [100MiB, 100MiB, 100MiB, 700MiB]}";
+    static const char two[] = "schedule: zb_2p, ranks: 4, microbatches: 12";
+    struct limited own = find_limited(two, costs, 100 << 10);
+    struct limited by_rank = find_limited(two, costs, 1000);
+    struct limited tightest =
+        find_limited("schedule: zb_2p, ranks: 4, microbatches: 12, memory: 3", costs, 1000);
+    struct limited fit =
+        find_limited("schedule: zb_2p, ranks: 4, microbatches: 12, memory: fit", costs, 1000);
+    tap_ok(own.figures.least_limit == 8 && own.figures.most_limit == 8,
+           "much memory: its own number");
+    tap_ok(by_rank.figures.least_limit == 3 && by_rank.figures.most_limit == 8,
+           "a rank has room for 3, the others for their 8: %d to %d", by_rank.figures.least_limit,
+           by_rank.figures.most_limit);
+    tap_ok(by_rank.figures.span_ns < tightest.figures.span_ns,
+           "which is faster than 3 on all: %lld, %lld", (long long)by_rank.figures.span_ns,
+           (long long)tightest.figures.span_ns);
+    tap_ok(fit.figures.least_limit == 3 && fit.figures.most_limit == 9, "as many as fit: %d to %d",
+           fit.figures.least_limit, fit.figures.most_limit);
+    struct limited none = find_limited(two, costs, 750);
+    tap_ok(none.status == STATUS_OK && none.figures.most_limit == 8,
+           "too little memory for any: its own number, for verify to judge");
+    none = find_limited("schedule: zb_2p, ranks: 4, microbatches: 12, memory: fit", costs, 750);
+    tap_is_int(none.status, STATUS_INPUT, "and nothing fits");
+}
+
 int main(void)
 {
+    test_machine_memory();
+    test_machine_by_rank();
     test_kept();
     test_channels();
     if (getenv("SWSIM_LONG"))

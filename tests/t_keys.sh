@@ -299,6 +299,10 @@ row generate.ranks lower 'generate: {schedule: gpipe, ranks: @, microbatches: 2}
 row generate.microbatches lower 'generate: {schedule: gpipe, ranks: 2, microbatches: @}' 2 3
 row generate.chunks lower "$generate" 'chunks: 2' 'chunks: 3'
 row generate.group lower "$generate" 'chunks: 2' 'chunks: 2, group: 4'
+what=lower base='stages: {activation: 1MiB, weights: 1MiB}
+generate: {schedule: zb_2p, ranks: 3, microbatches: 8, memory: fit}
+machine: {memory: @}'
+check "as many as fit: generate.memory" differ "$what" "$base" 4MiB 9MiB
 row generate.memory lower 'generate: {schedule: zb_2p, ranks: 3, microbatches: 6, memory: @}' 2 4
 what=lower base='times: {F: 1ms, I: 1ms, W: 1ms}
 stages: {activation: 100B, left: @}
