@@ -276,6 +276,25 @@ static void test_wrong_clock(const struct program *program)
     tap_ok(judge(&walk, 1, true).legal, "not so when the clock leaves room");
 }
 
+/* Of a collective in a function only the span is known. That serves the communicator, not who waits for the function. */
+static void test_span(const struct program *program)
+{
+    static struct walk walk;
+    walk_run(&walk, program, 1);
+    int start = find_step(&walk, REPLAY_START, "Use", 1);
+    int64_t end_ns = walk.steps[find_step(&walk, REPLAY_FINISH, "Meet", 1)].hi_ns;
+    for (size_t i = 0; i < walk.count; i++) {
+        struct replay_step *step = &walk.steps[i];
+        if (step->kind == REPLAY_FINISH && program->ops[step->op].comm >= 0)
+            step->lo_ns -= STEP_NS;
+    }
+    tap_ok(judge(&walk, 1, true).legal, "collectives that may have ended earlier");
+    set_time(&walk.steps[start], end_ns - STEP_NS / 2);
+    struct verdict verdict = judge(&walk, 1, true);
+    tap_ok(!verdict.legal && strstr(verdict.reason, "started Use(1)"),
+           "a stream that did not wait for the function is found out: %s", verdict.reason);
+}
+
 static void test_missing(const struct program *program)
 {
     static struct walk walk;
@@ -470,6 +489,7 @@ static void test_program(const char *text, const char *what, enum driver driver)
     test_walks(program, what);
     if (driver != DRIVER_NONE) {
         test_wrong_clock(program);
+        test_span(program);
         test_missing(program);
         test_late(program);
         test_push_order(program);

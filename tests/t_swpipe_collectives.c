@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #ifdef HAVE_CUDA
 #include <cuda_runtime_api.h>
 #endif
@@ -430,6 +431,70 @@ static void refuse_in_graph(void)
     swpipe_close(pipe);
 }
 
+/* ---- legality -------------------------------------------------------------------------------- */
+
+/* Work of a function on a rank, before its sum and behind it. */
+struct around {
+    int before_ms, behind_ms;
+};
+
+struct pair {
+    struct around around[2];
+    float sums[2][2];
+};
+
+static void sleep_ms(void *arg)
+{
+    const int ms = *(const int *)arg;
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+static int sum_with_work(struct swpipe_context *context, void *arg)
+{
+    struct pair *pair = arg;
+    int rank = swpipe_rank(context);
+    float *sum = &pair->sums[0][rank];
+    return swpipe_launch(context, sleep_ms, &pair->around[rank].before_ms) ||
+           swpipe_all_reduce(context, NULL, sum, sum, 1, SWPIPE_F32) ||
+           swpipe_launch(context, sleep_ms, &pair->around[rank].behind_ms);
+}
+
+static int sum_alone(struct swpipe_context *context, void *arg)
+{
+    struct pair *pair = arg;
+    float *sum = &pair->sums[1][swpipe_rank(context)];
+    return swpipe_all_reduce(context, NULL, sum, sum, 1, SWPIPE_F32);
+}
+
+/* The sum alone comes behind the other one on their communicator, not behind the work of its function. */
+static void test_legal(struct around first, struct around second, const char *what)
+{
+    static const char plan[] = "swplan: 1\nname: pair\nranks: 2\nschedule:\n"
+                               "  Long: {stage: 0, stream: a, globally_ordered: true,\n"
+                               "         work: {collective: all_reduce, comm: dp, bytes: 4B}}\n"
+                               "  Short: {stage: 0, stream: b, globally_ordered: true,\n"
+                               "          work: {collective: all_reduce, comm: dp, bytes: 4B}}\n"
+                               "intra_iter_deps: []\n";
+    struct pair pair = {.around = {first, second}};
+    struct swpipe_task tasks[] = {{"Long", sum_with_work, &pair, NULL, 0},
+                                  {"Short", sum_alone, &pair, NULL, 0}};
+    struct state counter = {.trial = {.ranks = 2}};
+    const struct swpipe_source source = {next, &counter};
+    struct swpipe_config config = {.plan_text = plan, .tasks = tasks, .task_count = 2, .ranks = 2};
+    struct swpipe_recorded recorded = {.legal = -1, .why = "not recorded"};
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_record(pipe, "");
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    if (status == SWPIPE_OK)
+        status = swpipe_recorded(pipe, &recorded);
+    tap_ok(status == SWPIPE_OK && recorded.legal == 1, "legal: %s: %s%s", what, swpipe_error(pipe),
+           recorded.why);
+    swpipe_close(pipe);
+}
+
 /* ---- halves ---------------------------------------------------------------------------------- */
 
 static void test_halves(void)
@@ -469,6 +534,13 @@ int main(int argc, char **argv)
         refuse(5, false, "point-to-point mismatch");
         refuse(0, true, "the plan gives Look no communicator");
         refuse_in_graph();
+        test_legal((struct around){0}, (struct around){0}, "no work around a collective");
+        test_legal((struct around){15, 0}, (struct around){0}, "work before it on one rank");
+        test_legal((struct around){0, 15}, (struct around){0}, "work behind it on one rank");
+        test_legal((struct around){0, 15}, (struct around){0, 20}, "work behind it on both");
+        test_legal((struct around){0, 80}, (struct around){0, 70}, "and for longer");
+        test_legal((struct around){15, 0}, (struct around){0, 15},
+                   "before it here, behind it there");
     }
     test_halves();
     return tap_done();

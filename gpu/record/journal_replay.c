@@ -61,6 +61,12 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
                       });
 }
 
+/* Of a function's device work only the span is known: its collective began and ended somewhere in it. */
+static bool is_within(const struct journal *journal, const struct log_entry *entry)
+{
+    return entry->kind == LOG_CALL && op_uses_comm(journal->config.program->ops[entry->op].kind);
+}
+
 static struct replay_step start_of(const struct journal *journal, const struct log_entry *entry)
 {
     const struct program *p = journal->config.program;
@@ -72,7 +78,8 @@ static struct replay_step start_of(const struct journal *journal, const struct l
                                 .lo_ns = log_started_ns(entry),
                                 .hi_ns = INT64_MAX,
                                 .key_ns = log_started_ns(entry),
-                                .number = entry->stamp.number};
+                                .number = entry->stamp.number,
+                                .optional = is_within(journal, entry)}; /* unless it ended */
 }
 
 /* Records, waits and allocations are no steps of a stream in the machine. */
@@ -101,7 +108,21 @@ void journal_replay_device(struct journal *journal, const struct open_entry *ope
     if (!open->start_added)
         add_step(journal, &step);
     step.kind = REPLAY_FINISH;
-    step.lo_ns = step.key_ns = step.hi_ns;
+    step.optional = false;
+    step.key_ns = step.hi_ns;
+    if (!is_within(journal, open->entry))
+        step.lo_ns = step.hi_ns;
+    add_step(journal, &step);
+}
+
+/* The collective of a function that is not over may be. */
+static void replay_unfinished_call(struct journal *journal, const struct open_entry *open)
+{
+    struct replay_step step = start_of(journal, open->entry);
+    if (!is_within(journal, open->entry) || !log_has_started(open->entry))
+        return;
+    step.kind = REPLAY_FINISH;
+    step.key_ns = INT64_MAX;
     add_step(journal, &step);
 }
 
@@ -111,12 +132,15 @@ static void replay_unfinished(struct journal *journal)
 {
     for (size_t i = 0; i < journal->open_count; i++) {
         struct open_entry *open = &journal->open[i];
-        if (!is_stream_step(journal, open->entry) || open->start_added)
+        if (!is_stream_step(journal, open->entry))
             continue;
         if (log_has_started(open->entry)) {
             journal_replay_start(journal, open);
+            replay_unfinished_call(journal, open);
             continue;
         }
+        if (open->start_added)
+            continue;
         if (journal->config.options->device == DEVICE_KIND_HOST)
             continue; /* this device would have said so */
         struct replay_step step = start_of(journal, open->entry);

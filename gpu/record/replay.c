@@ -336,12 +336,47 @@ static int64_t horizon(const struct replay *replay)
     return hi_ns > INT64_MAX - replay->tolerance_ns ? hi_ns : hi_ns + replay->tolerance_ns;
 }
 
+/* Was the stream's next operation over by then, as far as is known? The end of a long one follows its start. */
+static bool was_over(const struct backlog *queue, int64_t ns)
+{
+    const struct replay_step *step = &queue->steps[queue->first];
+    if (queue->count > 1 && step->hi_ns == INT64_MAX && step[1].kind == REPLAY_FINISH)
+        step++;
+    return step->hi_ns <= ns && !(step->optional && step->hi_ns == INT64_MAX);
+}
+
+/* Another stream has had an operation of the communicator by then that the machine is not at the end of. */
+static bool comm_went_on(const struct replay *replay, const struct replay_step *step,
+                         int64_t horizon_ns)
+{
+    const struct program *p = replay->program;
+    int comm = p->ops[step->op].comm;
+    for (int s = 0; s < p->stream_count && comm >= 0; s++) {
+        int agent = program_stream_agent(p, s);
+        const struct replay_step *other = head(replay, agent);
+        if (other && agent != step->agent && p->ops[other->op].comm == comm &&
+            was_over(&replay->queues[agent], horizon_ns))
+            return true;
+    }
+    return false;
+}
+
+/* Does the clock allow that it is next? An end before its time serves its communicator alone. */
+static bool may_be_next(const struct replay *replay, const struct replay_step *step,
+                        int64_t horizon_ns)
+{
+    if (step->lo_ns - replay->tolerance_ns > horizon_ns)
+        return false;
+    bool due = !step->optional && step->key_ns - replay->tolerance_ns <= horizon_ns;
+    return step->kind != REPLAY_FINISH || due || comm_went_on(replay, step, horizon_ns);
+}
+
 static bool take_one(struct replay *replay, int64_t until_ns)
 {
     int64_t horizon_ns = horizon(replay);
     for (const struct replay_step *step = next_head(replay, NULL); step && step->key_ns <= until_ns;
          step = next_head(replay, step))
-        if (step->lo_ns - replay->tolerance_ns <= horizon_ns && try_step(replay, step))
+        if (may_be_next(replay, step, horizon_ns) && try_step(replay, step))
             return true;
     return false;
 }

@@ -9,6 +9,10 @@
  * pending steps can be taken, the run was not legal. (The choice is greedy: where several orders are
  * possible it follows the clock, which in a real run is the one that happened.)
  *
+ * A step that began before another had ended may be taken before it or behind it. So may the end of a function of the
+ * user that uses a communicator: its collective was over at some time of its device work. It is taken early only for
+ * the sake of the communicator, whose next operation had ended by then.
+ *
  * Pushes of one rank are taken in the order of the device's numbers; one that stands for several, while
  * others may have come in between, has a span of them and may be taken at any place in it. Steps are kept until they are
  * taken; replay_advance may be called while steps are still being added, to bound memory.
@@ -39,7 +43,7 @@ struct replay_step {
     int64_t key_ns;       /* most likely then */
     int64_t number;       /* pushes: the device's number; else -1 */
     int64_t span;         /* pushes: so many numbers before it was the first that belongs to it */
-    bool optional;        /* REPLAY_START: it may not have happened */
+    bool optional;        /* START, FINISH: it may not have happened */
 };
 
 /* Called for each step in the order in which the machine took it. */
