@@ -34,7 +34,7 @@ struct channel_row {
 };
 enum { CHANNELS = 6 };
 
-/* Which channel hangs, which costs what. */
+/* The kinds of channel: the ones that hang, and the costs of the others. */
 enum status channels_compare(const struct plan *plan, const struct verify_options *verify,
                              const struct predict_options *predict,
                              struct channel_row rows[CHANNELS], struct diag *diag);

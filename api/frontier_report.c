@@ -178,7 +178,7 @@ static void print_counts(const struct frontier *f, FILE *out)
     fprintf(out, "\n");
 }
 
-/* Where nothing fits: the candidate that lacks least. */
+/* The candidate that lacks least, where nothing fits. */
 static void print_lightest(const struct frontier *f, FILE *out)
 {
     const struct candidate *lightest = NULL;

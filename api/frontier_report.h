@@ -14,7 +14,7 @@
 enum status frontier_complete(struct frontier_options *options, const struct plan *plan,
                               struct diag *diag);
 
-/* What limits the answer: times that are assumed, candidates that were not tried. */
+/* Limits of the answer: times that are assumed, candidates that were not tried. */
 void frontier_warn(const struct frontier *frontier, struct diag *diag);
 
 /* For people; `quiet` leaves out what is not on the frontier. */

@@ -145,12 +145,12 @@ enum swsim_status swsim_render(const struct swsim_plan *plan, const struct swsim
 /* A trace store, as swrun, swpipe_record and `swsim predict --db` write them. */
 enum swsim_status swsim_store_open(const char *path, struct swsim_store **out);
 void swsim_store_close(struct swsim_store *store);
-/* Why it could not be opened; "". */
+/* The error that kept it from being opened; "". */
 const char *swsim_store_error(const struct swsim_store *store);
 /* Its runs, oldest first: a table, and a JSON object each with its number. */
 enum swsim_status swsim_runs(struct swsim_store *store, struct swsim_result **out);
 #define SWSIM_LATEST (-1)
-/* How long each stream of a run was idle, for which cause. SWSIM_INPUT: the run has no ledger. */
+/* The idle time of each stream of a run, by cause. SWSIM_INPUT: the run has no ledger. */
 enum swsim_status swsim_ledger(struct swsim_store *store, int64_t run, struct swsim_result **out);
 /* Draw a run into a file, as `swsim render` does: .svg, .png, .pdf or .dot with its first iterations, .html and .json
    with all. Of the options `title` is looked at. The result has no text. */

@@ -120,7 +120,7 @@ static enum status predict_profiled(struct asking *asking, const struct plan *pl
     return status;
 }
 
-/* What the command does not take together. */
+/* Options that the command does not take together. */
 static enum status check_together(struct asking *asking, const struct plan *plan)
 {
     const struct swsim_options *o = &asking->options;

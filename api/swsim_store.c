@@ -118,7 +118,7 @@ static bool ends_with(const char *path, const char *suffix)
     return length > end && strcmp(path + length - end, suffix) == 0;
 }
 
-/* What is written by itself: a page of all runs, or their JSON. */
+/* Outputs of their own: a page of all runs, or their JSON. */
 static enum status write_file(struct asking *asking, const struct trace *trace, const char *path)
 {
     const struct timeline_options timeline = {.range = TIMELINE_ALL,

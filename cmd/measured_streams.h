@@ -10,10 +10,10 @@
 /* Of the time of the run. */
 double measured_busy(const struct runtime_result *result, const struct runtime_stream *stream);
 
-/* Nothing where there are no streams. */
+/* Writes nothing where there are no streams. */
 void measured_print_streams(const struct runtime_result *result, FILE *out);
 
-/* What the computing stream was busy with, as predict shows it; nothing of host programs, and of pipelines whose
+/* The work of the computing stream, as predict shows it; nothing of host programs, and of pipelines whose
    tasks all ran on streams without one. */
 void measured_print_step(const struct measured *measured, bool color, FILE *out);
 

@@ -244,7 +244,7 @@ static int row_of(struct kineto *kineto, const struct event *event)
     return names_intern(&kineto->rank->rows, &kineto->job->arena, name);
 }
 
-/* Which rank a number of a process group is, by the list of its members; -1: a list that is cut off does not tell.
+/* The rank of a number in a process group, by the list of its members; -1: a list that is cut off does not tell.
    Where no list is, or all that it shows are as in the group of all ranks, the number is the rank. */
 static int64_t rank_of_member(const char *list, int64_t number)
 {

@@ -28,7 +28,7 @@ bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
 /* The stream of a handle, which was made before the recording began if it is not known; the default streams are
    those of the thread and its device. Good until the next stream is made. */
 struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle);
-/* What is pushed to `stream` from now on comes after all that was pushed to `before`. */
+/* Later pushes to `stream` come after all that was pushed to `before`. */
 bool walk_join(const struct walk *walk, struct recorded_stream *stream,
                const struct recorded_stream *before);
 bool walk_use_device(struct recorded_process *process, int device);

@@ -37,7 +37,7 @@ enum status tapes_read(struct bytes *bytes, struct arena *arena, struct tapes *o
 enum status tapes_read_file(const char *path, struct arena *arena, struct tapes *out,
                             struct diag *diag);
 
-/* When a call was over, at the latest: one that took longer than an item tells, before the next of its thread. */
+/* The latest time at which a call was over: one that took longer than an item tells, before the next of its thread. */
 int64_t tapes_end_ns(const struct tape_thread *thread, size_t item);
 
 /* The next item of all threads by the time of its end, and the index of its thread; NULL behind the last. */

@@ -111,7 +111,7 @@ const char *edit_key(enum edit_kind kind);
 /* Make the marks of host operations and actions their positions in the plan. */
 void edits_number(struct plan *plan);
 
-/* When the search for edits is to end early; NULL: never. */
+/* The limit that ends the search for edits early; NULL: none. */
 struct edits_end {
     bool (*is_over)(const void *arg);
     const void *arg;

@@ -86,7 +86,7 @@ static void mark_action(struct lists *lists, const struct action *action)
     lists->kinds |= bit(action->kind);
 }
 
-/* What a row lacks may be in a cell that could not be read. */
+/* The action that a row lacks may be in a cell that could not be read. */
 static bool may_have(const struct lists *lists, int row)
 {
     return lists->plan->programs.ranks[row - 1].unread > 0;

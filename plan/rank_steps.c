@@ -44,7 +44,7 @@ static struct route *route_cell(struct lowering *lowering, int from, int to, boo
     return &lowering->routes[(size_t)from * width + (size_t)to];
 }
 
-/* What its names end with: "" or ".forward", ".0-1", ".0>1". */
+/* The end of its names: "" or ".forward", ".0-1", ".0>1". */
 static void print_suffix(enum fifo_rule fifo, int from, int to, bool forward, char *suffix,
                          size_t cap)
 {

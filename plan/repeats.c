@@ -13,7 +13,7 @@ uint64_t repeats_key(const char *text, uint64_t seed)
     return key;
 }
 
-/* How often the stretch at `first` comes in a row: a list with a period is equal to itself, moved by that. */
+/* The number of times that the stretch at `first` comes in a row: a list with a period is equal to itself, moved by that. */
 static size_t times_of(const uint64_t *keys, size_t count, size_t first, size_t length)
 {
     size_t same = 0;

@@ -28,7 +28,7 @@ static void *own_library(void)
     return library;
 }
 
-/* What NVIDIA's libraries call of each other is not the program's. */
+/* Calls among NVIDIA's libraries are not the program's. */
 static bool is_nvidia(const void *caller)
 {
     static const char *const names[] = {"libcu", "libnccl", "libnv"};

@@ -338,7 +338,7 @@ static void write_channel_plan(uint64_t seed, char *buf, size_t cap)
     fclose(out);
 }
 
-/* What the choice of an order says it takes on its channels (plan/bubble_channel.c) is what the machine takes. */
+/* The time that the choice of an order gives on its channels (plan/bubble_channel.c) is the machine's. */
 static bool channels_agree(const char *text, int *held_up)
 {
     struct plan plan;

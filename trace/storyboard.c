@@ -156,7 +156,7 @@ static void choose_colors(struct board *board)
 
 /* ---- where it stands ------------------------------------------------------------------------- */
 
-/* Where a column begins in a band; those of other bands are at its ends. */
+/* The place at which a column begins in a band; those of other bands are at its ends. */
 static double x_of(const struct board *board, int64_t band, int64_t column)
 {
     int64_t first = band * board->band_columns, left = board->column_count - first;

@@ -84,7 +84,7 @@ static inline int view_task(const struct view *view, const struct trace_span *sp
     return span->task ? colors_group(&view->key->colors, span->task) : -1;
 }
 
-/* That which was asked for is the first run's; others have the names of their plans. */
+/* The title that was asked for is the first run's; others have the names of their plans. */
 const char *timeline_title(const struct timeline_options *options, const struct trace *traces,
                            size_t at);
 

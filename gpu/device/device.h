@@ -65,7 +65,7 @@ enum device_kind {
 
 const char *device_kind_key(enum device_kind kind);
 
-/* What the program has made itself and a device shall use; functions may be NULL, and return NULL where there is none for
+/* Things that the program has made itself and a device is to use; functions may be NULL, and return NULL where there is none for
    a name. It is borrowed while the world is open. The host device has memory only, and that where all ranks are in
    this process: others must reach it. */
 struct device_own {

@@ -31,7 +31,7 @@ enum status group_recording_open(struct group_recording *recording, struct swpip
                                  struct run *run, const struct runtime_options *options,
                                  const char *device, struct diag *diag);
 
-/* How this rank ended, when its journal has been stopped. `planned`: its iterations. */
+/* The end of this rank, when its journal has been stopped. `planned`: its iterations. */
 void group_recording_stop(struct group_recording *recording, bool complete, int64_t planned,
                           int64_t duration_ns);
 

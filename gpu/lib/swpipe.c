@@ -327,7 +327,7 @@ static enum status make_tables(struct swpipe *pipe)
     return STATUS_OK;
 }
 
-/* What a push may wait for, though no plan says so. */
+/* The waits of a push that no plan tells of. */
 static void warn_of_environment(const struct swpipe *pipe, const struct swpipe_config *config)
 {
     const char *connect = getenv("NCCL_RUNTIME_CONNECT");

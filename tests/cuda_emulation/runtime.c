@@ -669,7 +669,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from_handle, cudaEvent_t
 
 /* ---- queries of the driver ---------------------------------------------------------------------- */
 
-/* They leave the runtime's last error alone, and make no context. */
+/* The driver's queries leave the runtime's last error alone, and make no context. */
 static cudaError_t as_driver(cudaError_t (*query)(void *handle), void *handle)
 {
     if (!thread.has_context)

@@ -2,7 +2,8 @@
 /*
  * library_user.c - a program that calls libswsim and libswpipe, for t_injected: `libraries VERB PLAN [FILE]`.
  *
- * It says what the library answered on the standard output, and an error in one sentence as the commands do: exit code 2.
+ * The library's answer goes to the standard output, an error in one sentence to the other: exit code 2, as the
+ * commands have it.
  */
 #include <stdbool.h>
 #include <stdio.h>

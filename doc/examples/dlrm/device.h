@@ -24,7 +24,7 @@ int device_is_cuda(void);
 /* The GPU of a rank becomes the calling thread's, which is made ready to push to it: its number; -1: there is none. What
    would make the whole device stop, were it done at a first use, is done here. */
 int device_choose(int rank);
-/* What went wrong last on this thread. */
+/* The last error of this thread. */
 const char *device_error(void);
 
 /* NULL: there is no more. Memory of the device is not the host's to read, and has any contents at first. That of the

@@ -44,7 +44,7 @@ static int begin_weights(const struct model *model)
     return failed;
 }
 
-/* Nothing is on the device yet. */
+/* The cache is empty at first. */
 static int begin_cache(struct model *model)
 {
     model->cache = calloc(1, sizeof *model->cache);

@@ -37,7 +37,7 @@ static int push(struct swpipe_context *context, struct later *later)
 /* The place of each step in an iteration's list. */
 enum { LOAD, FETCH_LENGTHS, FETCH_IDS, PREFETCH, LOOK_UP, FORWARD, BACKWARD, UPDATE, STEPS };
 
-/* What an iteration hands from task to task. */
+/* The data that an iteration hands from task to task. */
 struct iteration {
     struct work *work;
     struct later steps[STEPS];
