@@ -818,7 +818,7 @@ static void sync_done(struct work_state *w, int thread, const struct op *op, int
 {
     const struct program *p = w->p;
     int rank = program_sync_rank(p, thread, op), self = at_thread(w, thread);
-    if (op->sync == SYNC_EVENT) {
+    if (op->sync == SYNC_EVENT && !op->snapshot) {
         hb_join(w, self, p->at.row_events + instance_of(p, op, iteration));
         return;
     }
@@ -1052,7 +1052,7 @@ static void thread_step(struct work_state *w, int thread, int choice)
         return;
     }
     if (snapshot_is_needed(p, w->c, thread, op) && !snapshot_is_taken(p, w->c, thread)) {
-        snapshot_take(w, thread, op);
+        snapshot_take(w, thread, op, state[THREAD_ITER]);
         return;
     }
     execute(w, thread, op, state[THREAD_ITER]);

@@ -12,23 +12,47 @@ enum {
     /* else the stream must have popped so many items */
 };
 
-enum { NO_THREAD = -1, SEVERAL = -2 };
+enum { NONE = -1, SEVERAL = -2 };
+
+/* The one that does something, if one does: NONE, an index, or SEVERAL. */
+struct doers {
+    int *pusher;          /* of a stream: the thread */
+    int *recorder;        /* of an event: the thread */
+    int *recorded_stream; /* of an event */
+};
 
 /* ---- where it is needed ---------------------------------------------------------------------- */
 
-static int *list_pushers(struct program *p)
+static int *nothing_yet(struct program *p, int count)
 {
-    int *pushers = ARENA_ARRAY(&p->arena, (size_t)p->stream_count + 1, int);
-    for (int s = 0; pushers && s < p->stream_count; s++)
-        pushers[s] = NO_THREAD;
-    for (size_t b = 0; pushers && b < p->body_count; b++)
+    int *all = ARENA_ARRAY(&p->arena, (size_t)count + 1, int);
+    for (int i = 0; all && i < count; i++)
+        all[i] = NONE;
+    return all;
+}
+
+static void add_doer(int *doer, int index)
+{
+    *doer = *doer == NONE || *doer == index ? index : SEVERAL;
+}
+
+static bool is_others(int doer, int thread)
+{
+    return doer != NONE && doer != thread;
+}
+
+static void find_doers(const struct program *p, const struct doers *doers)
+{
+    for (size_t b = 0; b < p->body_count; b++)
         for (int i = p->bodies[b].first; i < p->bodies[b].first + p->bodies[b].count; i++) {
-            if (!op_pushes(p->ops[i].kind))
-                continue;
-            int *pusher = &pushers[p->ops[i].stream], thread = p->bodies[b].thread;
-            *pusher = *pusher == NO_THREAD || *pusher == thread ? thread : SEVERAL;
+            const struct op *op = &p->ops[i];
+            if (op_pushes(op->kind))
+                add_doer(&doers->pusher[op->stream], p->bodies[b].thread);
+            if (op->kind == OP_RECORD) {
+                add_doer(&doers->recorder[op->object], p->bodies[b].thread);
+                add_doer(&doers->recorded_stream[op->object], op->stream);
+            }
         }
-    return pushers;
 }
 
 static bool waits_for(const struct op *op, int stream)
@@ -36,13 +60,20 @@ static bool waits_for(const struct op *op, int stream)
     return op->sync != SYNC_STREAM || op->stream == stream;
 }
 
-static bool others_push(const struct program *p, const int *pushers, int thread,
+/* Instances of a pipeline's events are recorded once. */
+static bool others_record(const struct program *p, const struct doers *doers, int thread,
+                          const struct op *op)
+{
+    return p->threads[thread].kind == THREAD_HOST && is_others(doers->recorder[op->object], thread);
+}
+
+static bool others_push(const struct program *p, const struct doers *doers, int thread,
                         const struct op *op)
 {
     int rank = program_sync_rank(p, thread, op);
     for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++) {
         int s = p->rank_streams[k];
-        if (waits_for(op, s) && pushers[s] != NO_THREAD && pushers[s] != thread)
+        if (waits_for(op, s) && is_others(doers->pusher[s], thread))
             return true;
     }
     return false;
@@ -56,31 +87,53 @@ static bool is_listed(const struct program *p, int thread, int stream)
     return k >= 0;
 }
 
-static bool list_awaited(struct program *p, int thread, const struct op *op)
+static bool list_stream(struct program *p, int thread, int stream)
 {
-    int rank = program_sync_rank(p, thread, op);
-    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
-        int s = p->rank_streams[i], k = p->awaited_count;
-        if (!waits_for(op, s) || is_listed(p, thread, s))
-            continue;
-        if (!arena_grow(&p->arena, (void **)&p->awaited, (size_t)k, &p->awaited_cap,
-                        sizeof *p->awaited))
-            return false;
-        p->awaited[k] = (struct awaited){s, thread, p->awaited_by[thread], p->awaited_on[s]};
-        p->awaited_by[thread] = p->awaited_on[s] = p->awaited_count++;
-    }
+    int k = p->awaited_count;
+    if (is_listed(p, thread, stream))
+        return true;
+    if (!arena_grow(&p->arena, (void **)&p->awaited, (size_t)k, &p->awaited_cap,
+                    sizeof *p->awaited))
+        return false;
+    p->awaited[k] = (struct awaited){stream, thread, p->awaited_by[thread], p->awaited_on[stream]};
+    p->awaited_by[thread] = p->awaited_on[stream] = p->awaited_count++;
     return true;
 }
 
-static bool find_snapshots(struct program *p, const int *pushers)
+static bool list_awaited(struct program *p, int thread, const struct op *op)
+{
+    int rank = program_sync_rank(p, thread, op);
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++)
+        if (waits_for(op, p->rank_streams[i]) && !list_stream(p, thread, p->rank_streams[i]))
+            return false;
+    return true;
+}
+
+/* Any stream may be that of a record, once there are several: a device may have streams of another rank's. */
+static bool list_recorded(struct program *p, int thread, int stream)
+{
+    if (stream != SEVERAL)
+        return list_stream(p, thread, stream);
+    for (int s = 0; s < p->stream_count; s++)
+        if (!list_stream(p, thread, s))
+            return false;
+    return true;
+}
+
+static bool find_snapshots(struct program *p, const struct doers *doers)
 {
     for (size_t b = 0; b < p->body_count; b++)
         for (int i = p->bodies[b].first; i < p->bodies[b].first + p->bodies[b].count; i++) {
             struct op *op = &p->ops[i];
-            if (op->kind != OP_SYNC || op->sync == SYNC_EVENT || op->sync == SYNC_RETRY)
+            int thread = p->bodies[b].thread;
+            if (op->kind != OP_SYNC || op->sync == SYNC_RETRY)
                 continue;
-            op->snapshot = others_push(p, pushers, p->bodies[b].thread, op);
-            if (op->snapshot && !list_awaited(p, p->bodies[b].thread, op))
+            bool event = op->sync == SYNC_EVENT;
+            op->snapshot =
+                event ? others_record(p, doers, thread, op) : others_push(p, doers, thread, op);
+            if (op->snapshot &&
+                !(event ? list_recorded(p, thread, doers->recorded_stream[op->object])
+                        : list_awaited(p, thread, op)))
                 return false;
         }
     return true;
@@ -88,16 +141,19 @@ static bool find_snapshots(struct program *p, const int *pushers)
 
 enum status snapshot_build(struct program *p, struct diag *diag)
 {
-    const int *pushers = list_pushers(p);
+    struct doers doers = {nothing_yet(p, p->stream_count), nothing_yet(p, p->event_families),
+                          nothing_yet(p, p->event_families)};
     p->awaited_by = ARENA_ARRAY(&p->arena, (size_t)p->thread_count + 1, int);
     p->awaited_on = ARENA_ARRAY(&p->arena, (size_t)p->stream_count + 1, int);
-    if (!pushers || !p->awaited_by || !p->awaited_on)
+    if (!doers.pusher || !doers.recorder || !doers.recorded_stream || !p->awaited_by ||
+        !p->awaited_on)
         return diag_no_memory(diag);
+    find_doers(p, &doers);
     for (int t = 0; t < p->thread_count; t++)
         p->awaited_by[t] = -1;
     for (int s = 0; s < p->stream_count; s++)
         p->awaited_on[s] = -1;
-    return find_snapshots(p, pushers) ? STATUS_OK : diag_no_memory(diag);
+    return find_snapshots(p, &doers) ? STATUS_OK : diag_no_memory(diag);
 }
 
 /* ---- in a state ------------------------------------------------------------------------------ */
@@ -125,7 +181,7 @@ static void learn(struct work_state *w, int k)
             w->p->at.row_streams + w->p->awaited[k].stream);
 }
 
-void snapshot_take(struct work_state *w, int thread, const struct op *op)
+static void take_work(struct work_state *w, int thread, const struct op *op)
 {
     const struct program *p = w->p;
     int rank = program_sync_rank(p, thread, op);
@@ -139,6 +195,26 @@ void snapshot_take(struct work_state *w, int thread, const struct op *op)
         else
             w->c[p->at.awaited + k] = stream[STREAM_DONE] + stream[STREAM_COUNT];
     }
+}
+
+/* Cells of other streams say that the call was. */
+static void take_event(struct work_state *w, int thread, int instance)
+{
+    const struct program *p = w->p;
+    const int32_t *event = event_cells(p, w->c, instance);
+    for (int k = p->awaited_by[thread]; k >= 0; k = p->awaited[k].next_of_thread)
+        w->c[p->at.awaited + k] =
+            p->awaited[k].stream == event[EVENT_STREAM] ? event[EVENT_POS] + 1 : REACHED;
+    if (event[EVENT_STREAM] < 0)
+        hb_join(w, p->at.row_threads + thread, p->at.row_events + instance);
+}
+
+void snapshot_take(struct work_state *w, int thread, const struct op *op, int64_t iteration)
+{
+    if (op->sync == SYNC_EVENT)
+        take_event(w, thread, instance_of(w->p, op, iteration));
+    else
+        take_work(w, thread, op);
 }
 
 void snapshot_drop(struct work_state *w, int thread)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * snapshot.h - the host waits for a stream or a device: for the work that it has at the call.
+ * snapshot.h - the host waits for a stream, a device or an event: for the work that it has at the call.
  *
  *     thread a:  launch X | sync device: call ------------------- end | ...
  *     thread b:                               launch Y on another stream
@@ -9,10 +9,12 @@
  * Work that other threads push behind the call does not count (CUDA: cudaDeviceSynchronize and
  * cudaStreamSynchronize return when all preceding work is done). Where no other thread pushes to what is
  * waited for, the wait is over when it is empty, and is one step. Elsewhere (op->snapshot) it is two: at the call the thread
- * notes a position for each stream, and it goes on when all have popped theirs.
+ * notes a position for each stream, and it goes on when all have popped theirs. An event is the same: where other
+ * threads of host programs record it anew, a wait is for the record that is the last at the call (CUDA:
+ * cudaEventSynchronize).
  *
- * Knowledge: of a stream that is empty at the call the thread learns then, of another one when the position
- * is popped; until the wait is over nothing looks at what the thread knows.
+ * Knowledge: of a stream that is empty, or an event that is reached, at the call the thread learns then, of another
+ * one when the position is popped; until the wait is over nothing looks at what the thread knows.
  */
 #ifndef SWSIM_SNAPSHOT_H
 #define SWSIM_SNAPSHOT_H
@@ -35,7 +37,7 @@ bool snapshot_is_taken(const struct program *program, const int32_t *cells, int 
 /* A stream that it still waits for; -1: none. */
 int snapshot_awaits(const struct program *program, const int32_t *cells, int thread);
 
-void snapshot_take(struct work_state *work, int thread, const struct op *op);
+void snapshot_take(struct work_state *work, int thread, const struct op *op, int64_t iteration);
 void snapshot_drop(struct work_state *work, int thread);
 /* The head of `stream` was popped. */
 void snapshot_reach(struct work_state *work, int stream);

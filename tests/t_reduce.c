@@ -388,7 +388,7 @@ static const struct example examples[] = {
      "swplan: 1\nthreads:\n"
      "  r0.a: [{lock: m}, {lock: m}, {unlock: m}]\n"
      "  r0.b: [{unlock: m}, {lock: m}, {unlock: m}]\n"},
-    {"an event that is recorded anew", 3, DRIVER_NONE,
+    {"an event that is recorded anew", 6, DRIVER_NONE,
      "swplan: 1\nqueues: {q: 1}\nthreads:\n"
      "  r0.a: [{callback: c, stream: s, body: [{await: f}]}, {record: e, stream: s}, {signal: g}, "
      "{sync: event, event: e}, {signal: f}]\n"

@@ -155,20 +155,43 @@ static void put_device_idle(const struct model *m, int rank)
             promela_put(m, " && idle(%d)", s);
 }
 
+static bool is_awaited(const struct model *m, int thread, const struct op *op, int stream)
+{
+    switch (op->sync) {
+    case SYNC_EVENT: return true;
+    case SYNC_STREAM: return op->stream == stream;
+    case SYNC_DEVICE:
+    case SYNC_LOAD: return m->p->streams[stream].rank == program_sync_rank(m->p, thread, op);
+    case SYNC_RETRY: break;
+    }
+    return false;
+}
+
+static void put_event_call(const struct model *m, const struct op *op, int k)
+{
+    promela_put(m, "awaited[%d] = (event_stream[", k);
+    put_instance(m, op);
+    promela_put(m, "] == %d -> event_pos[", m->p->awaited[k].stream + 1);
+    put_instance(m, op);
+    promela_put(m, "] + 1 : 0)");
+}
+
 /* The streams that the thread notes at its call, each in one of two texts: snapshot_take and snapshot_awaits. */
 static void put_awaited(const struct model *m, int thread, const struct op *op, bool take)
 {
     const struct program *p = m->p;
-    int rank = program_sync_rank(p, thread, op);
     const char *between = "";
     for (int k = p->awaited_by[thread]; k >= 0; k = p->awaited[k].next_of_thread) {
         int s = p->awaited[k].stream;
-        if (p->streams[s].rank != rank || (op->sync == SYNC_STREAM && op->stream != s))
+        if (!is_awaited(m, thread, op, s))
             continue;
-        if (take)
-            promela_put(m, "%sawaited[%d] = pushed[%d]", between, k, s);
+        promela_put(m, "%s", between);
+        if (!take)
+            promela_put(m, "popped[%d] >= awaited[%d]", s, k);
+        else if (op->sync == SYNC_EVENT)
+            put_event_call(m, op, k);
         else
-            promela_put(m, "%spopped[%d] >= awaited[%d]", between, s, k);
+            promela_put(m, "awaited[%d] = pushed[%d]", k, s);
         between = take ? "; " : " && ";
     }
 }
@@ -196,13 +219,12 @@ static void put_idle(const struct model *m, int thread, const struct op *op)
 static void put_sync(const struct model *m, const struct op *op, int thread)
 {
     int kernel = program_sync_rank(m->p, thread, op) * m->p->kernel_count + op->object;
+    if (op->snapshot && op->sync != SYNC_LOAD) {
+        put_idle(m, thread, op);
+        return;
+    }
     switch (op->sync) {
-    case SYNC_STREAM:
-        if (op->snapshot)
-            put_idle(m, thread, op);
-        else
-            promela_put(m, "idle(%d)", op->stream);
-        break;
+    case SYNC_STREAM: promela_put(m, "idle(%d)", op->stream); break;
     case SYNC_EVENT:
         promela_put(m, "over(");
         put_instance(m, op);

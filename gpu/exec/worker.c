@@ -170,28 +170,37 @@ static bool has_turn(const struct run_thread *self)
     return gate && gate_turn(gate) == program_thread_agent(self->run->program, self->index);
 }
 
-/* Wait for what the stream, or the device, has at the call; the call is a step of its own where others may push
-   behind it (machine/snapshot.h). The device does not tell when it looks: behind the step, so it waits for no less. A
-   witness may have pushes between the call and the end: at its turn the work waited for is over. */
+static bool note_call(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    int64_t now_ns = run_now(self->run);
+    if (!note_op(self, op, iteration, now_ns, now_ns))
+        return false;
+    run_end_step(self);
+    run_begin_step(self);
+    return true;
+}
+
+/* Wait for what the stream, the device or the event has at the call; the call is a step of its own where others may push
+   or record behind it (machine/snapshot.h). The device does not tell when it looks: behind the step, so it waits for no
+   less. A witness may have pushes between the call and the end: at its turn the work waited for is over. */
 static bool sync_work(struct run_thread *self, const struct op *op, int64_t iteration,
                       struct diag *diag)
 {
     struct run *run = self->run;
-    if (op->snapshot) {
-        int64_t now_ns = run_now(run);
-        if (!note_op(self, op, iteration, now_ns, now_ns))
-            return false;
-        run_end_step(self);
-        run_begin_step(self);
-        if (has_turn(self))
-            return true;
-    }
+    if (op->snapshot && !note_call(self, op, iteration))
+        return false;
+    if (op->snapshot && has_turn(self))
+        return true;
+    if (op->sync == SYNC_STREAM)
+        return run_check(
+            run, device_stream_sync(run->streams[op->stream].handle, DEVICE_FOREVER, diag), diag);
+    if (op->sync == SYNC_EVENT)
+        return run_check(
+            run,
+            device_event_sync(run->events[run_instance(run, op, iteration)], DEVICE_FOREVER, diag),
+            diag);
     int rank = program_sync_rank(run->program, self->index, op);
-    enum status status =
-        op->sync == SYNC_STREAM
-            ? device_stream_sync(run->streams[op->stream].handle, DEVICE_FOREVER, diag)
-            : device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag);
-    return run_check(run, status, diag);
+    return run_check(run, device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag), diag);
 }
 
 /* Has this kernel been loaded on this rank? Then it is, from now on. */
@@ -215,13 +224,8 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     diag_init(&diag);
     switch (op->sync) {
     case SYNC_STREAM:
-    case SYNC_DEVICE: done = sync_work(self, op, iteration, &diag); break;
     case SYNC_EVENT:
-        done = run_check(
-            run,
-            device_event_sync(run->events[run_instance(run, op, iteration)], DEVICE_FOREVER, &diag),
-            &diag);
-        break;
+    case SYNC_DEVICE: done = sync_work(self, op, iteration, &diag); break;
     case SYNC_RETRY: break; /* the memory of a run is there from its start */
     case SYNC_LOAD: done = is_loaded(self, op) || sync_work(self, op, iteration, &diag); break;
     }
