@@ -10,12 +10,21 @@
 #include "plan/json.h"
 #include "plan/output.h"
 #include "plan/parse.h"
+#include "starter.h"
 
 void app_init(struct app *app, const char *program)
 {
     *app = (struct app){.program = program};
     arena_init(&app->arena, 0);
     diag_init(&app->diag);
+}
+
+/* Launchers give a process a terminal of its own and pass on what it writes, perhaps into a file. */
+static bool has_launcher(void)
+{
+    struct starter starter;
+    starter_find(&starter);
+    return starter.size > 0;
 }
 
 bool app_color(const struct app *app, FILE *file)
@@ -25,7 +34,7 @@ bool app_color(const struct app *app, FILE *file)
         return app->color == COLOR_ALWAYS;
     if ((no_color && *no_color) || (term && strcmp(term, "dumb") == 0))
         return false;
-    return isatty(fileno(file)) == 1;
+    return isatty(fileno(file)) == 1 && !has_launcher();
 }
 
 static void write_error(const struct diag_message *message, struct json *json)

@@ -153,7 +153,7 @@ check "so is a plan that is not there" run_ends 2 1 'nothing.yaml' -n 3 "$SWRUN"
 check "and wrong use" run_ends 2 2 "unknown option '--nope'" -n 3 "$SWRUN" --nope "$plan"
 check "which depends on the plan" run_ends 2 1 '2 ranks, but 3 processes' -n 3 "$SWRUN" --ranks=2 "$plan"
 check "standard input is rank 0's" run_ends 2 1 'standard input' -n 2 "$SWRUN" -
-check "what another rank cannot read, rank 0 says" run_ends 3 2 'rank 1: .*bad.yaml:1:9: found "2"' \
+check "what another rank cannot read, rank 0 says" run_ends 3 2 'rank 1: .*bad.yaml:1:9: found version 2' \
     -n 1 "$SWRUN" -n 5 "$plan" : -n 1 "$SWRUN" -n 5 "$dir/bad.yaml"
 check "what takes one process, rank 0 does" sh -c \
     'test "$(mpirun -n 2 "$1" --profile -n 2 "$2" | grep -c Baseline)" -eq 1' sh "$SWRUN" "$plan"
