@@ -512,9 +512,10 @@ enum status tune_open(const struct plan *plan, const struct tune_options *option
                       struct diag *diag)
 {
     if (plan->form != FORM_PIPELINE)
-        return diag_error(diag, STATUS_INPUT,
-                          "%s: only plans of the pipeline form (`schedule:`) can be tuned",
-                          plan->file);
+        return diag_error(
+            diag, STATUS_INPUT,
+            "%s: found host programs, expected the pipeline form (`schedule:`) or rank programs",
+            plan->file);
     *out = (struct tune){.options = options};
     enum status status = copy_plan(out, plan, diag);
     if (status != STATUS_OK)

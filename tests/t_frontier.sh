@@ -164,6 +164,15 @@ check "the plan has them by stage and link" found 'edges: .{from: 0, to: 1, late
 check "a store without such a run is refused" complains 3 'no finished run of stack' \
     "$SWSIM" predict --profile="$dir/ran.db" "$dir/stack.yaml"
 sed -e 's/ranks: 2/ranks: 1/' -e 's/^stages.*/times: {F: 1ms, B: 2ms}/' "$dir/ran.yaml" >"$dir/short.yaml"
+imported()
+{
+    "$SWSIM" import -o "$dir/job.yaml" --db="$dir/job.db" "$srcdir/plans/traces/recommender/rank0.json" >"$dir/out" 2>&1 &&
+        sed "s/^name: .*/$(grep '^name: ' "$dir/job.yaml")/" "$dir/stack.yaml" >"$dir/named.yaml" &&
+        complains 3 'imported, has no passes and messages of rank programs' \
+            "$SWSIM" tune --profile="$dir/job.db" "$dir/named.yaml"
+}
+check "an import without passes is refused" imported
+check "and so is its plan" complains 3 'found host programs, expected the pipeline form' "$SWSIM" tune "$dir/job.yaml"
 check "and one of more stages" complains 3 'found stage 1, expected those of ran: 1 of them' \
     "$SWSIM" predict --profile="$dir/ran.db" "$dir/short.yaml"
 

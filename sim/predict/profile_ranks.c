@@ -212,6 +212,21 @@ static void join_ends(struct reader *reader)
     reader->count = kept;
 }
 
+/* The operations of an import have the names of its job. */
+static enum status refuse_run(const struct reader *reader)
+{
+    const char *made_by = reader->trace.info.note;
+    bool imported = made_by && strcmp(made_by, RUN_NOTE_IMPORTED) == 0;
+    diag_error(reader->diag, STATUS_INPUT,
+               "run %" PRId64
+               "%s has no passes and messages of rank programs (F0, send F0@1 to rank 1): their "
+               "times cannot be used",
+               reader->profile->run, imported ? ", imported," : "");
+    diag_note(reader->diag,
+              "'swrun --db FILE PLAN' measures a plan; --times and `stages:` give times");
+    return STATUS_INPUT;
+}
+
 static enum status take_spans(struct reader *reader)
 {
     const struct trace *trace = &reader->trace;
@@ -232,9 +247,7 @@ static enum status take_spans(struct reader *reader)
     join_ends(reader);
     qsort(reader->items, reader->count, sizeof *reader->items, by_time);
     if (reader->count == 0)
-        return diag_error(reader->diag, STATUS_INPUT,
-                          "run %" PRId64 " has no passes and messages of rank programs",
-                          profile->run);
+        return refuse_run(reader);
     return STATUS_OK;
 }
 
