@@ -171,7 +171,8 @@ static void print_schedules(const struct frontier *f, FILE *out)
 static void print_counts(const struct frontier *f, FILE *out)
 {
     size_t tried = f->count - f->fates[FATE_IMPOSSIBLE] - f->fates[FATE_UNTRIED];
-    fprintf(out, "\ntried %zu candidates: %zu proved", tried, f->fates[FATE_PROVED]);
+    fprintf(out, "\ntried %zu candidate%s: %zu proved", tried, tried == 1 ? "" : "s",
+            f->fates[FATE_PROVED]);
     for (int fate = FATE_PROVED - 1; fate > FATE_IMPOSSIBLE; fate--)
         if (f->fates[fate])
             fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum fate)fate));

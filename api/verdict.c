@@ -19,12 +19,18 @@ static const char *paint(bool color, enum verdict verdict)
     return color ? codes[verdict] : "";
 }
 
+static const char *plural(size_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 static void print_reach(const struct verify_report *report, FILE *out)
 {
     if (report->verdict == VERDICT_VIOLATED && report->stories[report->first].step_count == 0)
         fputs("in every run", out);
     else if (report->verdict == VERDICT_VIOLATED)
-        fprintf(out, "in %zu steps", report->stories[report->first].step_count);
+        fprintf(out, "in %zu step%s", report->stories[report->first].step_count,
+                plural(report->stories[report->first].step_count));
     else if (report->limit && report->bitstate)
         fputs(report->limit, out);
     else if (report->limit)
@@ -66,7 +72,7 @@ static void tell_reasons(const struct verdict_view *view, void (*tell)(void *, c
         tell(arg, coverage_unrecorded(&view->coverage->unrecorded[i], text));
     if (is_race_of_nothing(view))
         tell(arg, RACE_OF_NOTHING);
-    snprintf(text, sizeof text, "%zu warning%s", warnings, warnings == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%zu warning%s", warnings, plural(warnings));
     if (warnings)
         tell(arg, text);
 }
@@ -115,7 +121,7 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
         fprintf(out, ", accesses of %" PRId64 " of %" PRId64 " %s", coverage->declared,
                 coverage->all, coverage->unit);
     if (report->searched || report->finite)
-        fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states, report->states == 1 ? "" : "s",
+        fprintf(out, "  %" PRIu64 " state%s  %s\n", report->states, plural((size_t)report->states),
                 seconds);
     else
         fprintf(out, "  by structure  %s\n", seconds);
@@ -157,24 +163,28 @@ static void print_cycle(const struct story *story, FILE *out)
             story->cycle_count == 1 ? ": it waits for one of its own later operations" : "");
 }
 
+static void print_left_out(size_t steps, const char *how, const struct columns *columns, FILE *out)
+{
+    static const char dots[] = "................";
+    fprintf(out, "  %.*s  %zu step%s%s\n", columns->number, dots, steps, plural(steps), how);
+}
+
 /* Lines first to last - 1 are left out, but not where something goes wrong. */
 static void print_gap(const struct story *story, const struct telling *lines, size_t first,
                       size_t last, const struct columns *columns, FILE *out)
 {
-    static const char dots[] = "................";
     size_t from = first;
     for (size_t i = first; i < last; i++) {
         if (story->steps[lines[i].first].agent_kind != AGENT_FAULT)
             continue;
         if (i > from)
-            fprintf(out, "  %.*s  %zu steps\n", columns->number, dots,
-                    lines[i].first - lines[from].first);
+            print_left_out(lines[i].first - lines[from].first, "", columns, out);
         print_telling(story, &lines[i], columns, out);
         from = i + 1;
     }
     if (last > from)
-        fprintf(out, "  %.*s  %zu steps; --full tells all of them\n", columns->number, dots,
-                lines[last].first - lines[from].first);
+        print_left_out(lines[last].first - lines[from].first, "; --full tells all of them", columns,
+                       out);
 }
 
 static bool is_cut(size_t count, bool whole)
@@ -322,8 +332,9 @@ enum status verdict_print_found(const struct verdict_style *style,
                                 const struct verify_report *so_far, FILE *out)
 {
     const struct story *story = &so_far->stories[so_far->first];
-    fprintf(out, "%-35s  %-8s  found a violation in %zu steps; searching on\n", so_far->plan,
-            so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count);
+    fprintf(out, "%-35s  %-8s  found a violation in %zu step%s; searching on\n", so_far->plan,
+            so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count,
+            plural(story->step_count));
     fprintf(out, "  %s: %s\n", property_key(so_far->first), story->sentence);
     return print_story(style, story, out);
 }
