@@ -253,6 +253,8 @@ fi
 check "an unknown schedule is refused" complains 2 "found '1f1'.*1f1b" "$SWSIM" tune --schedule=1f1 "$dir/stack.yaml"
 check "options of the pipeline form are refused" complains 2 'found --keep, but' \
     "$SWSIM" tune --keep=stage "$dir/stack.yaml"
+check "an option that tune does not have is refused" complains 2 "unknown option .--min-gain" \
+    "$SWSIM" tune --min-gain=3 "$dir/stack.yaml"
 check "and those of rank programs" complains 2 'found --chunks, but' \
     "$SWSIM" tune --chunks=2 "$srcdir/plans/examples/hello.yaml"
 

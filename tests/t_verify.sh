@@ -197,4 +197,5 @@ check "a backward pass before its forward pass" sh -c "'$SWSIM' verify '$dir/bac
     sed 's/^\(  2: \)2RECV_F0 2F0/\12RECV_B0 2RECV_F0 2F0/' >"$dir/ring.yaml"
 check "a long story begins with its ring" sh -c "'$SWSIM' verify --no-shorten '$dir/ring.yaml' |
     sed -n 3,12p | grep -q '^  cycle: '"
+check "one step is no steps" sh -c "'$SWSIM' verify --no-fix '$plans/faults/flag_broken.yaml' | grep -q 'in 1 step  1 state '"
 done_testing
