@@ -23,6 +23,7 @@ static void free_rank(struct job_rank *rank)
     free(rank->syncs);
     free(rank->streams);
     free(rank->deeds);
+    free(rank->marks);
     free(rank->pushed);
     free(rank->by_stream);
     free(rank->first_call);
@@ -116,6 +117,11 @@ bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
 bool job_add_deed(struct job_rank *rank, const struct job_deed *deed)
 {
     return ADD(rank, deed, deed);
+}
+
+bool job_add_mark(struct job_rank *rank, const struct job_mark *mark)
+{
+    return ADD(rank, mark, mark);
 }
 
 /* A stream's number is at most so large, and its device: handles of streams are cut off. */
@@ -327,6 +333,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->works, rank->work_count, by_ns)
     SHIFT(rank->ranges, rank->range_count, by_ns)
     SHIFT(rank->deeds, rank->deed_count, by_ns)
+    SHIFT(rank->marks, rank->mark_count, by_ns)
     rank->steps_begin_ns -= by_ns;
     rank->steps_end_ns -= by_ns;
 }

@@ -66,6 +66,13 @@ struct job_range {
     int64_t start_ns, end_ns;
 };
 
+/* An annotation that names a pass, over the work of a stream (passes.h). */
+struct job_mark {
+    int row, name;  /* rank->rows; job->names */
+    int64_t stream; /* the device's own number */
+    int64_t start_ns, end_ns;
+};
+
 /* An event of an operation between ranks, in a trace without a device (host_work.h). */
 enum deed_kind {
     DEED_ASKED, /* an operator: c10d::allreduce_ */
@@ -117,9 +124,10 @@ struct job_rank {
     struct job_sync *syncs; /* by correlation id */
     struct job_stream *streams;
     struct job_deed *deeds;
+    struct job_mark *marks;
     int *pushed, *by_stream;
-    size_t call_count, work_count, range_count, sync_count, stream_count, deed_count;
-    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, deed_cap;
+    size_t call_count, work_count, range_count, sync_count, stream_count, deed_count, mark_count;
+    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, deed_cap, mark_cap;
     struct names threads; /* "PID/TID" */
     struct names
         groups; /* process groups of several ranks, in their order, where the file lists them */
@@ -163,6 +171,7 @@ bool job_add_work(struct job_rank *rank, const struct job_work *work);
 bool job_add_range(struct job_rank *rank, const struct job_range *range);
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
 bool job_add_deed(struct job_rank *rank, const struct job_deed *deed);
+bool job_add_mark(struct job_rank *rank, const struct job_mark *mark);
 /* The rank's stream that a device has under this number, added if new; -1 without memory. Streams of another device
    than the first one of the rank have other numbers than its own. */
 int job_stream(struct job_rank *rank, int64_t device, int64_t number);

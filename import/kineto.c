@@ -17,6 +17,8 @@
 #include "json_reader.h"
 #include "processes.h"
 
+#include "plan/pass_names.h"
+
 enum { TEXT = 512, THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
 
 /* Categories, in the spelling of each generation. */
@@ -30,6 +32,7 @@ enum { TEXT = 512, THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
     X(PRIVATE, "privateuse1_runtime", "privateuse1_driver")                                        \
     X(SYNC, "cuda_sync", "hip_sync")                                                               \
     X(ANNOTATION, "user_annotation", "UserAnnotation")                                             \
+    X(MARK, "gpu_user_annotation", "gpu_user_annotation")                                          \
     X(OPERATOR, "cpu_op", "Operator")                                                              \
     X(PYTHON, "python_function", "python_function")
 
@@ -128,9 +131,9 @@ static bool is_distributed(const struct event *event)
 static bool has_useful_args(const struct event *event)
 {
     const enum category category = event->category;
-    return is_distributed(event) ||
-           (category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
-            category != CATEGORY_OPERATOR && category != CATEGORY_PYTHON);
+    return is_distributed(event) || (category != CATEGORY_OTHER &&
+                                     category != CATEGORY_ANNOTATION && category != CATEGORY_MARK &&
+                                     category != CATEGORY_OPERATOR && category != CATEGORY_PYTHON);
 }
 
 /* "Concrete Inputs": the third of a message is its other rank; the last but one of a collective says whether it is
@@ -376,6 +379,18 @@ static bool keep_annotation(struct kineto *kineto, const struct event *event)
            keep_range(kineto, event);
 }
 
+/* Its row is the device, its thread the stream: 7, or "stream 7". */
+static bool keep_mark(struct kineto *kineto, const struct event *event)
+{
+    const char *digits = strpbrk(event->tid.bytes, "0123456789");
+    struct job_mark mark = {.row = row_of(kineto, event),
+                            .name = intern(kineto, event->name.bytes),
+                            .stream = digits ? strtoll(digits, NULL, 10) : -1,
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns};
+    return mark.row >= 0 && mark.name >= 0 && job_add_mark(kineto->rank, &mark);
+}
+
 /* Older files have annotations among the operators: PyTorch's own have a # in their names
    (enumerate(DataLoader)#..., Optimizer.step#...), which no operator has. */
 static bool keep_event(struct kineto *kineto, const struct event *event)
@@ -391,6 +406,7 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
     case CATEGORY_PRIVATE: return keep_call(kineto, event);
     case CATEGORY_SYNC: return keep_sync(kineto, event);
     case CATEGORY_ANNOTATION: return keep_annotation(kineto, event);
+    case CATEGORY_MARK: return keep_mark(kineto, event);
     case CATEGORY_PYTHON:
         return !begins(event->name.bytes, "<built-in method wait of ") ||
                keep_deed(kineto, event, DEED_WAIT);
@@ -414,9 +430,21 @@ static enum status refuse_times(struct kineto *kineto, const struct event *event
                       kineto->rank->file, event->name.bytes);
 }
 
+/* Annotations of the device are kept where they name a pass. */
+static bool names_pass(const struct event *event)
+{
+    struct arena arena;
+    struct action pass;
+    arena_init(&arena, 0);
+    const bool named = pass_name_read(event->name.bytes, &arena, &pass);
+    arena_fini(&arena);
+    return named;
+}
+
 static enum status take_event(struct kineto *kineto, const struct event *event)
 {
-    if (!event->complete || event->category >= CATEGORY_OTHER)
+    if (!event->complete || event->category >= CATEGORY_OTHER ||
+        (event->category == CATEGORY_MARK && !names_pass(event)))
         return STATUS_OK;
     int64_t end_ns;
     kineto->place++;

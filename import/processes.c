@@ -189,6 +189,9 @@ static bool copy_device(struct splitter *splitter, int pid, struct job_rank *ran
         if (sync_owner(splitter, &source->syncs[i]) == pid &&
             !job_add_sync(rank, &source->syncs[i]))
             return false;
+    for (size_t i = 0; i < source->mark_count; i++)
+        if (splitter->winner[source->marks[i].row] == pid && !job_add_mark(rank, &source->marks[i]))
+            return false;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "call_names.h"
 #include "innermost.h"
 #include "meetings.h"
+#include "passes.h"
 
 #include "plan/print.h"
 #include "trace/ledger.h"
@@ -302,6 +303,29 @@ static bool add_steps(struct recorder *recorder)
     return true;
 }
 
+/* The passes of the rank's microbatches, where annotations name them. */
+static bool add_passes(struct recorder *recorder)
+{
+    struct passes passes;
+    bool ok = passes_find(&recorder->imported->job, recorder->rank, &passes);
+    const int agent = ok && passes.count ? trace_add_agent(recorder->trace, recorder->number,
+                                                           TRACE_SCHEDULE, "passes", 0)
+                                         : -1;
+    ok = ok && (agent >= 0 || passes.count == 0);
+    for (size_t i = 0; ok && i < passes.count; i++) {
+        const struct pass_found *pass = &passes.items[i];
+        const struct trace_span span = {.agent = agent,
+                                        .kind = SPAN_PASS,
+                                        .task = recorder->imported->job.names.items[pass->name],
+                                        .iteration = step_of(recorder, pass->start_ns),
+                                        .start_ns = pass->start_ns,
+                                        .end_ns = pass->end_ns};
+        ok = trace_add_span(recorder->trace, &span) >= 0;
+    }
+    passes_fini(&passes);
+    return ok;
+}
+
 static bool add_stats(const struct imported *imported, struct trace *trace)
 {
     for (int i = 0; i < IDLE_COUNT; i++) {
@@ -331,8 +355,8 @@ static bool add_rank(const struct imported *imported, const struct meetings *mee
               recorder.device;
     for (size_t i = 0; ok && i < recorder.rank->call_count; i++)
         recorder.span[i] = -1;
-    ok = ok && add_threads(&recorder) && add_streams(&recorder) && add_edges(&recorder) &&
-         add_steps(&recorder);
+    ok = ok && add_threads(&recorder) && add_streams(&recorder) && add_passes(&recorder) &&
+         add_edges(&recorder) && add_steps(&recorder);
     free(recorder.span);
     free(recorder.steps);
     free(recorder.device);

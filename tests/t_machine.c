@@ -8,6 +8,7 @@
  *     holds                     nothing is violated
  *     deadlock: always          as after the plan's key `expect`: a property and an outcome; no other is violated
  *     blocked: AGENT WAITS      an agent that the counterexample with reduction leaves blocked, in its words
+ *     accesses: N of M          operations that declare accesses, of those that may have some
  *     states: N                 the search with reduction takes at most N states
  */
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 
 #include "check/verify.h"
+#include "plan/coverage.h"
 #include "plan/parse.h"
 #include "tests/case_file.h"
 #include "tests/harness.h"
@@ -56,6 +58,26 @@ static bool is_as_said(const struct text_case *test, const struct verify_report 
     return good;
 }
 
+/* "accesses: 2 of 3": operations that declare them, of all that may have some. */
+static bool is_covered(const struct text_case *test, const struct plan *plan, struct diag *diag)
+{
+    struct coverage coverage;
+    char text[64];
+    bool good = true;
+    if (coverage_find(plan, &coverage, diag) != STATUS_OK)
+        return false;
+    snprintf(text, sizeof text, "%lld of %lld", (long long)coverage.declared,
+             (long long)coverage.all);
+    for (size_t i = 0; i < test->expected_count; i++) {
+        const char *accesses = after(test->expected[i], "accesses: ");
+        if (accesses && strcmp(accesses, text) != 0) {
+            tap_note("accesses: %s", text);
+            good = false;
+        }
+    }
+    return good;
+}
+
 static bool check(const struct text_case *test, const struct plan *plan, bool no_reduction,
                   struct diag *diag)
 {
@@ -77,7 +99,8 @@ static void write_plan(const struct text_case *test, char *text, size_t cap)
     const char *comma = "";
     for (size_t i = 0; i < test->expected_count; i++) {
         const char *line = test->expected[i];
-        if (strcmp(line, "holds") == 0 || after(line, "blocked: ") || after(line, "states: "))
+        if (strcmp(line, "holds") == 0 || after(line, "blocked: ") || after(line, "states: ") ||
+            after(line, "accesses: "))
             continue;
         at += (size_t)snprintf(text + at, cap - at, "%s%s", comma, line);
         comma = ", ";
@@ -96,6 +119,7 @@ static void run_case(const struct text_case *test)
     if (good) {
         good = check(test, &plan, false, &diag);
         good = check(test, &plan, true, &diag) && good;
+        good = is_covered(test, &plan, &diag) && good;
         plan_fini(&plan);
     }
     tap_ok(good, "%s:%d: %s", test->file, test->line, test->title);

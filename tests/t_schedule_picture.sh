@@ -122,6 +122,24 @@ check "of two numbers" holds '"4+0" in text and "chunk 0 to 1" in text'
 check "other runs have no passes" complains 3 'no work of the run is named as a pass' \
     "$SWSIM" render --as=schedule -o "$dir/h.svg" "$dir/hello.db"
 
+# Traces of jobs: passes are where annotations name them, without the waits for messages.
+imported()
+{
+    mkdir "$dir/job" && python3 "$srcdir/tests/pipeline_traces.py" "$dir/job" "$@" >"$dir/passes" &&
+        exits 0 "$SWSIM" import --db="$dir/job.db" "$dir/job" && drawn "$dir/job.db" || return
+    rm -r "$dir/job" "$dir/job.db"
+}
+check "a trace with PyTorch's actions is a schedule" imported actions 4 8
+check "with its passes" holds 'len(passes) == 64 and any(t.startswith("measured on profiler: 4 ranks, 8 microbatches, a step of 3.84 ms") for t in text)'
+check "and one without calls, by the device's annotations" imported actions 4 8 device
+check "as long" holds 'len(passes) == 64 and any("a step of 3.84 ms" in t for t in text)'
+check "and one with ScheduleGPipe's names" imported gpipe 2 3
+check "of two ranks" holds 'len(passes) == 12 and any("2 ranks, 3 microbatches, a step of 1.36 ms" in t for t in text)'
+mkdir "$dir/none" && python3 "$srcdir/tests/pipeline_traces.py" "$dir/none" none 2 3
+"$SWSIM" import -q --db="$dir/none.db" "$dir/none" 2>"$dir/err"
+check "other names are no passes" complains 3 'no work of the run is named as a pass' \
+    "$SWSIM" render --as=schedule -o "$dir/h.svg" "$dir/none.db"
+
 # Plans that cannot be drawn.
 cat >"$dir/hangs.yaml" <<'END'
 swplan: 1

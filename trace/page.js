@@ -332,7 +332,7 @@ function layOut() {
   for (const run of data.runs) {
     let before = '';
     if (data.runs.length > 1) { rows.push({ text: run.title + ': ' + run.about, y }); y += HEADING; }
-    const order = (l) => l.agent.rank * 4 + ['stream', 'thread', 'driver'].indexOf(l.agent.kind);
+    const order = (l) => l.agent.rank * 4 + ['stream', 'thread', 'driver', 'schedule'].indexOf(l.agent.kind);
     for (const lane of [...run.lanes].sort((a, b) => order(a) - order(b))) {
       const group = (lane.agent.ranks || 'rank ' + lane.agent.rank) + ' ' + lane.agent.kind + 's';
       if (group !== before) { rows.push({ text: group, y }); y += HEADING; }

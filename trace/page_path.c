@@ -30,6 +30,11 @@ static bool sort_edges(const struct trace *trace, struct arena *arena, struct in
     return true;
 }
 
+static bool is_work(const struct trace_span *span)
+{
+    return span->kind == SPAN_DEVICE || span->kind == SPAN_HOST;
+}
+
 static int compare_ends(const void *left, const void *right, void *context)
 {
     const struct trace_span *spans = context, *a = &spans[*(const int *)left],
@@ -42,7 +47,7 @@ static bool sort_ends(const struct trace *trace, struct arena *arena, struct inw
     out->ends = ARENA_ARRAY(arena, trace->span_count + 1, int);
     out->end_count = 0;
     for (size_t i = 0; out->ends && i < trace->span_count; i++)
-        if (trace->spans[i].kind != SPAN_WAIT)
+        if (is_work(&trace->spans[i]))
             out->ends[out->end_count++] = (int)i;
     if (out->ends && out->end_count)
         qsort_r(out->ends, out->end_count, sizeof *out->ends, compare_ends, trace->spans);
@@ -53,7 +58,7 @@ static int find_last(const struct trace *trace)
 {
     int last = -1;
     for (size_t i = 0; i < trace->span_count; i++)
-        if (trace->spans[i].kind != SPAN_WAIT &&
+        if (is_work(&trace->spans[i]) &&
             (last < 0 || trace->spans[i].end_ns > trace->spans[last].end_ns))
             last = (int)i;
     return last;
@@ -62,7 +67,7 @@ static int find_last(const struct trace *trace)
 /* Work leads to later work only, so that the walk ends: it begins earlier, or at the same time and is no shorter. */
 static bool is_earlier(const struct trace_span *a, const struct trace_span *b)
 {
-    return a->kind != SPAN_WAIT &&
+    return is_work(a) &&
            (a->start_ns < b->start_ns || (a->start_ns == b->start_ns && a->end_ns < b->end_ns));
 }
 

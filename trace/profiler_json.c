@@ -343,6 +343,7 @@ static void write_spans(struct profiler_writer *writer)
         switch (span->kind) {
         case SPAN_DEVICE: write_work(writer, (int)i); break;
         case SPAN_WAIT: write_wait(writer, span); break;
+        case SPAN_PASS: write_host_work(writer, span); break;
         case SPAN_HOST:
             if (!span->task || !is_call(span->task))
                 write_host_work(writer, span);

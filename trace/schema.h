@@ -41,11 +41,11 @@ enum {
     ");\n"
 
 #define SCHEMA_AGENT                                                                               \
-    "CREATE TABLE agent ( -- a thread, a stream or a driver of one rank\n"                         \
+    "CREATE TABLE agent ( -- a thread, a stream, a driver or the schedule of one rank\n"           \
     "    id INTEGER PRIMARY KEY,\n"                                                                \
     "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
     "    rank INTEGER NOT NULL, -- from 0; -1: of no rank, as a data loader\n"                     \
-    "    kind TEXT NOT NULL, -- stream, thread, driver\n"                                          \
+    "    kind TEXT NOT NULL, -- stream, thread, driver, schedule\n"                                \
     "    name TEXT NOT NULL, -- as in the plan\n"                                                  \
     "    position INTEGER NOT NULL -- order of the lanes in a picture, within rank and kind\n"     \
     ");\n"                                                                                         \
@@ -57,7 +57,7 @@ enum {
     "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
     "    agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE,\n"                             \
     "    kind TEXT NOT NULL, -- device: work of a stream; host: work of a thread; wait: idle or "  \
-    "blocked\n"                                                                                    \
+    "blocked; pass: of a microbatch, over its work\n"                                              \
     "    task TEXT, -- name of the work; NULL: none\n"                                             \
     "    iteration INTEGER, -- number of the iteration; NULL: none\n"                              \
     "    start_ns INTEGER NOT NULL, -- since the start of the run; of a witness, a step\n"         \

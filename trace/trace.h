@@ -32,12 +32,14 @@
 #define TRACE_AGENT_KIND_LIST(X)                                                                   \
     X(STREAM, "stream")                                                                            \
     X(THREAD, "thread")                                                                            \
-    X(DRIVER, "driver")
+    X(DRIVER, "driver")                                                                            \
+    X(SCHEDULE, "schedule") /* the passes of a pipeline's rank, as its annotations name them */
 
 #define SPAN_KIND_LIST(X)                                                                          \
     X(DEVICE, "device") /* work of a stream */                                                     \
     X(HOST, "host")     /* work of a thread */                                                     \
-    X(WAIT, "wait")     /* a thread is blocked or a stream is idle; `cause` is the reason */
+    X(WAIT, "wait")     /* a thread is blocked or a stream is idle; `cause` is the reason */       \
+    X(PASS, "pass")     /* from the first to the last work of a pass; no work itself */
 
 #define EDGE_KIND_LIST(X)                                                                          \
     X(DEPENDENCE, "dependence") /* `to` needed the result of `from` */                             \

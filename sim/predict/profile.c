@@ -142,7 +142,7 @@ static bool make_sample(const struct trace *trace, const struct trace_span *span
                         const struct profiled_name *names, size_t name_count, struct sample *out)
 {
     int task = find_name(names, name_count, span->task);
-    if (span->kind == SPAN_WAIT || task < 0 || span->iteration < 0)
+    if (span->kind == SPAN_WAIT || span->kind == SPAN_PASS || task < 0 || span->iteration < 0)
         return false;
     *out = (struct sample){
         .kind = span->kind == SPAN_HOST ? PROFILE_HOST : PROFILE_DEVICE,

@@ -8,8 +8,8 @@
 
 #include "arrivals.h"
 
-#include "plan/actions.h"
 #include "plan/comms.h"
+#include "plan/pass_names.h"
 #include "plan/rank_memory.h"
 #include "plan/rank_programs.h"
 #include "plan/parallel.h"
@@ -32,30 +32,21 @@ struct builder {
     int stages, per_model;    /* stages; microbatches of a copy */
     size_t *caps;             /* of passes, per rank */
     struct arrivals arrivals; /* without cells: too many to be kept */
+    enum span_kind kind;      /* of passes */
     int64_t start_ns;
 };
 
-enum { MOST_STAGES = 65536, MOST_CELLS = 1 << 24 };
+enum { MOST_CELLS = 1 << 24 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static bool read_name(const char *name, struct arena *arena, struct action *out)
+/* The spans that are passes: where a rank's schedule is kept, only those of schedules are. */
+static enum span_kind kind_of_passes(const struct trace *trace)
 {
-    static const char prefix[] = "PP:";
-    const char *what;
-    size_t where, skip = strncmp(name, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
-    const struct action *parts;
-    struct action action = {0};
-    if (!strpbrk(name, "FBIW") || !strpbrk(name, "0123456789") ||
-        !action_parse(name + skip, strlen(name + skip), false, arena, &action, &what, &where))
-        return false;
-    size_t count = comms_parts(&action, &parts);
-    for (size_t i = 0; i < count; i++)
-        if (!comms_is_pass(&parts[i]) || parts[i].stage < 0 || parts[i].stage >= MOST_STAGES ||
-            parts[i].microbatch < 0)
-            return false;
-    *out = action;
-    return count == 1 || count == 2;
+    for (size_t i = 0; i < trace->span_count; i++)
+        if (trace->spans[i].kind == SPAN_PASS)
+            return SPAN_PASS;
+    return SPAN_DEVICE;
 }
 
 /* NULL: no pass, or out of memory, as the arena knows. */
@@ -67,7 +58,7 @@ static const struct action *find_action(struct builder *builder, const char *nam
     struct reading *reading = &builder->readings[at];
     if (!reading->name) {
         reading->name = name;
-        reading->is_pass = read_name(name, builder->arena, &reading->action);
+        reading->is_pass = pass_name_read(name, builder->arena, &reading->action);
     }
     return reading->is_pass ? &reading->action : NULL;
 }
@@ -76,16 +67,26 @@ bool stored_chart_has_passes(const struct trace *trace)
 {
     struct arena arena;
     struct action action;
+    const enum span_kind kind = kind_of_passes(trace);
     bool found = false;
     arena_init(&arena, 0);
     for (size_t i = 0; i < trace->span_count && !found; i++)
-        found = trace->spans[i].kind == SPAN_DEVICE && trace->spans[i].task &&
-                read_name(trace->spans[i].task, &arena, &action);
+        found = trace->spans[i].kind == kind && trace->spans[i].task &&
+                pass_name_read(trace->spans[i].task, &arena, &action);
     arena_fini(&arena);
     return found;
 }
 
 /* ---- ranks and stages ------------------------------------------------------------------------ */
+
+/* A pass without a stage is of that with the rank's number. */
+static struct action staged(const struct action *action, int row)
+{
+    struct action out = *action;
+    if (out.stage == PASS_STAGE_UNNAMED)
+        out.stage = row;
+    return out;
+}
 
 /* The row of a rank; -1: it is of another replica. */
 static int row_of(const struct builder *builder, int rank)
@@ -100,18 +101,21 @@ static int row_of(const struct builder *builder, int rank)
 static enum status place_stages(struct builder *builder, struct diag *diag)
 {
     struct chart *chart = &builder->chart;
-    builder->rank_of = ARENA_ARRAY(builder->arena, MOST_STAGES, int);
+    builder->rank_of = ARENA_ARRAY(builder->arena, PASS_MOST_STAGES, int);
     if (!builder->rank_of)
         return diag_no_memory(diag);
-    for (int s = 0; s < MOST_STAGES; s++)
+    for (int s = 0; s < PASS_MOST_STAGES; s++)
         builder->rank_of[s] = -1;
     for (size_t i = 0; i < builder->trace->span_count; i++) {
         const struct trace_span *span = &builder->trace->spans[i];
-        const struct action *parts, *action = span->kind == SPAN_DEVICE && span->task
-                                                  ? find_action(builder, span->task)
-                                                  : NULL;
+        const struct action *parts, *named = span->kind == builder->kind && span->task
+                                                 ? find_action(builder, span->task)
+                                                 : NULL;
         int row = row_of(builder, builder->trace->agents[span->agent].rank);
-        size_t count = action && row >= 0 ? comms_parts(action, &parts) : 0;
+        if (!named || row < 0)
+            continue;
+        const struct action action = staged(named, row);
+        size_t count = comms_parts(&action, &parts);
         for (size_t k = 0; k < count; k++) {
             builder->rank_of[parts[k].stage] = row;
             builder->stages =
@@ -160,10 +164,10 @@ static bool add_pass(struct builder *builder, int row, const struct chart_pass *
 }
 
 static bool take_pass(struct builder *builder, int row, const struct trace_span *span,
-                      const struct action *action)
+                      const struct action *named)
 {
-    const struct action *parts;
-    size_t count = comms_parts(action, &parts);
+    const struct action *parts, action = staged(named, row);
+    size_t count = comms_parts(&action, &parts);
     struct chart_pass pass = {.kind = CHART_OVERLAP,
                               .chunk = arrivals_chunk(builder->rank_of, parts->stage),
                               .microbatch = parts->microbatch,
@@ -196,7 +200,7 @@ static void take_message(struct builder *builder, const struct trace_span *span)
 static bool take_span(struct builder *builder, const struct trace_span *span)
 {
     int row = row_of(builder, builder->trace->agents[span->agent].rank);
-    if (row < 0 || span->kind != SPAN_DEVICE || !span->task)
+    if (row < 0 || span->kind != builder->kind || !span->task)
         return true;
     const struct action *action = find_action(builder, span->task);
     if (action)
@@ -360,7 +364,8 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
                               int64_t activation, struct arena *arena, struct chart *out,
                               struct diag *diag)
 {
-    struct builder builder = {.trace = trace, .plan = plan, .arena = arena};
+    struct builder builder = {
+        .trace = trace, .plan = plan, .arena = arena, .kind = kind_of_passes(trace)};
     builder.chart.title = trace->info.plan_name ? trace->info.plan_name : "";
     builder.chart.origin = origin_of(&trace->info, arena);
     builder.chart.limit_bytes = plan ? plan->machine.memory_bytes : 0;

@@ -2,8 +2,8 @@
 /*
  * stored_chart.h - a run of a trace store whose work are passes, as a chart that can be drawn (trace/chart.h).
  *
- * Work of streams that is named as a pass is one: "0F3", "(0F7;7B3)OVERLAP_F_B", with PyTorch's "PP:" in front or
- * without. Measured and predicted runs of rank programs have such names, and imports of jobs that PyTorch schedules.
+ * The passes are those of the ranks' schedules, where an import found annotations that name them, else work of
+ * streams that is named as a pass (plan/pass_names.h), as in runs of rank programs.
  * Time begins with the first pass.
  */
 #ifndef SWSIM_STORED_CHART_H
