@@ -474,62 +474,6 @@ static void test_overtaken(void)
     diag_fini(&diag);
 }
 
-/* ---- calls that return late ------------------------------------------------------------------ */
-
-/* `x` and `z` are pushed by calls that return long after their effect. Something on the device of `x` says how early
-   that was; `z`, on another rank, must not be taken as early for it, for a wait that did not see it. */
-static void test_late_return(bool by_push)
-{
-    static const char text[] = "swplan: 1\n"
-                               "threads:\n"
-                               "  r0.a: [{launch: x, stream: s}]\n"
-                               "  r0.b: [{launch: y, stream: t}]\n"
-                               "  r1.c: [{launch: z, stream: s}]\n"
-                               "  r1.d: [{sync: device}]\n";
-    enum { LAUNCH_X, LAUNCH_Y, LAUNCH_Z, SYNC };
-    static struct walk walk;
-    struct diag diag;
-    struct plan plan;
-    struct program *program = NULL;
-    diag_init(&diag);
-    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
-        program_build(&plan, &(struct program_options){0}, &program, &diag))
-        abort();
-    const int a = program_thread_agent(program, 0), sx = program->ops[LAUNCH_X].stream,
-              sy = program->ops[LAUNCH_Y].stream, sz = program->ops[LAUNCH_Z].stream;
-    const struct {
-        enum replay_kind kind;
-        int agent, op, number;
-        int64_t lo_ns, hi_ns;
-    } log[] = {{REPLAY_OP, a, LAUNCH_X, 0, 100, 900},
-               {REPLAY_OP, a + 1, LAUNCH_Y, 1, 200, by_push ? 300 : 910},
-               {REPLAY_OP, a + 2, LAUNCH_Z, 0, 100, 800},
-               {REPLAY_OP, a + 3, SYNC, -1, 500, 500},
-               {REPLAY_OP, a + 3, SYNC, -1, 500, 600},
-               {REPLAY_START, program_stream_agent(program, sx), LAUNCH_X, 0, by_push ? 950 : 200,
-                by_push ? 960 : 250},
-               {REPLAY_FINISH, program_stream_agent(program, sx), LAUNCH_X, 0, by_push ? 960 : 250,
-                by_push ? 960 : 250},
-               {REPLAY_START, program_stream_agent(program, sy), LAUNCH_Y, 1, 970, 980},
-               {REPLAY_FINISH, program_stream_agent(program, sy), LAUNCH_Y, 1, 980, 980},
-               {REPLAY_START, program_stream_agent(program, sz), LAUNCH_Z, 0, 850, 950},
-               {REPLAY_FINISH, program_stream_agent(program, sz), LAUNCH_Z, 0, 950, 950}};
-    walk = (struct walk){.program = program};
-    for (size_t i = 0; i < sizeof log / sizeof log[0]; i++) {
-        put_step(&walk, log[i].kind, log[i].agent, log[i].op, log[i].number);
-        struct replay_step *step = &walk.steps[i];
-        step->lo_ns = log[i].lo_ns;
-        step->hi_ns = log[i].hi_ns;
-        step->key_ns = log[i].kind == REPLAY_START ? log[i].lo_ns : log[i].hi_ns;
-    }
-    struct verdict verdict = judge(&walk, 1, true);
-    tap_ok(verdict.legal, "a call that returned late, behind %s: %s",
-           by_push ? "the next push" : "the start of what it pushed", verdict.reason);
-    program_close(program);
-    plan_fini(&plan);
-    diag_fini(&diag);
-}
-
 static void test_program(const char *text, const char *what, enum driver driver)
 {
     struct diag diag;
@@ -564,7 +508,5 @@ int main(void)
     test_program(THREADS, "host program", DRIVER_NONE);
     test_settle();
     test_overtaken();
-    test_late_return(true);
-    test_late_return(false);
     return tap_done();
 }

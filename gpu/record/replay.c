@@ -3,7 +3,7 @@
  * replay.c - see replay.h.
  *
  * Each agent has a queue of steps. Only heads are candidates; the next one taken is the first by
- * (time, agent) that
+ * (key, agent) that
  *
  *     1. contradicts no clock: its interval does not begin after that of another head ended,
  *     2. is the next push of its rank, if it is a push,
@@ -306,61 +306,20 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
-/* The first push behind it on its rank's device: of the other threads' heads, their numbering is rank by rank. */
-static int64_t followed_ns(const struct replay *replay, const struct replay_step *step, int way)
+static bool comes_before(const struct replay_step *a, const struct replay_step *b)
 {
-    const struct program *p = replay->program;
-    int rank = p->agents[step->agent].rank;
-    int64_t first_ns = INT64_MAX;
-    for (int t = p->agents[step->agent].index + way;
-         t >= 0 && t < p->thread_count && p->threads[t].rank == rank; t += way) {
-        const struct replay_step *other = head(replay, program_thread_agent(p, t));
-        if (other && other->number - other->span > step->number && other->hi_ns < first_ns)
-            first_ns = other->hi_ns;
-    }
-    return first_ns;
+    return a->key_ns != b->key_ns ? a->key_ns < b->key_ns : a->agent < b->agent;
 }
 
-/* A call that pushes may return long after its effect, which came before the next push, and before the start of
-   what was pushed. */
-static int64_t due_ns(const struct replay *replay, const struct replay_step *step)
+/* The first head after `after` (NULL: of all). */
+static const struct replay_step *next_head(const struct replay *replay,
+                                           const struct replay_step *after)
 {
-    const struct program *p = replay->program;
-    int64_t due_ns = step->key_ns;
-    if (step->kind != REPLAY_OP || step->number < 0)
-        return due_ns;
-    for (int way = -1; way <= 1 && !p->is_crossed; way += 2) {
-        int64_t next_ns = followed_ns(replay, step, way);
-        due_ns = next_ns < due_ns ? next_ns : due_ns;
-    }
-    const struct replay_step *start =
-        head(replay, program_stream_agent(p, p->ops[step->op].stream));
-    bool its = start && start->kind == REPLAY_START && start->number == step->number;
-    return its && start->lo_ns < due_ns ? start->lo_ns : due_ns;
-}
-
-/* A head, and when it is due. */
-struct candidate {
-    const struct replay_step *step; /* NULL: none */
-    int64_t due_ns;
-};
-
-static bool comes_before(const struct candidate *a, const struct candidate *b)
-{
-    return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->step->agent < b->step->agent;
-}
-
-/* The first head after `after` (of no step: of all). */
-static struct candidate next_head(const struct replay *replay, struct candidate after)
-{
-    struct candidate best = {0};
+    const struct replay_step *best = NULL;
     for (int agent = 0; agent < replay->program->agent_count; agent++) {
-        struct candidate at = {.step = head(replay, agent)};
-        if (!at.step)
-            continue;
-        at.due_ns = due_ns(replay, at.step);
-        if ((!after.step || comes_before(&after, &at)) && (!best.step || comes_before(&at, &best)))
-            best = at;
+        const struct replay_step *step = head(replay, agent);
+        if (step && (!after || comes_before(after, step)) && (!best || comes_before(step, best)))
+            best = step;
     }
     return best;
 }
@@ -415,9 +374,9 @@ static bool may_be_next(const struct replay *replay, const struct replay_step *s
 static bool take_one(struct replay *replay, int64_t until_ns)
 {
     int64_t horizon_ns = horizon(replay);
-    for (struct candidate at = next_head(replay, (struct candidate){0});
-         at.step && at.due_ns <= until_ns; at = next_head(replay, at))
-        if (may_be_next(replay, at.step, horizon_ns) && try_step(replay, at.step))
+    for (const struct replay_step *step = next_head(replay, NULL); step && step->key_ns <= until_ns;
+         step = next_head(replay, step))
+        if (may_be_next(replay, step, horizon_ns) && try_step(replay, step))
             return true;
     return false;
 }
@@ -460,7 +419,7 @@ static const char *step_text(const struct replay *replay, const struct replay_st
 static void explain_stuck(struct replay *replay)
 {
     const struct program *p = replay->program;
-    const struct replay_step *step = next_head(replay, (struct candidate){0}).step;
+    const struct replay_step *step = next_head(replay, NULL);
     char name[NAME], did[SENTENCE], wait[SENTENCE], at[UNITS_TEXT];
     program_agent_name(p, step->agent, name, sizeof name);
     machine_describe_wait(p, replay->state, step->agent, wait, sizeof wait);

@@ -7,8 +7,7 @@
  * clock: a step is not taken before another one that had ended when it began. It takes the earliest
  * step that is enabled; a step that is not enabled waits for those of other agents. When none of the
  * pending steps can be taken, the run was not legal. (The choice is greedy: where several orders are
- * possible it follows the clock, which in a real run is the one that happened; of a push whose call returned late
- * the next push on the device and the start of its work say when.)
+ * possible it follows the clock, which in a real run is the one that happened.)
  *
  * A step that began before another had ended may be taken before it or behind it. So may the end of a function of the
  * user that uses a communicator: its collective was over at some time of its device work. It is taken early only for
