@@ -133,7 +133,7 @@ static void take_works(struct finder *finder)
     }
 }
 
-/* Where steps are chosen, annotations of the others have no work and are before or behind it. */
+/* Annotations of steps that were not chosen have no work and are before or behind it. */
 static bool add_opened(struct finder *finder, const struct opened *opened)
 {
     const bool kernels = opened->first_ns <= opened->last_ns;

@@ -15,7 +15,7 @@ static int most_needed(const struct generate_spec *spec)
 
 /* ---- what the plan says ---------------------------------------------------------------------- */
 
-/* What a stage keeps of a microbatch between its passes. */
+/* The bytes that a stage keeps of a microbatch between its passes. */
 static int64_t kept_bytes(const struct plan *costs, const struct stage_cost *stage)
 {
     bool never = costs->programs.stages.checkpoint == CHECKPOINT_NEVER;
