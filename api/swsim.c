@@ -41,23 +41,6 @@ enum swsim_status swsim_translate(enum status status)
     return SWSIM_SYSTEM;
 }
 
-void swsim_first_error(const struct diag *diag, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "%s",
-             diag->out_of_memory ? "out of memory" : "something failed and did not say what");
-    for (size_t i = 0; i < diag->count; i++) {
-        const struct diag_message *message = &diag->messages[i];
-        if (message->severity != SEVERITY_ERROR)
-            continue;
-        if (message->file && message->mark.line)
-            snprintf(text, bytes, "%s:%u:%u: %s", message->file, message->mark.line,
-                     message->mark.col, message->text);
-        else
-            snprintf(text, bytes, "%s", message->text);
-        return;
-    }
-}
-
 /* NULL: no memory. */
 char *swsim_all_messages(struct diag *diag)
 {
@@ -235,7 +218,7 @@ static enum status finish(struct asking *asking, enum status status)
     if (keep && (!result->text || !result->json || asking->diag.out_of_memory))
         status = diag_no_memory(&asking->diag);
     if (status != STATUS_OK)
-        swsim_first_error(&asking->diag, result->error, sizeof result->error);
+        diag_first_error(&asking->diag, result->error, sizeof result->error);
     if (asking->diag.count)
         result->messages = swsim_all_messages(&asking->diag);
     return status;

@@ -69,8 +69,7 @@ void asking_verdict(struct asking *asking, enum swsim_verdict verdict);
 int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
                    enum driver drivers[2]);
 
-/* The first error of the diag in a line; all messages, NULL: no memory. */
-void swsim_first_error(const struct diag *diag, char *text, size_t bytes);
+/* All messages, NULL: no memory. */
 char *swsim_all_messages(struct diag *diag);
 enum swsim_status swsim_translate(enum status status);
 

@@ -15,17 +15,6 @@ enum { LONE_MOST = 8, PLACES = 4, LIST_TEXT = 160 };
 
 /* ---- which messages are alone ---------------------------------------------------------------- */
 
-static struct action other_end(const struct action *message)
-{
-    static const enum action_kind others[ACTION_IDLE] = {[ACTION_SEND_F] = ACTION_RECV_F,
-                                                         [ACTION_RECV_F] = ACTION_SEND_F,
-                                                         [ACTION_SEND_B] = ACTION_RECV_B,
-                                                         [ACTION_RECV_B] = ACTION_SEND_B};
-    return (struct action){.kind = others[message->kind],
-                           .stage = comms_partner(message),
-                           .microbatch = message->microbatch};
-}
-
 static bool is_same_action(const struct action *a, const struct action *b)
 {
     return a->kind == b->kind && a->stage == b->stage && a->microbatch == b->microbatch;
@@ -75,7 +64,7 @@ static size_t find_pass(const struct rank_program *list, const struct action *me
 static void propose_other_end(struct proposer *proposer, int rank, size_t index)
 {
     const struct programs *programs = &proposer->plan->programs;
-    struct action end = other_end(&programs->ranks[rank].actions[index]);
+    struct action end = comms_other_end(&programs->ranks[rank].actions[index]);
     int holder = holder_of(proposer->plan, end.stage);
     const struct rank_program *list = holder < 0 ? NULL : &programs->ranks[holder];
     size_t pass = list ? find_pass(list, &end) : 0;
@@ -101,7 +90,7 @@ static int propose_of_message(struct proposer *proposer, int rank, size_t index)
     const struct programs *programs = &proposer->plan->programs;
     const struct rank_program *list = &programs->ranks[rank];
     const struct action *message = &list->actions[index];
-    struct action end = other_end(message);
+    struct action end = comms_other_end(message);
     size_t again = find_action(list, message, index + 1);
     if (again < list->count) {
         propose(proposer, (struct edit){.kind = EDIT_ACTION_REMOVE, .a = rank, .b = (int)again}, 0,
@@ -148,7 +137,7 @@ static bool add_action(struct plan *plan, const struct edit *edit)
     if (!actions)
         return false;
     memcpy(actions, list->actions, at * sizeof *actions);
-    actions[at] = other_end(&plan->programs.ranks[edit->c].actions[edit->to]);
+    actions[at] = comms_other_end(&plan->programs.ranks[edit->c].actions[edit->to]);
     memcpy(actions + at + 1, list->actions + at, (list->count - at) * sizeof *actions);
     list->actions = actions;
     list->count++;
@@ -184,7 +173,7 @@ static const char *describe_added(const struct plan *plan, const struct edit *ed
 {
     char what[LIST_TEXT], other[LIST_TEXT];
     const struct rank_program *list = &plan->programs.ranks[edit->a];
-    struct action end = other_end(&plan->programs.ranks[edit->c].actions[edit->to]);
+    struct action end = comms_other_end(&plan->programs.ranks[edit->c].actions[edit->to]);
     bool last = (size_t)edit->b == list->count;
     action_format(&end, what, sizeof what);
     action_format(&list->actions[last ? edit->b - 1 : edit->b], other, sizeof other);

@@ -104,6 +104,17 @@ int comms_partner(const struct action *action)
     return up ? action->stage + 1 : action->stage - 1;
 }
 
+struct action comms_other_end(const struct action *message)
+{
+    static const enum action_kind others[ACTION_IDLE] = {[ACTION_SEND_F] = ACTION_RECV_F,
+                                                         [ACTION_RECV_F] = ACTION_SEND_F,
+                                                         [ACTION_SEND_B] = ACTION_RECV_B,
+                                                         [ACTION_RECV_B] = ACTION_SEND_B};
+    return (struct action){.kind = others[message->kind],
+                           .stage = comms_partner(message),
+                           .microbatch = message->microbatch};
+}
+
 int comms_rank_of(const struct stage_map *map, int stage)
 {
     return stage >= 0 && stage < map->stages ? map->rank_of[stage] : -1;

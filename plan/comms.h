@@ -45,6 +45,8 @@ int comms_end_stage(const struct stage_map *map, int stage);
 
 /* The stage at the other end of a SEND or RECV: may be outside the map. */
 int comms_partner(const struct action *action);
+/* The RECV that takes this SEND, the SEND that this RECV takes; without a mark. */
+struct action comms_other_end(const struct action *message);
 /* The rank holding `stage`, -1 if there is none. */
 int comms_rank_of(const struct stage_map *map, int stage);
 

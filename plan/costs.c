@@ -258,14 +258,11 @@ static enum status put_stages(const struct plan *plan, int stages, int length,
     return STATUS_OK;
 }
 
-static const enum action_kind cost_actions[] = {
-    [COST_F] = ACTION_F, [COST_I] = ACTION_I, [COST_W] = ACTION_W, [COST_B] = ACTION_B};
-
 static void fill_rest(const struct programs *programs, struct stage_cost *row)
 {
     bool split = row->given[COST_I] && row->given[COST_W];
     for (int c = COST_F; c <= COST_B; c++) {
-        const struct action_time *time = &programs->times[cost_actions[c]];
+        const struct action_time *time = &programs->times[action_of_cost((enum cost)c)];
         if (row->given[c] || !time->given || (c == COST_B && split))
             continue;
         row->given[c] = true;

@@ -274,6 +274,23 @@ static void print_place(const struct diag_message *message, FILE *out)
         fputc(' ', out);
 }
 
+void diag_first_error(const struct diag *diag, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "%s",
+             diag->out_of_memory ? "out of memory" : "something failed and did not say what");
+    for (size_t i = 0; i < diag->count; i++) {
+        const struct diag_message *message = &diag->messages[i];
+        if (message->severity != SEVERITY_ERROR)
+            continue;
+        if (message->file && message->mark.line)
+            snprintf(text, bytes, "%s:%u:%u: %s", message->file, message->mark.line,
+                     message->mark.col, message->text);
+        else
+            snprintf(text, bytes, "%s", message->text);
+        return;
+    }
+}
+
 void diag_print(const struct diag *diag, const char *program, bool color, FILE *out)
 {
     static const char *const words[] = {"error", "warning", "note"};

@@ -68,6 +68,9 @@ void diag_take(struct diag *into, struct diag *from);
 /* Is there an error, or did memory run out? */
 bool diag_has_error(const struct diag *diag);
 
+/* The first error as one line, with its place: for a caller that hands on a text instead of a diag. Cut at `bytes`. */
+void diag_first_error(const struct diag *diag, char *text, size_t bytes);
+
 /* Remember that memory ran out. Returns STATUS_SYSTEM. */
 enum status diag_no_memory(struct diag *diag);
 

@@ -199,22 +199,11 @@ static void check_need(struct lists *lists, const struct action *action, struct 
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static struct action other_end(const struct action *message)
-{
-    static const enum action_kind others[ACTION_IDLE] = {[ACTION_SEND_F] = ACTION_RECV_F,
-                                                         [ACTION_RECV_F] = ACTION_SEND_F,
-                                                         [ACTION_SEND_B] = ACTION_RECV_B,
-                                                         [ACTION_RECV_B] = ACTION_SEND_B};
-    return (struct action){.kind = others[message->kind],
-                           .stage = comms_partner(message),
-                           .microbatch = message->microbatch};
-}
-
 /* A stage that no rank has is refused elsewhere. */
 static void check_other_end(struct lists *lists, const struct action *message)
 {
     char own[ACTION_NAME], other[ACTION_NAME];
-    struct action end = other_end(message);
+    struct action end = comms_other_end(message);
     int holder = comms_rank_of(&lists->map, end.stage);
     if (holder < 0 ||
         comms_first_stage(&lists->map, end.stage) != comms_first_stage(&lists->map, message->stage))

@@ -36,29 +36,13 @@ static int64_t given_time(const struct pass_clock *clock, enum action_kind kind)
 
 static int64_t single_time(const struct pass_clock *clock, const struct action *action)
 {
-    struct exchanging pass;
-    switch (action->kind) {
-    case ACTION_F:
-    case ACTION_I:
-    case ACTION_B: pass = exchanging_of(clock, action); return overlap_alone(&pass);
-    case ACTION_W: return clock->costs[action->stage].of[COST_W];
-    case ACTION_UNSHARD:
-    case ACTION_RESHARD:
-    case ACTION_REDUCE_GRAD:
-    case ACTION_SEND_F:
-    case ACTION_RECV_F:
-    case ACTION_SEND_B:
-    case ACTION_RECV_B:
-    case ACTION_WAIT_SEND_F:
-    case ACTION_WAIT_SEND_B:
-    case ACTION_WAIT_RECV_F:
-    case ACTION_WAIT_RECV_B:
-    case ACTION_WAIT_REDUCE_GRAD:
-    case ACTION_REDUCE_EMBEDDING:
-    case ACTION_OVERLAP_F_B:
-    case ACTION_IDLE: break;
-    }
-    return given_time(clock, action->kind);
+    enum cost cost;
+    if (!action_cost(action->kind, &cost))
+        return given_time(clock, action->kind);
+    if (cost == COST_W)
+        return clock->costs[action->stage].of[COST_W];
+    const struct exchanging pass = exchanging_of(clock, action);
+    return overlap_alone(&pass);
 }
 
 static bool exchanges(const struct pass_clock *clock, const struct action *action)

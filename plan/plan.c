@@ -238,3 +238,21 @@ bool action_has_microbatch(enum action_kind kind)
 #undef X
     return has[kind];
 }
+
+static const enum action_kind passes[] = {
+    [COST_F] = ACTION_F, [COST_I] = ACTION_I, [COST_W] = ACTION_W, [COST_B] = ACTION_B};
+
+enum action_kind action_of_cost(enum cost cost)
+{
+    return passes[cost];
+}
+
+bool action_cost(enum action_kind kind, enum cost *out)
+{
+    for (int cost = COST_F; cost <= COST_B; cost++)
+        if (passes[cost] == kind) {
+            *out = (enum cost)cost;
+            return true;
+        }
+    return false;
+}

@@ -724,5 +724,9 @@ const char *dtype_key(enum dtype dtype);
 int dtype_bytes(enum dtype dtype);
 const char *action_text(enum action_kind kind);
 bool action_has_microbatch(enum action_kind kind);
+/* The action whose time is this cost: one of COST_F, I, W, B. */
+enum action_kind action_of_cost(enum cost cost);
+/* The reverse; false, and *out untouched: the action is no pass. */
+bool action_cost(enum action_kind kind, enum cost *out);
 
 #endif

@@ -232,9 +232,6 @@ static unsigned find_kinds(const struct lowering *lowering)
     return kinds;
 }
 
-static const enum action_kind cost_actions[] = {
-    [COST_F] = ACTION_F, [COST_I] = ACTION_I, [COST_W] = ACTION_W, [COST_B] = ACTION_B};
-
 /* A pass forgotten is worth a warning: it would make a prediction too good. */
 static void warn_of_free_passes(const struct lowering *lowering)
 {
@@ -245,7 +242,7 @@ static void warn_of_free_passes(const struct lowering *lowering)
                 any |= lowering->costs[s].given[other];
             known &= lowering->costs[s].given[c];
         }
-        if (any && !known && lowering->kinds & 1u << cost_actions[c])
+        if (any && !known && lowering->kinds & 1u << action_of_cost((enum cost)c))
             diag_warn(lowering->diag, "%s: times: does not say how long %s takes; it takes no time",
                       lowering->plan->file, cost_key((enum cost)c));
     }

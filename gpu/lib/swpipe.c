@@ -47,20 +47,7 @@ enum swpipe_status status_for_caller(enum status status)
 /* The first error of the call, with its place in the plan if it has one. */
 static void describe(struct swpipe *pipe)
 {
-    const struct diag *diag = &pipe->diag;
-    snprintf(pipe->error, sizeof pipe->error, "%s",
-             diag->out_of_memory ? "out of memory" : "something failed and did not say what");
-    for (size_t i = 0; i < diag->count; i++) {
-        const struct diag_message *message = &diag->messages[i];
-        if (message->severity != SEVERITY_ERROR)
-            continue;
-        if (message->file && message->mark.line)
-            snprintf(pipe->error, sizeof pipe->error, "%s:%u:%u: %s", message->file,
-                     message->mark.line, message->mark.col, message->text);
-        else
-            snprintf(pipe->error, sizeof pipe->error, "%s", message->text);
-        return;
-    }
+    diag_first_error(&pipe->diag, pipe->error, sizeof pipe->error);
 }
 
 void pipe_enter(struct swpipe *pipe)

@@ -69,39 +69,13 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-static bool cost_of(enum action_kind kind, enum cost *out)
-{
-    switch (kind) {
-    case ACTION_F: *out = COST_F; return true;
-    case ACTION_I: *out = COST_I; return true;
-    case ACTION_W: *out = COST_W; return true;
-    case ACTION_B: *out = COST_B; return true;
-    case ACTION_UNSHARD:
-    case ACTION_RESHARD:
-    case ACTION_REDUCE_GRAD:
-    case ACTION_SEND_F:
-    case ACTION_RECV_F:
-    case ACTION_SEND_B:
-    case ACTION_RECV_B:
-    case ACTION_WAIT_SEND_F:
-    case ACTION_WAIT_SEND_B:
-    case ACTION_WAIT_RECV_F:
-    case ACTION_WAIT_RECV_B:
-    case ACTION_WAIT_REDUCE_GRAD:
-    case ACTION_REDUCE_EMBEDDING:
-    case ACTION_OVERLAP_F_B:
-    case ACTION_IDLE: break;
-    }
-    return false;
-}
-
 static bool take_pass(struct reader *reader, const char *name, struct taken *out)
 {
     struct action action;
     const char *what;
     size_t where;
     if (!action_parse(name, strlen(name), false, &reader->scratch, &action, &what, &where) ||
-        !cost_of(action.kind, &out->kind))
+        !action_cost(action.kind, &out->kind))
         return false;
     out->at = action.stage;
     return true;

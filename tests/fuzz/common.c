@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/rendezvous.h"
 #include "plan/diag.h"
 #include "plan/parse.h"
 #include "plan/print.h"
@@ -45,6 +46,17 @@ void fuzz_diag_end(struct diag *diag, bool success)
     FUZZ_EXPECT(!success || diag->errors == 0);
     diag_print(diag, "fuzz", true, fuzz_sink());
     diag_fini(diag);
+}
+
+void fuzz_ask(struct rendezvous *member)
+{
+    struct diag diag;
+    char value[16];
+    size_t bytes = sizeof value;
+    diag_init(&diag);
+    (void)rendezvous_get(member, "k", value, &bytes, 0, &diag);
+    (void)rendezvous_gone(member);
+    diag_fini(&diag);
 }
 
 void fuzz_print_again(const struct plan *plan)

@@ -138,17 +138,6 @@ static void welcome(int socket)
     send_packet(socket, &mail, NULL, 0);
 }
 
-static void ask(struct rendezvous *member)
-{
-    struct diag diag;
-    char value[16];
-    size_t bytes = sizeof value;
-    diag_init(&diag);
-    (void)rendezvous_get(member, "k", value, &bytes, 0, &diag);
-    (void)rendezvous_gone(member);
-    diag_fini(&diag);
-}
-
 static void talk_to_rank(bool silent, const uint8_t *data, size_t size)
 {
     static const char secret[MEETING_SECRET];
@@ -166,7 +155,7 @@ static void talk_to_rank(bool silent, const uint8_t *data, size_t size)
     shutdown(ends[1], SHUT_WR);
     enum status status = rendezvous_meet(member, mail_clock_ns() + most_wait_ns, &member, &diag);
     if (status == STATUS_OK) {
-        ask(member);
+        fuzz_ask(member);
         rendezvous_leave(member);
     }
     close(ends[1]);

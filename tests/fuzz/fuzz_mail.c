@@ -96,17 +96,6 @@ static void welcome(int socket, int memory)
     (void)mail_send_file(socket, &mail, memory);
 }
 
-static void ask(struct rendezvous *member)
-{
-    struct diag diag;
-    char value[16];
-    size_t bytes = sizeof value;
-    diag_init(&diag);
-    (void)rendezvous_get(member, "k", value, &bytes, 0, &diag);
-    (void)rendezvous_gone(member);
-    diag_fini(&diag);
-}
-
 static void mail_to_member(bool silent, const uint8_t *data, size_t size)
 {
     struct diag diag;
@@ -123,7 +112,7 @@ static void mail_to_member(bool silent, const uint8_t *data, size_t size)
     enum status status =
         rendezvous_join(ends[0], 0, mail_clock_ns() + MOST_WAIT_NS, &member, &diag);
     if (status == STATUS_OK) {
-        ask(member);
+        fuzz_ask(member);
         rendezvous_leave(member);
     }
     close(ends[1]);

@@ -68,6 +68,10 @@ void fuzz_diag_end(struct diag *diag, bool success);
 struct plan;
 void fuzz_print_again(const struct plan *plan);
 
+/* A rank asks its broker for a value, and whether a rank is gone: both must return. */
+struct rendezvous;
+void fuzz_ask(struct rendezvous *member);
+
 #define FUZZ_EXPECT(condition)                                                                     \
     ((condition) ? (void)0 : fuzz_contradiction(#condition, __FILE__, __LINE__))
 _Noreturn void fuzz_contradiction(const char *condition, const char *file, int line);
