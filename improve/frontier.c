@@ -100,7 +100,7 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
         programs->has_comms = programs->fragment = false;
         made.expect = made.expect_dataflow = (struct expectation){0};
     }
-    if (programs->generate.memory == GENERATE_FIT && f->options->memory_bytes > 0)
+    if (f->has_bytes && f->options->memory_bytes > 0)
         made.machine.memory_bytes = f->options->memory_bytes;
     int stages = f->ranks * candidate->at[AXIS_CHUNKS] / rank_programs_copies(&made);
     const struct frontier_sizes sizes = {f->size, candidate->at[AXIS_SIZE], f->options->half_size};
@@ -142,11 +142,12 @@ static enum status note_limits(const struct plan *plan, struct arena *arena,
     return STATUS_OK;
 }
 
-/* Complete the lists once: some schedules take long to find. */
-static enum status check_possible(const struct frontier *f, struct plan *plan, struct arena *arena,
-                                  struct candidate *candidate, struct diag *diag)
+/* The plan is judged as it is printed: lists in the place of `generate:` may mean another plan, as `balance: found`
+   looks at both. Lists that are found are kept (plan/bubble_kept.h). */
+static enum status check_possible(const struct frontier *f, const struct plan *plan,
+                                  struct arena *arena, struct candidate *candidate,
+                                  struct diag *diag)
 {
-    struct programs *programs = &plan->programs;
     struct rank_program *lists;
     int count;
     enum status status = note_limits(plan, arena, candidate, diag);
@@ -156,11 +157,6 @@ static enum status check_possible(const struct frontier *f, struct plan *plan, s
         return or_impossible(status, candidate);
     if (frontier_shape_of(lists, count).backward != f->trains)
         candidate->fate = FATE_IMPOSSIBLE;
-    programs->copies = rank_programs_copies(plan);
-    programs->generate.given = false;
-    programs->ranks = lists;
-    programs->has_comms = true;
-    plan->ranks = count;
     return STATUS_OK;
 }
 

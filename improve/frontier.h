@@ -18,7 +18,7 @@
  *
  * possible   the schedule can have these parameters, and trains if the given plan does.
  * memory     the most bytes that a rank holds (plan/rank_memory.h). Where the plan gives no bytes they are
- *            counted in activations of a stage of the given plan.
+ *            counted in activations of a stage of the given plan. A limit is the candidate's `machine: {memory}`.
  * proved     by the ordinary checker, every property but faults, with a limit of states.
  *
  * The candidates that pass the last one are the frontier.

@@ -50,10 +50,11 @@ check "it goes from little memory to short times" holds \
      all[:len(front)] == front and len(front) >= 3'
 
 # The fastest within a limit, read again: what verify and predict say of it.
+few=gpipe,1f1b,zb_h1,zb_h2,zb_2p
 limited()
 {
-    "$SWSIM" tune --memory=2GiB -o "$dir/best.yaml" "$dir/stack.yaml" >"$dir/text" &&
-        tuned --memory=2GiB "$dir/stack.yaml" &&
+    "$SWSIM" tune --memory=2GiB --schedule="$few" -o "$dir/best.yaml" "$dir/stack.yaml" >"$dir/text" &&
+        tuned --memory=2GiB --schedule="$few" "$dir/stack.yaml" &&
         "$SWSIM" verify --no-fix "$dir/best.yaml" >"$dir/verdict" &&
         "$SWSIM" predict --json "$dir/best.yaml" >"$dir/predicted.json"
 }
@@ -64,13 +65,13 @@ check "and no more than the limit" holds \
     'all and max(c["bytes"] for c in all if c["verdict"] == "proved") <= 2 << 30 and
      [c for c in all if c["verdict"] == "beyond memory"]'
 check "the table says so" found 'tried [0-9]* candidates: [0-9]* proved, [0-9]* beyond memory' "$dir/text"
-check "too little memory is a failure" exits 1 "$SWSIM" tune --memory=1MiB "$dir/stack.yaml"
+check "too little memory is a failure" exits 1 "$SWSIM" tune --memory=1MiB --schedule="$few" "$dir/stack.yaml"
 check "with the reason" found 'no candidate is proved' "$dir/out"
 check "and the candidate that lacks least" found 'GiB  beyond memory, by [0-9.]* GiB' "$dir/out"
 
 drawn()
 {
-    exits 0 "$SWSIM" tune --quiet --checkpoint=never --picture="$dir/frontier.svg" "$dir/stack.yaml" &&
+    exits 0 "$SWSIM" tune --quiet --checkpoint=never --schedule=zbv,1f1b,zb_h2 --picture="$dir/frontier.svg" "$dir/stack.yaml" &&
         python3 - "$dir/frontier.svg" <<'END'
 import sys, xml.dom.minidom
 text = xml.dom.minidom.parse(sys.argv[1]).toxml()
@@ -129,9 +130,47 @@ check "fewer take less memory" holds \
     'sorted([c["bytes"], c["held"]] for c in all if c["schedule"] == "zb_2p")[0][1] == 3'
 # shellcheck disable=SC2086
 check "as many as fit" tuned --schedule=zb_2p $plain --memory=2800MiB "$dir/stack.yaml"
-check "are within memory, where the schedule's own number is not" holds \
-    '{(c["verdict"], c["held"] > 0) for c in all if c["schedule"] == "zb_2p"} == {("proved", True), ("beyond memory", False)} and
+check "are within memory, and so is the schedule's own number, lowered" holds \
+    '{c["verdict"] for c in all if c["schedule"] == "zb_2p"} == {"proved"} and
      not [c for c in all if c["bytes"] + c["left_bytes"] != 2800 << 20]'
+# shellcheck disable=SC2086
+check "a number that is given is not" tuned --schedule=zb_2p $plain --held=7 --memory=2800MiB "$dir/stack.yaml"
+check "lowered" holds '{c["verdict"] for c in all if c["held"] == 7} == {"beyond memory"}'
+
+# A limit of the command line is the machine's: for tune, and in the plan that is printed.
+as_machine()
+{
+    tuned $plain --schedule="$few" --memory=2800MiB "$dir/stack.yaml" && cp "$dir/out.json" "$dir/option.json" &&
+        { cat "$dir/stack.yaml" && echo 'machine: {memory: 2800MiB}'; } >"$dir/limited.yaml" &&
+        tuned $plain --schedule="$few" "$dir/limited.yaml" && cmp "$dir/option.json" "$dir/out.json"
+}
+# shellcheck disable=SC2086
+check "--memory tunes as machine: {memory} does" as_machine
+
+# The plan that is printed is the one that was judged, whatever `found` looks at: layers of unequal bytes, where stages
+# are divided by what the schedule holds.
+cat >"$dir/unequal.yaml" <<'END'
+swplan: 1
+name: unequal
+layers: {count: 8, F: 1ms, I: 1ms, W: 1ms, activation: [90MiB, 90MiB, 90MiB, 10MiB, 10MiB, 10MiB, 10MiB, 10MiB],
+    weights: 20MiB}
+generate: {schedule: 1f1b, ranks: 2, microbatches: 8}
+END
+printed()
+{
+    for schedule in zb_1p v_half; do
+        "$SWSIM" tune --quiet --memory=560MiB --schedule=$schedule --balance=found -o "$dir/best.yaml" "$dir/unequal.yaml" \
+            >/dev/null 2>"$dir/err"
+        case $? in 0) ;; 1) continue ;; *) cat "$dir/err"; return 1 ;; esac
+        tuned --memory=560MiB --schedule=$schedule --balance=found "$dir/unequal.yaml" &&
+            "$SWSIM" verify --no-fix "$dir/best.yaml" >"$dir/verdict" &&
+            "$SWSIM" predict --json "$dir/best.yaml" >"$dir/predicted.json" &&
+            holds '(lambda p: p["makespan_ns"] == front[-1]["step_ns"] and
+                max(r["memory"]["most_bytes"] for r in p["pipeline"]["ranks"]) == front[-1]["bytes"])(
+                json.load(open(dir + "/predicted.json")))' || { cat "$dir/best.yaml" "$dir/verdict"; return 1; }
+    done
+}
+check "what is printed is what was judged" printed
 
 # Times of the command line, and of a run.
 cat >"$dir/bare.yaml" <<'END'
