@@ -19,16 +19,15 @@ struct lowering {
     size_t channel_total, stream_total; /* as size_t, for arena_grow */
     size_t thread_total;
     struct names flags; /* flag families by name */
-    bool *
-        in_order; /* plans with a legacy stream, rank by rank: a stream that is used and that it orders */
+    /* Plans with a legacy stream, rank by rank: a stream that is used and that it orders. */
+    bool *in_order;
     int *pushers;       /* for each rank: threads that push to such streams */
     int first_implicit; /* event family of the first stream of rank 0: its work so far; without a legacy
                            stream there are none */
     bool *freed;        /* per buffer of the plan; NULL: not asked yet */
     const struct host_thread
-        *driver; /* of devices of several ranks, which is lowered; NULL: none */
-    struct rank_programs
-        *ranks;    /* where the operations of threads come from; NULL: the plan has them */
+        *driver;                 /* of devices of several ranks, which is lowered; NULL: none */
+    struct rank_programs *ranks; /* where the operations of threads come from; NULL: the plan */
     int iteration; /* 1 + that of the operation of a host program that is lowered; 0: none */
     const struct given *kept[LOWER_KEPT]; /* the last different ones */
     unsigned kept_next;
@@ -80,7 +79,6 @@ void lower_accesses(struct lowering *lowering, struct op *op, int rank,
 /* Of the operation whose accesses were listed last. */
 void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
                          const struct index_list *reads, const struct index_list *writes);
-/* Position of `rank` in the communicator, or -1. */
 /* The rank's instance of plan->buffers[0] in program->buffers: the others follow. Of a buffer with an owner there is
    one instance. */
 static inline int lower_first_buffer(const struct plan *plan, int rank)
@@ -88,6 +86,7 @@ static inline int lower_first_buffer(const struct plan *plan, int rank)
     bool owned = plan->buffer_count > 0 && plan->buffers[0].owner > 0;
     return owned ? 0 : rank * (int)plan->buffer_count;
 }
+/* Position of `rank` in the communicator, or -1. */
 int lower_member(const struct lowering *lowering, int comm, int rank);
 /* If collectives of this kind have one, `root` becomes a root of `op`: a rank, -1: the first member. */
 void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root);
@@ -115,6 +114,12 @@ void lower_legacy_begin(struct lowering *lowering, int rank, int stream, bool lo
 void lower_legacy_end(struct lowering *lowering, int rank, int stream, bool locked,
                       struct mark mark);
 int lower_context_lock(const struct lowering *lowering, int rank);
+
+/* derive.c: the locks and buffers, before operations refer to them; the tables that follow from the operations. */
+enum status lower_objects(struct lowering *lowering);
+enum status lower_derive(struct lowering *lowering);
+/* access_records.c: program->records. */
+enum status access_records_list(struct lowering *lowering);
 
 /* After lowering: which steps conflict (conflicts.c), where a state keeps what
    (layout.c). */

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lower.c - see lower.h: the builders of a program's tables, which all forms of plans share.
+ */
+#include "lower.h"
+
+#include <assert.h>
+#include <string.h>
+
+void lower_reserve(struct lowering *lowering, size_t ops, size_t parts)
+{
+    struct program *program = lowering->program;
+    assert(program->op_count == 0 && program->part_count == 0);
+    program->ops = ARENA_ARRAY(&program->arena, ops, struct op);
+    program->parts = ARENA_ARRAY(&program->arena, parts, struct part);
+    if (!program->ops || !program->parts)
+        lowering->failed = true;
+    program->op_cap = program->ops ? ops : 0;
+    program->part_cap = program->parts ? parts : 0;
+}
+
+static const struct work no_work = {.comm = -1};
+static const struct dist constant = {0};
+static const struct given nothing = {.jitter = &constant, .work = &no_work};
+
+struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark mark)
+{
+    struct program *program = lowering->program;
+    if (program->op_count >= PLAN_MAX_LOWERED ||
+        !arena_grow(&program->arena, (void **)&program->ops, program->op_count, &program->op_cap,
+                    sizeof *program->ops)) {
+        lowering->failed = true;
+        return &program->ops[0]; /* overwritten, never used: the build fails */
+    }
+    struct op *op = &program->ops[program->op_count++];
+    *op = (struct op){.kind = kind,
+                      .name = -1,
+                      .task = -1,
+                      .stream = -1,
+                      .object = -1,
+                      .comm = -1,
+                      .device = -1,
+                      .iteration = lowering->iteration - 1,
+                      .ticket = -1,
+                      .given = &nothing,
+                      .mark = mark};
+    return op;
+}
+
+int lower_body_begin(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    if (!arena_grow(&program->arena, (void **)&program->bodies, program->body_count,
+                    &program->body_cap, sizeof *program->bodies)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->bodies[program->body_count].first = (int)program->op_count;
+    return (int)program->body_count++;
+}
+
+void lower_body_end(struct lowering *lowering, int body)
+{
+    if (!lowering->failed)
+        lowering->program->bodies[body].count =
+            (int)lowering->program->op_count - lowering->program->bodies[body].first;
+}
+
+int lower_thread(struct lowering *lowering, struct thread_desc desc)
+{
+    struct program *program = lowering->program;
+    if (!desc.name || !arena_grow(&program->arena, (void **)&program->threads,
+                                  lowering->thread_total, &lowering->thread_cap, sizeof desc)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->threads[lowering->thread_total++] = desc;
+    program->thread_count = (int)lowering->thread_total;
+    return program->thread_count - 1;
+}
+
+int lower_stream(struct lowering *lowering, int rank, int plan_stream)
+{
+    struct program *program = lowering->program;
+    for (int s = program->stream_count - 1; s >= 0;
+         s--) /* those of this rank are mostly the last */
+        if (program->streams[s].rank == rank && program->streams[s].plan_stream == plan_stream)
+            return s;
+    if (!arena_grow(&program->arena, (void **)&program->streams, lowering->stream_total,
+                    &lowering->stream_cap, sizeof *program->streams)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->streams[lowering->stream_total++] =
+        (struct stream_desc){.rank = rank,
+                             .plan_stream = plan_stream,
+                             .name = lowering->plan->streams.items[plan_stream],
+                             .hw_queue = -1};
+    program->stream_count = (int)lowering->stream_total;
+    return program->stream_count - 1;
+}
+
+enum status lower_comms(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    program->comms = ARENA_ARRAY(&program->arena, plan->comm_count, struct comm_desc);
+    int *all_ranks = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->comms || !all_ranks)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        all_ranks[rank] = rank;
+    for (size_t c = 0; c < plan->comm_count; c++) {
+        const struct comm *from = &plan->comms[c];
+        struct comm_desc *to = &program->comms[program->comm_count++];
+        *to = (struct comm_desc){.name = from->name,
+                                 .members = from->members ? from->members : all_ranks,
+                                 .count = from->members ? (int)from->member_count : program->ranks,
+                                 .first_member = program->member_count,
+                                 .eager_messages = from->eager_messages,
+                                 .eager_bytes = from->eager_bytes};
+        program->member_count += to->count;
+        if (from->members && from->members[from->member_count - 1] >= program->ranks)
+            return diag_error_at(lowering->diag, plan->file, NULL, from->mark,
+                                 "found rank %d in communicator %s, expected ranks below %d",
+                                 from->members[from->member_count - 1], from->name, program->ranks);
+    }
+    return STATUS_OK;
+}
+
+int lower_member(const struct lowering *lowering, int comm, int rank)
+{
+    return program_member(lowering->program, comm, rank);
+}
+
+void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root)
+{
+    int place = root < 0 ? 0 : lower_member(lowering, op->comm, root);
+    if (!collective_has_root(kind))
+        return;
+    struct given given = *op->given;
+    for (int i = 0; i < given.root_count; i++)
+        if (given.roots[i] == place)
+            return;
+    int *roots = ARENA_ARRAY(&lowering->program->arena, (size_t)given.root_count + 1, int);
+    if (!roots) {
+        lowering->failed = true;
+        return;
+    }
+    if (given.root_count)
+        memcpy(roots, given.roots, (size_t)given.root_count * sizeof *roots);
+    roots[given.root_count++] = place;
+    given.roots = roots;
+    lower_give(lowering, op, given);
+}
+
+int lower_channel(struct lowering *lowering, int comm, int from, int to)
+{
+    struct program *program = lowering->program;
+    for (int c = program->channel_count - 1; c >= 0; c--) { /* those in use are mostly the last */
+        struct channel *channel = &program->channels[c];
+        if (channel->comm == comm && channel->from == from && channel->to == to) {
+            channel->cap++;
+            return c;
+        }
+    }
+    if (!arena_grow(&program->arena, (void **)&program->channels, lowering->channel_total,
+                    &lowering->channel_cap, sizeof *program->channels)) {
+        lowering->failed = true;
+        return 0;
+    }
+    program->channels[lowering->channel_total++] = (struct channel){comm, from, to, 1};
+    program->channel_count = (int)lowering->channel_total;
+    return program->channel_count - 1;
+}
+
+static int intern(struct lowering *lowering, struct names *names, const char *name)
+{
+    int index = name ? names_intern(names, &lowering->program->arena, name) : -1;
+    if (index < 0)
+        lowering->failed = true;
+    return index < 0 ? 0 : index;
+}
+
+int lower_name(struct lowering *lowering, const char *name)
+{
+    return intern(lowering, &lowering->program->names, name);
+}
+
+/* Names of actions are short and many: they stand one behind the other. */
+static char *keep_text(struct lowering *lowering, const char *text)
+{
+    enum { ROOM = 8192 };
+    size_t bytes = strlen(text) + 1;
+    if (bytes > ROOM / 8)
+        return arena_strdup(&lowering->program->arena, text);
+    if (bytes > lowering->text_left) {
+        lowering->text = arena_alloc(&lowering->program->arena, ROOM);
+        lowering->text_left = lowering->text ? ROOM : 0;
+    }
+    char *kept = lowering->text;
+    if (!kept)
+        return NULL;
+    memcpy(kept, text, bytes);
+    lowering->text += bytes;
+    lowering->text_left -= bytes;
+    return kept;
+}
+
+int lower_new_name(struct lowering *lowering, const char *name)
+{
+    struct names *names = &lowering->program->names;
+    const char *kept = keep_text(lowering, name);
+    if (!kept || !arena_regrow(&lowering->program->arena, (void **)&names->items, names->count,
+                               &names->cap, sizeof kept)) {
+        lowering->failed = true;
+        return -1;
+    }
+    names->items[names->count] = kept;
+    return (int)names->count++;
+}
+
+int lower_op_name(struct lowering *lowering, const struct host_op *op)
+{
+    if (op->numbered)
+        return op->numbered - 1;
+    return op->name ? lower_name(lowering, op->name) : -1;
+}
+
+static bool same_bytes(const void *a, const void *b, size_t size)
+{
+    return a == b || (a && b && memcmp(a, b, size) == 0);
+}
+
+static bool same_given(const struct given *a, const struct given *b)
+{
+    return a->bytes == b->bytes && a->roots == b->roots && a->root_count == b->root_count &&
+           same_bytes(a->work, b->work, sizeof *a->work) &&
+           same_bytes(a->jitter, b->jitter, sizeof *a->jitter) &&
+           same_bytes(a->shares, b->shares, sizeof *a->shares);
+}
+
+void lower_give(struct lowering *lowering, struct op *op, struct given given)
+{
+    given.jitter = given.jitter ? given.jitter : &constant;
+    given.work = given.work ? given.work : &no_work;
+    for (int i = 0; i < LOWER_KEPT && lowering->kept[i]; i++)
+        if (same_given(lowering->kept[i], &given)) {
+            op->given = lowering->kept[i];
+            return;
+        }
+    struct arena *arena = &lowering->program->arena;
+    struct given *kept = ARENA_NEW(arena, struct given);
+    struct work *work = lowering->ranks ? ARENA_NEW(arena, struct work) : NULL;
+    if (!kept || (lowering->ranks && !work)) {
+        lowering->failed = true;
+        return;
+    }
+    *kept = given;
+    if (work) /* an action's lives no longer than the next one */
+        kept->work = memcpy(work, given.work, sizeof *work);
+    lowering->kept[lowering->kept_next++ % LOWER_KEPT] = kept;
+    op->given = kept;
+}
+
+void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from)
+{
+    static const struct shares none = {0};
+    bool action = lowering->ranks; /* these have neither jitter nor shares of their own */
+    lower_give(lowering, op,
+               (struct given){.jitter = action ? NULL : &from->jitter,
+                              .shares = action ? &none : &from->shares,
+                              .work = &from->work,
+                              .bytes = from->bytes});
+}
+
+int lower_flag(struct lowering *lowering, const char *name)
+{
+    return intern(lowering, &lowering->flags, name);
+}
+
+static void add_access(struct lowering *lowering, struct op *op, int buffer, bool write)
+{
+    struct program *program = lowering->program;
+    if (buffer > ACCESS_MOST_BUFFERS ||
+        !arena_regrow(&program->arena, (void **)&program->accesses, program->access_count,
+                      &program->access_cap, sizeof *program->accesses)) {
+        lowering->failed = true;
+        return;
+    }
+    program->accesses[program->access_count++] =
+        (struct access){buffer & ACCESS_MOST_BUFFERS, write};
+    op->access_count++;
+}
+
+void lower_accesses(struct lowering *lowering, struct op *op, int rank,
+                    const struct index_list *reads, const struct index_list *writes)
+{
+    op->access_first = (int)lowering->program->access_count;
+    lower_more_accesses(lowering, op, rank, reads, writes);
+}
+
+static int listed_buffer(const struct plan *plan, int rank, const struct index_list *list, size_t i)
+{
+    if (list->ranks && list->ranks[i] > 0)
+        rank = list->ranks[i] - 1;
+    return lower_first_buffer(plan, rank) + list->items[i];
+}
+
+void lower_more_accesses(struct lowering *lowering, struct op *op, int rank,
+                         const struct index_list *reads, const struct index_list *writes)
+{
+    for (size_t i = 0; i < reads->count; i++)
+        add_access(lowering, op, listed_buffer(lowering->plan, rank, reads, i), false);
+    for (size_t i = 0; i < writes->count; i++)
+        add_access(lowering, op, listed_buffer(lowering->plan, rank, writes, i), true);
+}
+
+/* Flags stay set, so only the first use can block. */
+static void meet(struct lowering *lowering, enum op_kind kind, const char *side, struct mark mark)
+{
+    int flag = lower_flag(lowering, side);
+    struct op *op = lower_emit(lowering, kind, mark);
+    op->object = flag;
+    op->distance = -1;
+}
+
+/* A direction of a link: its sender and its receiver set a flag each and await that of the other. */
+static void meet_peer(struct lowering *lowering, enum op_kind kind, int comm, int rank,
+                      const struct p2p_part *part)
+{
+    bool sender = part->send == (kind == OP_SIGNAL);
+    meet(lowering, kind,
+         arena_printf(&lowering->program->arena, "first use of link %s %d>%d by its %s",
+                      lowering->plan->comms[comm].name, part->send ? rank : part->peer,
+                      part->send ? part->peer : rank, sender ? "sender" : "receiver"),
+         part->mark);
+}
+
+/* A communicator: a thread of each member sets a flag and awaits those of the others. */
+static void meet_members(struct lowering *lowering, enum op_kind kind, int comm, int rank,
+                         struct mark mark)
+{
+    const struct comm_desc *desc = &lowering->program->comms[comm];
+    for (int i = 0; i < desc->count; i++)
+        if ((desc->members[i] == rank) == (kind == OP_SIGNAL))
+            meet(lowering, kind,
+                 arena_printf(&lowering->program->arena, "first collective of %s by rank %d",
+                              desc->name, desc->members[i]),
+                 mark);
+}
+
+static void meet_part(struct lowering *lowering, enum op_kind kind, const struct first_use *use,
+                      const struct p2p_part *part)
+{
+    int comm = part->comm >= 0 ? part->comm : use->comm;
+    int rank = part->device > 0 ? part->device - 1 : use->rank;
+    if (part->is_collective)
+        meet_members(lowering, kind, comm, rank, part->mark);
+    else
+        meet_peer(lowering, kind, comm, rank, part);
+}
+
+void lower_first_use(struct lowering *lowering, const struct first_use *use)
+{
+    static const enum op_kind passes[] = {OP_SIGNAL, OP_AWAIT};
+    for (int pass = 0; lowering->plan->machine.first_use_blocks && pass < 2; pass++) {
+        for (size_t i = 0; i < use->count; i++)
+            meet_part(lowering, passes[pass], use, &use->parts[i]);
+        if (use->count == 0)
+            meet_members(lowering, passes[pass], use->comm, use->rank, use->mark);
+    }
+}
+
+int lower_context_lock(const struct lowering *lowering, int rank)
+{
+    int per_rank = (int)lowering->plan->locks.count + 1;
+    return rank * per_rank + per_rank - 1;
+}
+
+void lower_load_begin(struct lowering *lowering, int rank, int name, struct mark mark)
+{
+    if (!lowering->plan->machine.lazy_load)
+        return;
+    struct op *op = lower_emit(lowering, OP_LOCK, mark);
+    op->object = lower_context_lock(lowering, rank);
+    op = lower_emit(lowering, OP_SYNC, mark);
+    op->sync = SYNC_LOAD;
+    op->device = (int16_t)rank;
+    op->name = name;
+    op->object = name;
+}
+
+void lower_load_end(struct lowering *lowering, int rank, struct mark mark)
+{
+    if (lowering->plan->machine.lazy_load)
+        lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
+}
+
+void lower_launched(struct lowering *lowering, int stream, struct mark mark)
+{
+    if (!lowering->plan->machine.launch_blocking)
+        return;
+    struct op *op = lower_emit(lowering, OP_SYNC, mark);
+    op->sync = SYNC_STREAM;
+    op->stream = stream;
+    op->device = (int16_t)lowering->program->streams[stream].rank;
+}
+
+void lower_allocating(struct lowering *lowering, int rank, struct mark mark)
+{
+    static const enum sync_kind syncs[] = {SYNC_RETRY, SYNC_DEVICE};
+    for (int i = 0; lowering->plan->machine.alloc_may_sync && i < 2; i++) {
+        struct op *op = lower_emit(lowering, OP_SYNC, mark);
+        op->sync = syncs[i];
+        op->device = (int16_t)rank;
+    }
+}

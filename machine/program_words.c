@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * program_words.c - a program as text: the names of agents, objects and operations, and swsim lower's listing.
+ */
+#include "program.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan/units.h"
+
+const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
+{
+    const struct agent *desc = &program->agents[agent];
+    char rank[32] = "";
+    if (program->ranks > 1 && desc->rank >= 0)
+        snprintf(rank, sizeof rank, "rank %d ", desc->rank);
+    switch (desc->kind) {
+    case AGENT_DATA: snprintf(buf, cap, "data loader"); break;
+    case AGENT_THREAD:
+        if (program->threads[desc->index].kind == THREAD_DRIVER)
+            snprintf(buf, cap, "%sdriver", rank);
+        else
+            snprintf(buf, cap, "%sthread %s", rank, program->threads[desc->index].name);
+        break;
+    case AGENT_STREAM:
+        snprintf(buf, cap, "%sstream %s", rank, program->streams[desc->index].name);
+        break;
+    case AGENT_COMM: snprintf(buf, cap, "communicator %s", program->comms[desc->index].name); break;
+    case AGENT_FAULT: snprintf(buf, cap, "fault"); break;
+    case AGENT_WATCHDOG: snprintf(buf, cap, "watchdog"); break;
+    }
+    return buf;
+}
+
+const char *program_object_name(const struct program *program, const struct op *op)
+{
+    if (op->kind == OP_SYNC && op->sync != SYNC_EVENT)
+        return NULL;
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: return program->event_names[op->object];
+    case OPERAND_FLAG: return program->flag_names[op->object];
+    case OPERAND_QUEUE: return program->queue_names[op->object];
+    case OPERAND_LOCK: return program->lock_names[op->object];
+    case OPERAND_BUFFER: return program->buffers[op->object].name;
+    case OPERAND_BARRIER: /* lowered to flags */
+    case OPERAND_TURN:
+    case OPERAND_NONE: break;
+    }
+    return NULL;
+}
+
+const char *program_op_subject(const struct program *program, const struct op *op,
+                               int64_t iteration, char *buf, size_t cap)
+{
+    if (op->task >= 0)
+        snprintf(buf, cap, "%s(%" PRId64 ")", program->plan->pipeline.tasks[op->task].name,
+                 iteration);
+    else if (op->kind == OP_GROUP && op->part_count > 0) {
+        const struct part *part = &program->parts[op->part_first];
+        const struct channel *channel = &program->channels[part->channel];
+        snprintf(buf, cap, "%s %s %s rank %d%s", part->send ? "send" : "receive",
+                 program->names.items[part->tag], part->send ? "to" : "from",
+                 part->send ? channel->to : channel->from, op->part_count > 1 ? " and others" : "");
+    } else if (op->name >= 0)
+        snprintf(buf, cap, "%s", program->names.items[op->name]);
+    else
+        snprintf(buf, cap, "%s", op_key(op->kind));
+    if (op->iteration >= 0) {
+        const size_t length = strlen(buf);
+        snprintf(buf + length, cap - length, "(%d)", op->iteration);
+    }
+    return buf;
+}
+
+static void print_object(FILE *out, const char *name, const struct op *op, const char *task)
+{
+    enum op_operand kind = op_operand(op->kind);
+    if (!task || (kind != OPERAND_EVENT && kind != OPERAND_FLAG))
+        fprintf(out, " %s", name);
+    else if (op->distance > 0)
+        fprintf(out, " %s(i-%d)", name, op->distance);
+    else
+        fprintf(out, " %s(i)", name);
+}
+
+static void print_operands(const struct program *program, const struct op *op, FILE *out)
+{
+    const char *task =
+        op->task >= 0 && op->distance >= 0 ? program->plan->pipeline.tasks[op->task].name : NULL;
+    const char *object = program_object_name(program, op);
+    char device[32] = "device";
+    if (program->is_crossed && op->device >= 0)
+        snprintf(device, sizeof device, "device of rank %d", op->device);
+    if (object)
+        print_object(out, object, op, task);
+    else if (op->kind == OP_SYNC)
+        fprintf(out, " %s",
+                op->sync == SYNC_DEVICE  ? device
+                : op->sync == SYNC_LOAD  ? "load"
+                : op->sync == SYNC_RETRY ? "if memory lacks:"
+                                         : "stream");
+    else if (op->name >= 0)
+        fprintf(out, " %s%s", program->names.items[op->name], task ? "(i)" : "");
+    if (op_operand(op->kind) == OPERAND_TURN && op->ticket >= 0)
+        fprintf(out, " %d", op->ticket);
+    for (int i = 0; i < op->part_count; i++) {
+        const struct part *part = &program->parts[op->part_first + i];
+        const struct channel *channel = &program->channels[part->channel];
+        fprintf(out, " %s %s %s %d", part->send ? "send" : "recv", program->names.items[part->tag],
+                part->send ? "->" : "<-", part->send ? channel->to : channel->from);
+    }
+}
+
+static void print_op(const struct program *program, const struct op *op, FILE *out)
+{
+    fputs(op_key(op->kind), out);
+    print_operands(program, op, out);
+    if (op->comm >= 0)
+        fprintf(out, " comm %s", program->comms[op->comm].name);
+    if (op->stream >= 0)
+        fprintf(out, " on %s", program->streams[op->stream].full_name);
+    if (op->time_ns) {
+        char time[UNITS_TEXT];
+        units_print_time(op->time_ns, time);
+        fprintf(out, " %s", time);
+    }
+    for (int i = 0; i < op->access_count; i++) {
+        const struct access *access = &program->accesses[op->access_first + i];
+        fprintf(out, " %s %s", access->write ? "writes" : "reads",
+                program->buffers[access->buffer].name);
+    }
+    fputs(op->free ? "\n" : "  # order can matter\n", out);
+}
+
+/* The steps of a callback or of a kernel. */
+static void print_steps(const struct program *program, int index, FILE *out)
+{
+    const struct body *body = &program->bodies[index];
+    for (int i = 0; i < body->count; i++) {
+        fputs("      ", out);
+        print_op(program, &program->ops[body->first + i], out);
+    }
+}
+
+static void print_body(const struct program *program, int index, FILE *out)
+{
+    const struct body *body = &program->bodies[index];
+    for (int i = 0; i < body->count; i++) {
+        const struct op *op = &program->ops[body->first + i];
+        fputs("    ", out);
+        print_op(program, op, out);
+        if (op->kind == OP_CALLBACK)
+            print_steps(program, op->object, out);
+    }
+}
+
+static void print_order(const struct program *program, int rank, FILE *out)
+{
+    const struct task *tasks = program->plan->pipeline.tasks;
+    fprintf(out, "  driver %s, ", driver_key(program->driver));
+    if (program->driver == DRIVER_CLOCK)
+        fprintf(out, "depth %d", program->depth);
+    else
+        fprintf(out, "max_depth %d", program->depth);
+    fprintf(out, ", %d slots, enqueue order", program->slots);
+    for (int k = 0; k < program->tasks; k++)
+        fprintf(out, "%s %s", k ? "," : "", tasks[program->order[rank][k]].name);
+    fputc('\n', out);
+}
+
+enum status program_print(const struct program *program, FILE *out, struct diag *diag)
+{
+    for (int rank = 0; rank < program->ranks; rank++) {
+        fprintf(out, "rank %d\n", rank);
+        if (program->tasks)
+            print_order(program, rank, out);
+        for (int t = 0; t < program->thread_count; t++) {
+            const struct thread_desc *thread = &program->threads[t];
+            if (thread->rank != rank || thread->kind != THREAD_HOST)
+                continue;
+            fprintf(out, "  thread %s\n", thread->name);
+            print_body(program, thread->body, out);
+        }
+        for (int task = 0; task < program->tasks; task++) {
+            int index = rank * program->tasks + task;
+            fprintf(out, "  task %s, thread %s\n", program->plan->pipeline.tasks[task].name,
+                    program->threads[program->worker[index]].name);
+            print_body(program, index, out);
+        }
+    }
+    return diag_flush(diag, out, "the lowered program");
+}
