@@ -70,15 +70,32 @@ static bool set_spec(const struct walk *walk, int stream, bool legacy, bool bloc
     return true;
 }
 
+enum {
+    LEGACY = 1,
+    PER_THREAD = 2,
+    PEER = 3
+}; /* handles that are no addresses; the last is our own */
+
+/* A stream that is made behind a copy which its device waits for comes after it. */
+static bool follow_copies(const struct walk *walk, struct recorded_stream *stream)
+{
+    struct recorded_process *process = walk->process;
+    for (size_t i = 0; i < process->stream_count; i++)
+        if (&process->streams[i] != stream && (process->streams[i].holds >> stream->device & 1) &&
+            !walk_join(walk, stream, &process->streams[i]))
+            return false;
+    return true;
+}
+
 /* Non-blocking streams have names of their own: a name is of one kind on all ranks. */
 static struct recorded_stream *add_stream(const struct walk *walk, uint64_t handle, int device,
                                           uint64_t flags)
 {
     struct recorded_process *process = walk->process;
-    const bool blocking = handle == 1 || !(flags & 1);
+    const bool blocking = handle == LEGACY || !(flags & 1);
     size_t number = 1;
     for (size_t i = 0; i < process->stream_count; i++)
-        number += process->streams[i].handle > 2 && process->streams[i].blocking == blocking;
+        number += process->streams[i].handle > PEER && process->streams[i].blocking == blocking;
     if (!arena_grow(walk->job->arena, (void **)&process->streams, process->stream_count,
                     &process->stream_cap, sizeof *process->streams))
         return NULL;
@@ -90,27 +107,45 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                                        .capture = -1,
                                        .synced_by = -1};
     struct names *names = &walk->job->plan->streams;
-    stream->name = handle == 1   ? names_intern(names, walk->job->arena, "default")
-                   : handle == 2 ? intern(walk, names, "default.thread", walk->number + 1)
-                                 : intern(walk, names, blocking ? "blocking" : "stream", number);
-    stream->thread = handle == 2 ? (int64_t)walk->number : -1;
+    stream->name = handle == LEGACY       ? names_intern(names, walk->job->arena, "default")
+                   : handle == PER_THREAD ? intern(walk, names, "default.thread", walk->number + 1)
+                   : handle == PEER       ? names_intern(names, walk->job->arena, "peer_copies")
+                                    : intern(walk, names, blocking ? "blocking" : "stream", number);
+    stream->thread = handle == PER_THREAD ? (int64_t)walk->number : -1;
     walk_use_device(process, device);
-    return stream->name >= 0 && set_spec(walk, stream->name, handle == 1, blocking) ? stream : NULL;
+    return stream->name >= 0 && set_spec(walk, stream->name, handle == LEGACY, blocking) &&
+                   follow_copies(walk, stream)
+               ? stream
+               : NULL;
 }
 
-struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle)
+static struct recorded_stream *find_stream(const struct walk *walk, uint64_t handle, int device)
 {
     struct recorded_process *process = walk->process;
-    const int device = walk->thread->device;
     for (size_t i = process->stream_count; i-- > 0;) {
         struct recorded_stream *stream = &process->streams[i];
         if (stream->handle != handle || !stream->live)
             continue;
-        if (handle > 2 ||
-            (stream->device == device && (handle == 1 || stream->thread == (int64_t)walk->number)))
+        if (handle > PEER || (stream->device == device &&
+                              (handle != PER_THREAD || stream->thread == (int64_t)walk->number)))
             return stream;
     }
-    return add_stream(walk, handle, device, handle > 2);
+    return add_stream(walk, handle, device, handle > PER_THREAD);
+}
+
+struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle)
+{
+    return find_stream(walk, handle, walk->thread->device);
+}
+
+bool walk_is_legacy(const struct recorded_stream *stream)
+{
+    return stream->handle == LEGACY;
+}
+
+struct recorded_stream *walk_peer_stream(const struct walk *walk, int device)
+{
+    return find_stream(walk, PEER, device);
 }
 
 static bool end_stream(const struct walk *walk, uint64_t handle)
@@ -232,7 +267,7 @@ static bool take_sync_event(const struct walk *walk)
     return walk_add(walk, NULL, &op);
 }
 
-static bool sync_stream(const struct walk *walk, struct recorded_stream *stream)
+bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *stream)
 {
     struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_STREAM;
@@ -248,10 +283,10 @@ static bool take_sync_stream(const struct walk *walk)
         return false;
     return stream->pushes == 0 ||
            known_already(walk, stream->pushes, &stream->synced, &stream->synced_by) ||
-           sync_stream(walk, stream);
+           walk_sync_stream(walk, stream);
 }
 
-static bool sync_device(const struct walk *walk, int device)
+bool walk_sync_device(const struct walk *walk, int device)
 {
     struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_DEVICE;
@@ -259,170 +294,12 @@ static bool sync_device(const struct walk *walk, int device)
     return walk_add(walk, NULL, &op);
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
-
-static bool take_alloc(const struct walk *walk)
-{
-    const uint64_t *word = walk->item->word;
-    size_t block;
-    return word[1] == 0 || recorded_memory_begin(walk->job, walk->process, word[0], word[1],
-                                                 (enum recording_memory)(word[2] & 3),
-                                                 walk->thread->device, &block);
-}
-
-/* Memory of a stream's pool comes and goes in the stream's order. */
-static bool take_alloc_async(const struct walk *walk)
-{
-    struct recorded_stream *stream = walk_stream(walk, walk->item->word[2]);
-    struct recorded_op op = walk_op(walk, OP_ALLOC);
-    size_t block;
-    if (!stream ||
-        !recorded_memory_begin(walk->job, walk->process, walk->item->word[0], walk->item->word[1],
-                               RECORDING_MEMORY_DEVICE, stream->device, &block))
-        return false;
-    walk->process->blocks[block].async = true;
-    op.device = stream->device;
-    op.op.stream = stream->name;
-    op.block = block;
-    return walk_add(walk, NULL, &op);
-}
-
-static bool take_free_async(const struct walk *walk)
-{
-    struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
-    const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    if (!stream)
-        return false;
-    if (block == SIZE_MAX)
-        return true;
-    struct recorded_op op = walk_op(walk, OP_FREE);
-    op.device = stream->device;
-    op.op.stream = stream->name;
-    op.block = block;
-    recorded_memory_end(walk->process, block);
-    return walk_add(walk, NULL, &op);
-}
-
-/* Of an allocation that is freed: its memory is the host's again. */
-static bool take_free(const struct walk *walk)
-{
-    const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    struct recorded_op op = walk_op(walk, OP_COMPUTE);
-    if (block == SIZE_MAX)
-        return true;
-    const struct recorded_block freed = walk->process->blocks[block];
-    const bool waits = walk->item->word[1] == RECORDING_MEMORY_DEVICE;
-    op.op.name = arena_printf(walk->job->arena, "free %s", freed.name);
-    if (!op.op.name || (freed.begin_count > 0 && waits && !sync_device(walk, freed.device)) ||
-        (freed.begin_count > 0 && !recorded_memory_access(walk->job, walk->process, &op,
-                                                          freed.address, freed.bytes, true, -1)))
-        return false;
-    recorded_memory_end(walk->process, block);
-    return freed.begin_count == 0 || walk_add(walk, NULL, &op);
-}
-
-static bool is_device_memory(const struct walk *walk, uint64_t address)
-{
-    const size_t block = recorded_memory_find(walk->process, address);
-    return block != SIZE_MAX && walk->process->blocks[block].memory == RECORDING_MEMORY_DEVICE;
-}
-
-/* Host memory that CUDA does not know. */
-static bool is_pageable(const struct walk *walk, uint64_t address, bool device)
-{
-    return !device && recorded_memory_find(walk->process, address) == SIZE_MAX;
-}
-
-struct area {
-    uint64_t address, pitch, width, height;
-};
-
-static uint64_t area_bytes(const struct area *area)
-{
-    return area->height > 1 ? area->pitch * (area->height - 1) + area->width
-                            : area->width * area->height;
-}
-
-static bool push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op)
+bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op)
 {
     op->device = op->event_device = stream->device;
     op->op.stream = stream->name;
     stream->pushes++;
     return walk_add(walk, stream, op);
-}
-
-/* A copy between devices does not keep the host waiting. */
-static bool copy(const struct walk *walk, uint64_t handle, const struct area *to,
-                 const struct area *from, uint64_t direction, bool waits)
-{
-    struct recorded_stream *stream = walk_stream(walk, handle);
-    struct recorded_op op = walk_op(walk, OP_COPY);
-    const bool to_device = direction == 1 || direction == 3 || is_device_memory(walk, to->address);
-    const bool from_device =
-        direction == 2 || direction == 3 || is_device_memory(walk, from->address);
-    if (!stream)
-        return false;
-    op.op.direction = op.op.work.direction =
-        to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
-    op.op.pageable =
-        is_pageable(walk, to->address, to_device) || is_pageable(walk, from->address, from_device);
-    op.op.bytes = recorded_bytes(to->width * to->height);
-    if (to_device)
-        recorded_memory_strange(walk->job, walk->process, to->address);
-    if (from_device)
-        recorded_memory_strange(walk->job, walk->process, from->address);
-    return recorded_memory_access(walk->job, walk->process, &op, from->address, area_bytes(from),
-                                  false, -1) &&
-           recorded_memory_access(walk->job, walk->process, &op, to->address, area_bytes(to), true,
-                                  -1) &&
-           push(walk, stream, &op) &&
-           (!waits || op.op.pageable || (to_device && from_device) || sync_stream(walk, stream));
-}
-
-static bool take_copy(const struct walk *walk)
-{
-    const uint64_t *word = walk->item->word;
-    const struct area to = {word[1], 0, word[3], 1}, from = {word[2], 0, word[3], 1};
-    return word[3] == 0 || copy(walk, word[0], &to, &from, word[4], word[5] != 0);
-}
-
-static bool take_copy_2d(const struct walk *walk)
-{
-    const uint64_t *word = walk->item->word;
-    const struct area to = {word[1], word[2], word[5], word[6]},
-                      from = {word[3], word[4], word[5], word[6]};
-    return word[5] == 0 || word[6] == 0 || copy(walk, word[0], &to, &from, word[7], word[8] != 0);
-}
-
-static bool take_fill(const struct walk *walk)
-{
-    const uint64_t *word = walk->item->word;
-    struct recorded_stream *stream = walk_stream(walk, word[0]);
-    struct recorded_op op = walk_op(walk, OP_LAUNCH);
-    const struct area to = {word[1], word[2], word[3], word[4]};
-    op.op.name = "memset";
-    if (area_bytes(&to) > 0)
-        recorded_memory_strange(walk->job, walk->process, to.address);
-    return stream && (area_bytes(&to) == 0 ||
-                      (recorded_memory_access(walk->job, walk->process, &op, to.address,
-                                              area_bytes(&to), true, -1) &&
-                       push(walk, stream, &op)));
-}
-
-/* The host has been seen to read or write memory that a device uses. */
-static bool take_touch(const struct walk *walk)
-{
-    const bool write = walk->item->word[1] != 0;
-    const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    struct recorded_op op = walk_op(walk, OP_COMPUTE);
-    if (block == SIZE_MAX)
-        return true;
-    op.op.name = arena_printf(walk->job->arena, "%s %s", write ? "write" : "read",
-                              walk->process->blocks[block].name);
-    return op.op.name &&
-           recorded_memory_access(walk->job, walk->process, &op, walk->item->word[0], 1, write,
-                                  -1) &&
-           walk_add(walk, NULL, &op);
 }
 
 /* ---- kernels and host functions --------------------------------------------------------------- */
@@ -499,7 +376,7 @@ static bool take_launch(const struct walk *walk)
                                     (word[i] & RECORDING_WRITE) != 0, -1))
             return false;
     }
-    return stream && push(walk, stream, &op);
+    return stream && walk_push(walk, stream, &op);
 }
 
 static bool take_host_call(const struct walk *walk)
@@ -508,7 +385,7 @@ static bool take_host_call(const struct walk *walk)
     struct recorded_op op = walk_op(walk, OP_CALLBACK);
     op.op.name = "host function";
     op.host_call = walk->item->word[1];
-    return stream && push(walk, stream, &op);
+    return stream && walk_push(walk, stream, &op);
 }
 
 static bool take_host_bound(const struct walk *walk, bool begins)
@@ -601,7 +478,7 @@ static bool take_graph_launch(const struct walk *walk)
     op.op.is_graph = true;
     op.op.graph = graph->index;
     op.op.name = walk->job->plan->graphs[graph->index].name;
-    return push(walk, stream, &op);
+    return walk_push(walk, stream, &op);
 }
 
 /* ---- the walk --------------------------------------------------------------------------------- */
@@ -649,16 +526,16 @@ static bool take_item(const struct walk *walk)
     case RECORDING_WAIT: return take_wait(walk);
     case RECORDING_SYNC_STREAM: return take_sync_stream(walk);
     case RECORDING_SYNC_EVENT: return take_sync_event(walk);
-    case RECORDING_SYNC_DEVICE: return sync_device(walk, walk->thread->device);
+    case RECORDING_SYNC_DEVICE: return walk_sync_device(walk, walk->thread->device);
     case RECORDING_KERNEL: return take_kernel(walk);
     case RECORDING_LAUNCH: return take_launch(walk);
-    case RECORDING_COPY: return take_copy(walk);
-    case RECORDING_COPY_2D: return take_copy_2d(walk);
-    case RECORDING_FILL: return take_fill(walk);
-    case RECORDING_ALLOC: return take_alloc(walk);
-    case RECORDING_ALLOC_ASYNC: return take_alloc_async(walk);
-    case RECORDING_FREE: return take_free(walk);
-    case RECORDING_FREE_ASYNC: return take_free_async(walk);
+    case RECORDING_COPY: return walk_take_copy(walk);
+    case RECORDING_COPY_2D: return walk_take_copy_2d(walk);
+    case RECORDING_FILL: return walk_take_fill(walk);
+    case RECORDING_ALLOC: return walk_take_alloc(walk);
+    case RECORDING_ALLOC_ASYNC: return walk_take_alloc_async(walk);
+    case RECORDING_FREE: return walk_take_free(walk);
+    case RECORDING_FREE_ASYNC: return walk_take_free_async(walk);
     case RECORDING_HOST_CALL: return take_host_call(walk);
     case RECORDING_HOST_BEGIN: return take_host_bound(walk, true);
     case RECORDING_HOST_END: return take_host_bound(walk, false);
@@ -672,7 +549,7 @@ static bool take_item(const struct walk *walk)
     case RECORDING_MESSAGE: return walk_take_exchange(walk);
     case RECORDING_GROUP: return walk_take_group(walk);
     case RECORDING_GROUP_END: return walk_take_group_end(walk);
-    case RECORDING_TOUCH: return take_touch(walk);
+    case RECORDING_TOUCH: return walk_take_touch(walk);
     case RECORDING_KINDS: break;
     }
     return true;

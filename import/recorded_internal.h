@@ -2,7 +2,7 @@
 /*
  * recorded_internal.h - what a walk over recordings finds, before it is a plan.
  *
- * recorded_calls.c and recorded_groups.c make operations of items, recorded_memory.c knows the allocations,
+ * recorded_calls.c, recorded_copies.c and recorded_groups.c make operations of items, recorded_memory.c knows the allocations,
  * recorded_comms.c the communicators, recorded_form.c writes the plan. All of it lives in the plan's arena; false: no
  * memory.
  */
@@ -60,6 +60,8 @@ struct recorded_stream {
     int64_t capture;         /* graphs; -1: none */
     uint64_t pushes, synced; /* waits too; when a thread last waited: the pushes then */
     int64_t synced_by;
+    uint64_t
+        holds; /* devices, as bits, whose later streams come after it: of copies between devices */
 };
 
 struct recorded_event {

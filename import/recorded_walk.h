@@ -2,7 +2,7 @@
 /*
  * recorded_walk.h - a walk over the items of a recording, in the order of their ends.
  *
- * recorded_calls.c walks and takes the items of CUDA, recorded_groups.c those of NCCL. What a function makes lives in the
+ * recorded_calls.c walks and takes the items of CUDA, recorded_copies.c those about memory, recorded_groups.c those of NCCL. What a function makes lives in the
  * job's arena; false or NULL: no memory.
  */
 #ifndef SWSIM_RECORDED_WALK_H
@@ -32,6 +32,26 @@ struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle);
 bool walk_join(const struct walk *walk, struct recorded_stream *stream,
                const struct recorded_stream *before);
 bool walk_use_device(struct recorded_process *process, int device);
+
+/* A push to a stream, on its device. */
+bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);
+bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *stream);
+bool walk_sync_device(const struct walk *walk, int device);
+bool walk_is_legacy(const struct recorded_stream *stream);
+/* The stream of a device that has its copies with other devices which wait for all work of both. Good until the next
+   stream is made. */
+struct recorded_stream *walk_peer_stream(const struct walk *walk, int device);
+
+/* ---- recorded_copies.c: the walk's item, of each of these kinds -------------------------------- */
+
+bool walk_take_alloc(const struct walk *walk);
+bool walk_take_alloc_async(const struct walk *walk);
+bool walk_take_free(const struct walk *walk);
+bool walk_take_free_async(const struct walk *walk);
+bool walk_take_copy(const struct walk *walk);
+bool walk_take_copy_2d(const struct walk *walk);
+bool walk_take_fill(const struct walk *walk);
+bool walk_take_touch(const struct walk *walk);
 
 /* ---- recorded_groups.c: the walk's item, of each of these kinds -------------------------------- */
 

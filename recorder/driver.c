@@ -101,6 +101,13 @@ ON_DEFAULT(cuMemcpyDtoD_v2, (word to, word from, size_t bytes), (to, from, bytes
 ON_STREAM(cuMemcpyDtoDAsync_v2, (word to, word from, size_t bytes, handle stream),
           (to, from, bytes, stream), COPY, ON(stream), to, from, bytes, ON_DEVICE, 0)
 
+ON_DEFAULT(cuMemcpyPeer, (word to, handle to_context, word from, handle from_context, size_t bytes),
+           (to, to_context, from, from_context, bytes), COPY, none, to, from, bytes, ON_DEVICE, 0)
+ON_STREAM(cuMemcpyPeerAsync,
+          (word to, handle to_context, word from, handle from_context, size_t bytes, handle stream),
+          (to, to_context, from, from_context, bytes, stream), COPY, ON(stream), to, from, bytes,
+          ON_DEVICE, 0)
+
 /* `count` values of so many bytes */
 #define FILLS(name, type, size)                                                                    \
     ON_DEFAULT(cuMemset##name##_v2, (word to, type value, size_t count), (to, value, count), FILL, \
@@ -223,8 +230,6 @@ ON_STREAM(cuGraphLaunch, (handle graph, handle stream), (graph, stream), GRAPH_L
 /* ---- calls that are not understood ------------------------------------------------------------ */
 
 UNKNOWN(cuMemMap)
-UNKNOWN(cuMemcpyPeer)
-UNKNOWN(cuMemcpyPeerAsync)
 UNKNOWN(cuMemcpy2D_v2)
 UNKNOWN(cuMemcpy2DAsync_v2)
 UNKNOWN(cuMemcpy2DUnaligned_v2)

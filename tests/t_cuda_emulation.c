@@ -89,6 +89,63 @@ static int default_stream(void)
     return 0;
 }
 
+/* A wait in the default stream holds later work of blocking streams; the default stream of a thread is one of these, and a
+   capture of one forbids work in the default stream. */
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void *arg);
+static int default_streams_of_threads(void)
+{
+    atomic_bool done = false, later = false, last = false;
+    cudaGraph_t graph;
+    cudaStream_t blocking = new_stream(cudaStreamDefault),
+                 free_one = new_stream(cudaStreamNonBlocking);
+    cudaEvent_t event = new_event(cudaEventDefault);
+    NEED(cudaLaunchHostFunc(free_one, be_slow, &done) == cudaSuccess);
+    NEED(cudaEventRecord(event, free_one) == cudaSuccess);
+    NEED(cudaStreamWaitEvent(cudaStreamLegacy, event, 0) == cudaSuccess);
+    NEED(cudaEventRecord(event, blocking) == cudaSuccess);
+    NEED(cudaEventSynchronize(event) == cudaSuccess && atomic_load(&done));
+    NEED(cudaLaunchHostFunc_ptsz(NULL, be_slow, &later) == cudaSuccess);
+    NEED(cudaStreamSynchronize(blocking) == cudaSuccess && !atomic_load(&later));
+    NEED(cudaStreamQuery(cudaStreamPerThread) == cudaErrorNotReady);
+    NEED(cudaLaunchHostFunc(NULL, be_slow, &last) == cudaSuccess);
+    NEED(cudaStreamSynchronize(NULL) == cudaSuccess && atomic_load(&later) && atomic_load(&last));
+    NEED(cudaStreamBeginCapture(NULL, cudaStreamCaptureModeRelaxed) ==
+         cudaErrorStreamCaptureUnsupported);
+    NEED(cudaStreamBeginCapture(blocking, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+    NEED(cudaLaunchHostFunc(NULL, be_slow, &last) == cudaErrorStreamCaptureImplicit);
+    NEED(cudaStreamEndCapture(blocking, &graph) == cudaErrorStreamCaptureInvalidated);
+    return 0;
+}
+
+/* A copy between GPUs: alone on both in the default stream, in its stream's order elsewhere. */
+static int peer_copies(void)
+{
+    void *here, *there;
+    char *pinned;
+    atomic_bool done = false, other = false, between = false;
+    setenv("SWSIM_EMULATED_GPUS", "2", 1);
+    NEED(cudaMalloc(&here, 64) == cudaSuccess && cudaHostAlloc((void **)&pinned, 64, 0) == 0);
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking),
+                 busy = new_stream(cudaStreamNonBlocking);
+    NEED(cudaSetDevice(1) == cudaSuccess && cudaMalloc(&there, 64) == cudaSuccess);
+    cudaStream_t far = new_stream(cudaStreamNonBlocking);
+    NEED(cudaMemsetAsync(there, 7, 64, far) == cudaSuccess && cudaSetDevice(0) == cudaSuccess);
+    NEED(cudaStreamSynchronize(far) == cudaSuccess);
+    NEED(cudaMemcpyPeerAsync(here, 1, there, 1, 64, stream) == cudaErrorInvalidValue);
+    NEED(cudaLaunchHostFunc(busy, be_slow, &done) == cudaSuccess);
+    NEED(cudaMemcpyPeerAsync(here, 0, there, 1, 64, stream) == cudaSuccess);
+    NEED(cudaMemcpyAsync(pinned, here, 64, cudaMemcpyDeviceToHost, stream) == cudaSuccess);
+    NEED(cudaStreamSynchronize(stream) == cudaSuccess && !atomic_load(&done) && pinned[63] == 7);
+    NEED(cudaLaunchHostFunc(far, be_slow, &other) == cudaSuccess);
+    NEED(cudaMemcpyPeer(there, 1, here, 0, 64) == cudaSuccess && !atomic_load(&other));
+    cudaStream_t young = new_stream(cudaStreamNonBlocking);
+    NEED(cudaStreamSynchronize(young) == cudaSuccess && atomic_load(&done) && atomic_load(&other));
+    NEED(cudaLaunchHostFunc(NULL, be_slow, &between) == cudaSuccess);
+    NEED(cudaMemcpyPeer(there, 1, here, 0, 64) == cudaSuccess);
+    NEED(cudaStreamSynchronize(far) == cudaSuccess && atomic_load(&between));
+    return 0;
+}
+
 /* Calls that make or free memory wait for the device, and so does a kernel that is not loaded yet. */
 static int stalls(void)
 {
@@ -379,6 +436,9 @@ int main(void)
 {
     tap_is_int(run(events), 0, "events: never recorded, snapshots, times");
     tap_is_int(run(default_stream), 0, "the default stream");
+    tap_is_int(run(default_streams_of_threads), 0,
+               "the default streams of threads, waits and captures");
+    tap_is_int(run(peer_copies), 0, "copies between GPUs");
     tap_is_int(run(stalls), 0, "what waits for the whole device");
     tap_is_int(run(copies), 0, "copies, pinned and pageable");
     tap_is_int(run(sticky), 0, "an illegal address ends the context");

@@ -54,6 +54,17 @@ check "a wait that is missing before the host's" finds sync_behind_wait 'race'
 check "a result of other ranks, not waited for" finds unawaited 'race'
 check "a run that hangs: the ranks call different things" hangs mismatch 'mismatch'
 check "a run that hangs: messages without a group" hangs missing_group 'deadlock\|message'
+check "the default stream and a non-blocking one" finds default_stream 'race'
+check "... the other way round" finds behind_default 'race'
+check "a copy in the default stream" finds plain_copy 'race'
+check "the default stream of a thread, and a non-blocking one" finds thread_stream 'race'
+check "the default streams of two threads" finds streams_of_threads 'race'
+check "a copy to another device that does not wait" finds peer_copy 'race'
+check "a copy between devices on a stream" finds peer_copy_alone 'race'
+check "... that a later stream does not wait for" finds peer_copy_first 'race'
+for case in default_stream behind_default plain_copy thread_stream streams_of_threads peer_copy peer_copy_alone peer_copy_first; do
+    check "$case, repaired" proves $case
+done
 for case in missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group host_function sync_behind_wait; do
     check "$case, repaired" proves $case
 done

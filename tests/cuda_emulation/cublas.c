@@ -90,15 +90,9 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t of_a, cub
         return CUBLAS_STATUS_INVALID_VALUE;
     if (call_begin("cublasSgemm") != cudaSuccess)
         return CUBLAS_STATUS_EXECUTION_FAILED;
-    struct CUstream_st *stream = stream_of(handle->stream, "cublasSgemm");
-    product.gpu = stream->gpu;
-    struct operation *operation = operation_new(OPERATION_WORK, &product, sizeof product);
-    if (operation) {
-        operation->run = run;
-        operation->counts = true;
-        stream_push(stream, operation);
-    }
-    return call_end(operation ? cudaSuccess : cudaErrorMemoryAllocation) == cudaSuccess
-               ? CUBLAS_STATUS_SUCCESS
-               : CUBLAS_STATUS_ALLOC_FAILED;
+    struct CUstream_st *stream = any_stream(handle->stream, "cublasSgemm");
+    product.gpu = stream ? stream->gpu : 0;
+    const cudaError_t error = stream ? stream_push_work(stream, run, &product, sizeof product, true)
+                                     : cudaErrorMemoryAllocation;
+    return call_end(error) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }

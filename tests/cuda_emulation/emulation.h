@@ -13,6 +13,7 @@
  *     every access of an operation is checked against the live allocations;
  *   - cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost and the first launch of a kernel whose attributes
  *     were not queried wait for the whole device;
+ *   - the default streams order as in default_stream.c, copies between GPUs as in copies.c;
  *   - host functions of all streams run one at a time, and may not call CUDA;
  *   - a call that is not allowed while a stream is captured ends the capture; a launched graph has a stream
  *     for each captured one;
@@ -92,8 +93,9 @@ struct CUevent_st {
 };
 
 struct gpu {
-    cudaError_t error;          /* sticky; cudaSuccess: none */
-    struct CUstream_st *legacy; /* the default stream, made when first used */
+    cudaError_t error;           /* sticky; cudaSuccess: none */
+    struct CUstream_st *legacy;  /* the default stream, made when first used */
+    struct CUstream_st *held_by; /* new streams come after what it has: a copy between GPUs; NULL */
 };
 
 struct emulation {
@@ -123,7 +125,7 @@ void emulation_say(const char *format, ...) __attribute__((format(printf, 1, 2))
 /* ---- stream.c: all but stream_new and stream_push_work with the lock held ----------------------- */
 
 struct CUstream_st *stream_new(int gpu, bool blocking); /* NULL: no thread, no memory */
-/* The stream behind a handle, the default stream's included; misuse if there is none. */
+/* The stream behind a handle of cudaStreamCreate; misuse if there is none. */
 struct CUstream_st *stream_of(cudaStream_t handle, const char *caller);
 void stream_close(struct CUstream_st *stream);
 bool stream_idle(const struct CUstream_st *stream);
@@ -132,16 +134,33 @@ void stream_await(struct CUstream_st *stream);
 void gpu_await(int gpu); /* all streams of it */
 
 struct operation *operation_new(enum operation_kind kind, const void *payload, size_t bytes);
-/* Takes ownership of the operation. Keeps the order that the default stream imposes. */
-void stream_push(struct CUstream_st *stream, struct operation *operation);
-/* A point behind all work pushed so far, held for the caller; NULL: no memory. */
-struct point *stream_mark(struct CUstream_st *stream);
+/* These three keep the order that the default stream imposes. The operation is the stream's, whatever the answer. */
+cudaError_t stream_push(struct CUstream_st *stream, struct operation *operation);
+cudaError_t stream_push_work(struct CUstream_st *stream,
+                             cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
+                             size_t bytes, bool counts);
 cudaError_t stream_wait_for(struct CUstream_st *stream, struct point *point);
+/* A point behind all work pushed so far, held for the caller, in that order too; NULL: no memory, or a capture forbids
+   it. */
+struct point *stream_mark(struct CUstream_st *stream);
+/* Later work of `stream` comes after all that `other` has, whatever the default stream is. */
+void stream_follow(struct CUstream_st *stream, struct CUstream_st *other);
 void point_release(struct point *point); /* NULL is allowed */
 
 /* The context ends: all running and waiting work of this GPU ends, every call returns `error`. */
 void gpu_fail(int gpu, cudaError_t error);
 cudaError_t gpu_error(int gpu); /* without the lock; polled by long operations */
+
+/* ---- default_stream.c: with the lock held -------------------------------------------------------- */
+
+/* The stream of a handle, of a default stream's too; NULL: no memory. Misuse if there is none. */
+struct CUstream_st *any_stream(cudaStream_t handle, const char *caller);
+bool stream_is_legacy(const struct CUstream_st *stream);
+/* Before a push: the waits that the legacy default stream means. An error: a stream of these is being captured. */
+cudaError_t stream_keep_legacy_order(struct CUstream_st *stream);
+/* All work of these GPUs (bits), before and after the next push to the stream. */
+void stream_wait_for_gpus(struct CUstream_st *stream, unsigned gpus);
+void stream_hold_gpus(struct CUstream_st *stream, unsigned gpus);
 
 /* ---- graph.c: with the lock held ---------------------------------------------------------------- */
 
@@ -173,6 +192,7 @@ bool memory_unregister(void *address);
 bool memory_free(void *address, bool device);
 bool memory_is_pinned(const void *address, size_t bytes);
 bool memory_is_device(int gpu, const void *address, size_t bytes);
+int memory_gpu(const void *address, size_t bytes); /* -1: it is no device's memory */
 /* The bytes for an operation of this GPU: in its device memory or in pinned memory. NULL, with a message,
    if they are not all in one live allocation. */
 void *memory_reach(int gpu, const void *address, size_t bytes, const char *caller);
@@ -182,6 +202,7 @@ void *memory_reach(int gpu, const void *address, size_t bytes, const char *calle
 /* cudaSuccess with the lock held, or the error to return without it. */
 cudaError_t call_begin(const char *function);
 cudaError_t call_end(cudaError_t error); /* releases the lock */
+int call_gpu(void);                      /* the calling thread's */
 
 /* ---- kernels.c ---------------------------------------------------------------------------------- */
 

@@ -135,9 +135,9 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
-    if (!handle)
-        return call_end(cudaErrorStreamCaptureUnsupported);
-    struct CUstream_st *stream = stream_of(handle, __func__);
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream || stream_is_legacy(stream))
+        return call_end(stream ? cudaErrorStreamCaptureUnsupported : cudaErrorMemoryAllocation);
     struct CUgraph_st *graph = stream->graph ? NULL : calloc(1, sizeof *graph);
     if (!graph)
         return call_end(stream->graph ? cudaErrorIllegalState : cudaErrorMemoryAllocation);
@@ -158,7 +158,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureSta
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
-    const struct CUstream_st *stream = handle ? stream_of(handle, __func__) : NULL;
+    const struct CUstream_st *stream = any_stream(handle, __func__);
     *out = !stream || !stream->graph ? cudaStreamCaptureStatusNone
            : stream->graph->invalid  ? cudaStreamCaptureStatusInvalidated
                                      : cudaStreamCaptureStatusActive;
@@ -357,7 +357,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
-    struct CUstream_st *stream = stream_of(handle, __func__);
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return call_end(cudaErrorMemoryAllocation);
     if (stream->graph)
         return call_end(graph_forbids(stream));
     struct point **points = calloc(exec->points + 1, sizeof(struct point *));

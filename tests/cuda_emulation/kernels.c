@@ -359,6 +359,5 @@ cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *
     if (!operation)
         return cudaErrorMemoryAllocation;
     operation->counts = true;
-    stream_push(stream, operation);
-    return cudaSuccess;
+    return stream_push(stream, operation);
 }

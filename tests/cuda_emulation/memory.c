@@ -178,6 +178,15 @@ bool memory_is_device(int gpu, const void *address, size_t bytes)
     return lives(address, bytes, gpu);
 }
 
+int memory_gpu(const void *address, size_t bytes)
+{
+    pthread_mutex_lock(&memory.lock);
+    const struct block *block = find(address, bytes);
+    const int gpu = block && block->backing ? block->gpu : -1;
+    pthread_mutex_unlock(&memory.lock);
+    return gpu;
+}
+
 void *memory_reach(int gpu, const void *address, size_t bytes, const char *caller)
 {
     char *place = NULL;

@@ -284,8 +284,8 @@ static ncclResult_t push_call(struct call *call)
         return ncclSystemError;
     operation->run = run_call;
     emulation_lock();
-    struct CUstream_st *stream = stream_of(call->stream, "NCCL");
-    if (stream->gpu != comm->gpu) {
+    struct CUstream_st *stream = any_stream(call->stream, "NCCL");
+    if (!stream || stream->gpu != comm->gpu) {
         emulation_unlock();
         free(operation);
         return wrong(ncclInvalidUsage, "the stream is another GPU's");
@@ -294,7 +294,10 @@ static ncclResult_t push_call(struct call *call)
         comm->last &&
         comm->last->capture == graph_capture(stream); /* a capture has no earlier operations */
     cudaError_t error = follows ? stream_wait_for(stream, comm->last) : cudaSuccess;
-    stream_push(stream, operation);
+    if (error == cudaSuccess)
+        error = stream_push(stream, operation);
+    else
+        free(operation);
     point_release(comm->last);
     comm->last = stream_mark(stream);
     emulation_unlock();

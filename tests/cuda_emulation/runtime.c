@@ -20,6 +20,11 @@ static _Thread_local struct {
     cudaError_t last;
 } thread;
 
+int call_gpu(void)
+{
+    return thread.gpu;
+}
+
 static pthread_mutex_t host_functions = PTHREAD_MUTEX_INITIALIZER;
 
 static int number_from(const char *name, int otherwise)
@@ -175,6 +180,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     X(cudaErrorStreamCaptureUnmatched, "the capture was not initiated in this stream")             \
     X(cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work")                        \
     X(cudaErrorStreamCaptureIsolation, "dependency created on uncaptured work in another stream")  \
+    X(cudaErrorStreamCaptureImplicit, "the default stream would depend on a capture")              \
     X(cudaErrorStreamCaptureWrongThread, "the capture was begun in another thread")                \
     X(cudaErrorCapturedEvent,                                                                      \
       "operation not permitted on an event last recorded in a capturing stream")                   \
@@ -324,109 +330,6 @@ cudaError_t cudaHostGetDevicePointer(void **out, void *address, unsigned flags)
     return call_end(cudaSuccess);
 }
 
-struct copy {
-    void *to;
-    const void *from;
-    size_t bytes;
-    bool to_pageable, from_pageable;
-};
-
-static cudaError_t run_copy(struct CUstream_st *stream, void *payload)
-{
-    const struct copy *copy = payload;
-    void *to =
-        copy->to_pageable ? copy->to : memory_reach(stream->gpu, copy->to, copy->bytes, "a copy");
-    const void *from = copy->from_pageable
-                           ? copy->from
-                           : memory_reach(stream->gpu, copy->from, copy->bytes, "a copy");
-    if (!to || !from)
-        return cudaErrorIllegalAddress;
-    memcpy(to, from, copy->bytes);
-    return cudaSuccess;
-}
-
-struct fill {
-    void *to;
-    int value;
-    size_t bytes;
-};
-
-static cudaError_t run_fill(struct CUstream_st *stream, void *payload)
-{
-    const struct fill *fill = payload;
-    void *to = memory_reach(stream->gpu, fill->to, fill->bytes, "cudaMemsetAsync");
-    if (!to)
-        return cudaErrorIllegalAddress;
-    memset(to, fill->value, fill->bytes);
-    return cudaSuccess;
-}
-
-/* The stream of a handle; none is the default stream of the thread's device. NULL: no memory for it. */
-static struct CUstream_st *any_stream(cudaStream_t handle, const char *caller)
-{
-    if (handle)
-        return stream_of(handle, caller);
-    struct gpu *gpu = &emulation.gpus[thread.gpu];
-    if (!gpu->legacy)
-        gpu->legacy = stream_new(thread.gpu, true);
-    return gpu->legacy;
-}
-
-static cudaError_t push_work(struct CUstream_st *stream,
-                             cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
-                             size_t bytes, bool counts)
-{
-    struct operation *operation = operation_new(OPERATION_WORK, payload, bytes);
-    if (!operation)
-        return cudaErrorMemoryAllocation;
-    operation->run = run;
-    operation->counts = counts;
-    stream_push(stream, operation);
-    return cudaSuccess;
-}
-
-/* A copy from or to pageable memory has finished when it returns. */
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t handle)
-{
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream)
-        return call_end(cudaErrorMemoryAllocation);
-    bool to_device = memory_is_device(stream->gpu, to, bytes);
-    bool from_device = memory_is_device(stream->gpu, from, bytes);
-    if (to_device != (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) ||
-        from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
-        return call_end(cudaErrorInvalidValue);
-    struct copy copy = {.to = to, .from = from, .bytes = bytes};
-    copy.to_pageable = !to_device && !memory_is_pinned(to, bytes);
-    copy.from_pageable = !from_device && !memory_is_pinned(from, bytes);
-    if (stream->graph && (copy.to_pageable || copy.from_pageable))
-        return call_end(graph_forbids(stream));
-    error = push_work(stream, run_copy, &copy, sizeof copy, true);
-    if (error == cudaSuccess && (copy.to_pageable || copy.from_pageable)) {
-        stream_await(stream);
-        error = emulation.gpus[stream->gpu].error;
-    }
-    return call_end(error);
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t handle)
-{
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream)
-        return call_end(cudaErrorMemoryAllocation);
-    if (!memory_is_device(stream->gpu, to, bytes))
-        return call_end(cudaErrorInvalidValue);
-    struct fill fill = {.to = to, .value = value, .bytes = bytes};
-    return call_end(push_work(stream, run_fill, &fill, sizeof fill, true));
-}
-
 /* ---- streams ------------------------------------------------------------------------------------ */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
@@ -438,6 +341,11 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
         return call_end(cudaErrorInvalidValue);
     *out = stream_new(thread.gpu, !(flags & cudaStreamNonBlocking));
     return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *out)
+{
+    return cudaStreamCreateWithFlags(out, cudaStreamDefault);
 }
 
 cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned *flags)
@@ -521,7 +429,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
     struct host_function call = {.function = function, .arg = arg};
-    return call_end(push_work(stream, run_host_function, &call, sizeof call, false));
+    return call_end(stream_push_work(stream, run_host_function, &call, sizeof call, false));
 }
 
 /* ---- events ------------------------------------------------------------------------------------- */
@@ -577,9 +485,10 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
     struct CUstream_st *stream = any_stream(stream_handle, __func__);
     if (!stream || stream->gpu != event->gpu)
         return call_end(cudaErrorInvalidResourceHandle);
-    struct point *point = stream_mark(stream);
+    error = stream_keep_legacy_order(stream);
+    struct point *point = error == cudaSuccess ? stream_mark(stream) : NULL;
     if (!point)
-        return call_end(cudaErrorMemoryAllocation);
+        return call_end(error != cudaSuccess ? error : cudaErrorMemoryAllocation);
     point_release(event->last);
     event->last = point;
     return call_end(cudaSuccess);

@@ -235,6 +235,9 @@ struct CUstream_st *stream_new(int gpu, bool blocking)
     pthread_detach(thread);
     stream->next = emulation.streams;
     emulation.streams = stream;
+    struct CUstream_st *held_by = emulation.gpus[gpu].held_by;
+    if (held_by && !stream_idle(held_by))
+        stream_follow(stream, held_by);
     return stream;
 }
 
@@ -291,38 +294,45 @@ void gpu_await(int gpu)
     free(points);
 }
 
-/* The default stream waits for all blocking streams, and these for it. */
-static void keep_legacy_order(struct CUstream_st *stream)
+void stream_follow(struct CUstream_st *stream, struct CUstream_st *other)
 {
-    struct CUstream_st *legacy = emulation.gpus[stream->gpu].legacy;
-    if (!legacy || !stream->blocking || stream->graph)
-        return;
-    for (struct CUstream_st *at = emulation.streams; at; at = at->next) {
-        bool orders = stream == legacy ? at != legacy && at->blocking : at == legacy;
-        if (!orders || at->gpu != stream->gpu || stream_idle(at))
-            continue;
-        struct point *point = mark(at);
-        if (!point || wait_for(stream, point) != cudaSuccess)
-            emulation_misuse("no memory");
-        point_release(point);
-    }
+    struct point *point = mark(other);
+    if (!point || wait_for(stream, point) != cudaSuccess)
+        emulation_misuse("no memory");
+    point_release(point);
 }
 
-void stream_push(struct CUstream_st *stream, struct operation *operation)
+cudaError_t stream_push(struct CUstream_st *stream, struct operation *operation)
 {
-    keep_legacy_order(stream);
-    append(stream, operation);
+    const cudaError_t error = stream_keep_legacy_order(stream);
+    if (error == cudaSuccess)
+        append(stream, operation);
+    else
+        operation_free(operation);
+    return error;
+}
+
+cudaError_t stream_push_work(struct CUstream_st *stream,
+                             cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
+                             size_t bytes, bool counts)
+{
+    struct operation *operation = operation_new(OPERATION_WORK, payload, bytes);
+    if (!operation)
+        return cudaErrorMemoryAllocation;
+    operation->run = run;
+    operation->counts = counts;
+    return stream_push(stream, operation);
 }
 
 struct point *stream_mark(struct CUstream_st *stream)
 {
-    keep_legacy_order(stream);
-    return mark(stream);
+    return stream_keep_legacy_order(stream) == cudaSuccess ? mark(stream) : NULL;
 }
 
 cudaError_t stream_wait_for(struct CUstream_st *stream, struct point *point)
 {
-    return wait_for(stream, point);
+    const cudaError_t error = stream_keep_legacy_order(stream);
+    return error == cudaSuccess ? wait_for(stream, point) : error;
 }
 
 /* ---- errors ------------------------------------------------------------------------------------ */

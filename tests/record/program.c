@@ -230,6 +230,139 @@ static void sync_behind_wait(void)
     consume(three);
 }
 
+/* ---- default streams and several devices ------------------------------------------------------ */
+
+/* The default stream waits for streams that are not cudaStreamNonBlocking, and for no others. */
+static void default_stream(void)
+{
+    cudaStream_t own;
+    CHECK(cudaStreamCreateWithFlags(&own, fixed ? cudaStreamDefault : cudaStreamNonBlocking));
+    produce(own);
+    luck();
+    consume(NULL);
+    CHECK(cudaStreamSynchronize(own));
+}
+
+/* ... and a stream of that kind for the default stream. */
+static void behind_default(void)
+{
+    cudaStream_t own;
+    CHECK(cudaStreamCreateWithFlags(&own, fixed ? cudaStreamDefault : cudaStreamNonBlocking));
+    produce(NULL);
+    luck();
+    consume(own);
+}
+
+/* A copy without a stream is in the default stream, and the host waits for it. */
+static void plain_copy(void)
+{
+    static float memory[COUNT];
+    cudaStream_t own;
+    CHECK(cudaStreamCreateWithFlags(&own, fixed ? cudaStreamDefault : cudaStreamNonBlocking));
+    produce(own);
+    luck();
+    CHECK(cudaMemcpy(memory, x, BYTES, cudaMemcpyDeviceToHost));
+    if (memory[COUNT - 1] != 1.0F)
+        exit(1);
+}
+
+/* As a program calls it that nvcc --default-stream per-thread compiled: NULL is the thread's own stream, which the
+   legacy one waits for. */
+cudaError_t cudaMemsetAsync_ptsz(void *to, int value, size_t bytes, cudaStream_t stream);
+static void thread_stream(void)
+{
+    CHECK(cudaMemsetAsync_ptsz(x, 1, BYTES, NULL));
+    luck();
+    consume(fixed ? cudaStreamLegacy : two);
+}
+
+/* The streams of two threads do not wait for each other. */
+static void *fill_in_thread(void *unused)
+{
+    (void)unused;
+    produce(cudaStreamPerThread);
+    if (fixed)
+        CHECK(cudaStreamSynchronize(cudaStreamPerThread));
+    return NULL;
+}
+
+static void streams_of_threads(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, fill_in_thread, NULL));
+    CHECK(pthread_join(thread, NULL));
+    luck();
+    consume(cudaStreamPerThread);
+}
+
+/* A result of device 0 goes to device 1, on a stream of device 1 that has to wait for it, and is used there. */
+static float *there, *result_there;
+static cudaStream_t far;
+static void begin_there(void)
+{
+    CHECK(cudaSetDevice(1));
+    CHECK(kernels_load());
+    CHECK(cudaMalloc((void **)&there, BYTES));
+    CHECK(cudaMalloc((void **)&result_there, BYTES));
+    CHECK(cudaStreamCreateWithFlags(&far, cudaStreamNonBlocking));
+    CHECK(cudaMemsetAsync(result_there, 0, BYTES, far));
+    CHECK(cudaStreamSynchronize(far));
+    CHECK(cudaSetDevice(0));
+}
+
+static void end_there(void)
+{
+    CHECK(cudaSetDevice(1));
+    CHECK(kernels_axpy(far, there, result_there, COUNT, 1.0F));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaSetDevice(0));
+}
+
+static void peer_copy(void)
+{
+    begin_there();
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(far, event, 0));
+    luck();
+    CHECK(cudaMemcpyPeerAsync(there, 1, x, 0, BYTES, far));
+    end_there();
+}
+
+/* Without a stream the copy waits for all work of both devices, and that for it. */
+static void peer_copy_alone(void)
+{
+    begin_there();
+    produce(one);
+    luck();
+    if (fixed)
+        CHECK(cudaMemcpyPeer(there, 1, x, 0, BYTES));
+    else
+        CHECK(cudaMemcpyPeerAsync(there, 1, x, 0, BYTES, two));
+    luck();
+    end_there();
+}
+
+/* ... also that of a stream which is made later. */
+static void peer_copy_first(void)
+{
+    begin_there();
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    if (fixed)
+        CHECK(cudaMemcpyAsync(there, x, BYTES, cudaMemcpyDeviceToDevice, NULL));
+    else
+        CHECK(cudaMemcpyAsync(there, x, BYTES, cudaMemcpyDeviceToDevice, two));
+    CHECK(cudaSetDevice(1));
+    CHECK(cudaStreamCreateWithFlags(&far, cudaStreamNonBlocking));
+    CHECK(cudaSetDevice(0));
+    luck();
+    end_there();
+}
+
 /* The cost of the recorder: a call that does next to nothing, a lock, and a launch, in ns. */
 static double time_of(void (*call)(void), int times)
 {
@@ -331,6 +464,14 @@ static const struct {
     {"host_function", host_function, NULL},
     {"graph", graph, NULL},
     {"sync_behind_wait", sync_behind_wait, NULL},
+    {"default_stream", default_stream, NULL},
+    {"behind_default", behind_default, NULL},
+    {"plain_copy", plain_copy, NULL},
+    {"thread_stream", thread_stream, NULL},
+    {"streams_of_threads", streams_of_threads, NULL},
+    {"peer_copy", peer_copy, NULL},
+    {"peer_copy_alone", peer_copy_alone, NULL},
+    {"peer_copy_first", peer_copy_first, NULL},
     {"other_order", NULL, other_order},
     {"mismatch", NULL, mismatch},
     {"missing_group", NULL, missing_group},
