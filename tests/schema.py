@@ -150,11 +150,12 @@ def documents(folder):
 
 
 def describe(database):
-    """Columns and indexes of each table."""
+    """Columns and indexes of each table; views."""
     tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    return {table: (database.execute(f"PRAGMA table_info({table})").fetchall(),
-                    database.execute(f"PRAGMA foreign_key_list({table})").fetchall(),
-                    [row[1:] for row in database.execute(f"PRAGMA index_list({table})")]) for table in tables}
+    views = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'view'").fetchall()
+    return views, {table: (database.execute(f"PRAGMA table_info({table})").fetchall(),
+                           database.execute(f"PRAGMA foreign_key_list({table})").fetchall(),
+                           [row[1:] for row in database.execute(f"PRAGMA index_list({table})")]) for table in tables}
 
 
 def tables(sql, *stores):

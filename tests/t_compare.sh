@@ -150,9 +150,9 @@ db = sqlite3.connect(sys.argv[1])
 db.execute(sys.argv[2])
 db.commit()' "$dir/damaged.db" "$1"
     }
-    damaged "UPDATE step SET agent = 'nobody' WHERE run = 1 AND seq = 20"
-    check "a step of nobody" complains 3 'run 1: the plan cannot take its step 20' $compare "$dir/damaged.db"
-    damaged "DELETE FROM step WHERE run = 1 AND seq = 3"
+    damaged "UPDATE step_word SET agent = 'nobody' WHERE run = 1 AND number = 5"
+    check "a step of nobody" complains 3 'run 1: the plan cannot take its step' $compare "$dir/damaged.db"
+    damaged "UPDATE step_block SET numbers = json_remove(numbers, '\$[3]') WHERE run = 1 AND seq = 0"
     check "a step is missing" complains 3 'run 1: the plan cannot take its step' $compare "$dir/damaged.db"
     damaged "UPDATE run SET plan_text = 'swplan: 1' WHERE plan_name = 'three_streams'"
     check "no plan" complains 3 'plan of run 1' $compare "$dir/damaged.db"
@@ -172,7 +172,7 @@ db.commit()' "$dir/damaged.db" "$1"
     check "a task was not measured" complains 0 'not measured: the device part of Work' \
         $predict --profile "$dir/damaged.db" "$dir/plan.yaml"
     check "and that is counted" prints 0 '"parts_not_measured":1' $compare --json "$dir/damaged.db"
-    damaged "DELETE FROM step WHERE run = 2"
+    damaged "DELETE FROM step_block WHERE run = 2"
     check "a serial run without steps will do" prints 0 'of 5 runs$' $compare "$dir/damaged.db"
     damaged "UPDATE run SET finished = 2 WHERE id = 2"
     check "a serial run that was interrupted" complains 3 'no serial run of this plan' $compare --run 1 "$dir/damaged.db"

@@ -118,7 +118,7 @@ else
 fi
 changed witness "UPDATE run SET plan_name = plan_name || $nasty, note = $nasty;
     UPDATE agent SET name = name || $nasty; UPDATE span SET task = $nasty, cause = $nasty;
-    UPDATE step SET op = $nasty, agent = $nasty; UPDATE blocked SET waits_for = $nasty, agent = agent || $nasty"
+    UPDATE step_word SET op = $nasty, agent = $nasty; UPDATE blocked SET waits_for = $nasty, agent = agent || $nasty"
 for verb in runs "render -o $dir/x.svg" "render -o $dir/x.dot"; do
     check "swsim $verb of a witness with nasty names" hears "$SWSIM" $verb "$dir/changed.db"
 done

@@ -58,7 +58,7 @@ check "and the work is what is left" prints 0 '^rank 0 stream s24: busy 200 us' 
 
 if command -v python3 >/dev/null; then
     # sums: of each stream, busy and idle make the time until its last work ended; age: the store as it was before.
-    python3 - "$dir" >"$dir/sums" 2>&1 <<'PYTHON'
+    python3 - "$dir" "$srcdir/tests/older_store.sql" >"$dir/sums" 2>&1 <<'PYTHON'
 import shutil, sqlite3, sys
 path = sys.argv[1] + "/runs.db"
 db = sqlite3.connect(path)
@@ -67,7 +67,7 @@ for agent, end in db.execute("select a.id, max(s.end_ns) from agent a join span 
     busy, = db.execute("select sum(end_ns - start_ns) from span where agent = ? and kind = 'device'", (agent,)).fetchone()
     idle, = db.execute("select sum(idle_ns) from ledger where agent = ?", (agent,)).fetchone()
     assert busy + (idle or 0) == end, (agent, busy, idle, end)
-assert db.execute("pragma user_version").fetchone() == (3,)
+assert db.execute("pragma user_version").fetchone() == (4,)
 for a, b in db.execute("select ifnull(sum(end_ns - start_ns), 0), (select sum(idle_ns) from ledger l where l.agent = s.agent)"
                        " from span s join agent a on a.id = s.agent where s.run = 2 and s.kind = 'wait' and a.kind = 'stream'"
                        " group by s.agent"):
@@ -75,7 +75,7 @@ for a, b in db.execute("select ifnull(sum(end_ns - start_ns), 0), (select sum(id
 db.close()
 shutil.copy(path, sys.argv[1] + "/old.db")
 db = sqlite3.connect(sys.argv[1] + "/old.db")
-db.executescript("drop table ledger; pragma user_version = 2")
+db.executescript(open(sys.argv[2]).read() + "drop table ledger; pragma user_version = 2")
 PYTHON
     check "busy and idle make the whole" sh -c "! grep . '$dir/sums'"
     check "an older store has no ledger" complains 3 'older schema, without ledgers' $runs --run 1 "$dir/old.db"

@@ -454,6 +454,15 @@ static void test_witness(void)
     diag_fini(&diag);
 }
 
+/* A store of version 3, and then less. */
+static void make_older(const char *path, const char *sql)
+{
+    char *older = file_text(path_source("tests/older_store.sql"));
+    run_sql(path, older);
+    run_sql(path, sql);
+    free(older);
+}
+
 /* Version 1 had no witnesses. */
 static void test_older_version(void)
 {
@@ -466,8 +475,8 @@ static void test_older_version(void)
     arena_init(&arena, 0);
     diag_init(&diag);
     write_witness(path, &diag);
-    run_sql(path, "DROP TABLE witness; DROP TABLE move; DROP TABLE blocked; DROP TABLE ledger;"
-                  " PRAGMA user_version = 1");
+    make_older(path, "DROP TABLE witness; DROP TABLE move; DROP TABLE blocked; DROP TABLE ledger;"
+                     " PRAGMA user_version = 1");
     expect_ok(store_open(path, false, &store, &diag), &diag, "an older store can be read");
     expect_ok(store_latest_run(store, &run, &diag), &diag, "as it is");
     expect_ok(store_close(store, &diag), &diag, "and closed");
@@ -719,7 +728,8 @@ static void test_plans_of_queries(void)
                 const char *detail = (const char *)sqlite3_column_text(statement, 3);
                 bool small = strcmp(detail, "SCAN run") == 0 || /* a list of runs reads them all */
                              strcmp(detail, "SCAN CONSTANT ROW") == 0; /* no table at all */
-                if (strncmp(detail, "SCAN ", 5) == 0 && detail[5] != '(' && !small) {
+                if (strncmp(detail, "SCAN ", 5) == 0 && detail[5] != '(' && !small &&
+                    !strstr(detail, "VIRTUAL TABLE")) { /* the numbers of one block */
                     tap_note("%s: %s", sqls[i], detail);
                     scans++;
                 }

@@ -131,7 +131,8 @@ check "no file" complains 2 'cannot open' $compare "$db:1" "$dir/none.yaml"
 if command -v python3 >/dev/null; then
     cp "$db" "$dir/old.db"
     python3 -c "import sqlite3,sys
-sqlite3.connect(sys.argv[1]).executescript('drop table ledger; pragma user_version = 2')" "$dir/old.db"
+sqlite3.connect(sys.argv[1]).executescript(open(sys.argv[2]).read() + 'drop table ledger; pragma user_version = 2')" \
+        "$dir/old.db" "$srcdir/tests/older_store.sql"
     check "an older store" complains 0 'older schema, without ledgers' $compare --diff "$dir/old.db:1" "$db:2"
     check "... times of tasks are known, causes not" prints 0 'for which the runs. records have no cause' \
         $compare --diff "$dir/old.db:1" "$db:2"

@@ -10,14 +10,17 @@
  *     version 2   and witness, move, blocked. A store of version 1 is read as it is, and gets these
  *                 tables when a run is added to it
  *     version 3   and ledger, in the same way
+ *     version 4   steps in blocks, edges without ids and indexes of their own. An older store is read as it is, and
+ *                 gets these tables in place of its own when a run is added to it
  */
 #ifndef SWSIM_SCHEMA_H
 #define SWSIM_SCHEMA_H
 
 enum {
     SCHEMA_APPLICATION = 0x73777472, /* "swtr", in PRAGMA application_id */
-    SCHEMA_VERSION = 3,
-    SCHEMA_WITH_LEDGER = 3
+    SCHEMA_VERSION = 4,
+    SCHEMA_WITH_LEDGER = 3,
+    SCHEMA_WITH_BLOCKS = 4
 };
 
 #define SCHEMA_RUN                                                                                 \
@@ -70,14 +73,12 @@ enum {
 #define SCHEMA_EDGE                                                                                \
     "CREATE TABLE edge ( -- an arrow from one span to another\n"                                   \
     "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
-    "    from_span INTEGER NOT NULL REFERENCES span ON DELETE CASCADE,\n"                          \
-    "    to_span INTEGER NOT NULL REFERENCES span ON DELETE CASCADE,\n"                            \
-    "    kind TEXT NOT NULL -- dependence, launch (a thread to a stream); of a witness blocked, "  \
+    "    from_span INTEGER NOT NULL, -- id of a span\n"                                            \
+    "    to_span INTEGER NOT NULL, -- id of a span\n"                                              \
+    "    kind TEXT NOT NULL, -- dependence, launch (a thread to a stream); of a witness blocked, " \
     "cycle, race\n"                                                                                \
-    ");\n"                                                                                         \
-    "CREATE INDEX edge_of_run ON edge (run);\n"                                                    \
-    "CREATE INDEX edge_from ON edge (from_span);\n"                                                \
-    "CREATE INDEX edge_to ON edge (to_span);\n"
+    "    PRIMARY KEY (run, from_span, to_span, kind)\n"                                            \
+    ") WITHOUT ROWID;\n"
 
 #define SCHEMA_ITERATION                                                                           \
     "CREATE TABLE iteration ( -- an iteration on one rank\n"                                       \
@@ -89,18 +90,46 @@ enum {
     "    PRIMARY KEY (run, rank, number)\n"                                                        \
     ") WITHOUT ROWID;\n"
 
-#define SCHEMA_STEP                                                                                \
-    "CREATE TABLE step ( -- the steps of the machine, in the order in which they were taken\n"     \
+#define SCHEMA_STEP_TABLES                                                                         \
+    "CREATE TABLE step_word ( -- the kinds of steps of a run\n"                                    \
     "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
-    "    seq INTEGER NOT NULL, -- position, from 0\n"                                              \
+    "    number INTEGER NOT NULL, -- from 0\n"                                                     \
     "    rank INTEGER NOT NULL, -- -1: of no rank\n"                                               \
-    "    agent TEXT NOT NULL, -- who took the step\n"                                              \
+    "    agent TEXT NOT NULL, -- the agent that took the step\n"                                   \
     "    op TEXT NOT NULL, -- the step, in words\n"                                                \
     "    task TEXT, -- NULL: none\n"                                                               \
-    "    iteration INTEGER, -- NULL: none\n"                                                       \
-    "    time_ns INTEGER NOT NULL, -- since the start of the run; of a witness, its position\n"    \
-    "    PRIMARY KEY (run, seq)\n"                                                                 \
-    ") WITHOUT ROWID;\n"
+    "    PRIMARY KEY (run, number)\n"                                                              \
+    ") WITHOUT ROWID;\n"                                                                           \
+    "CREATE TABLE step_block ( -- steps of a run that follow each other; the view step has a row " \
+    "for each\n"                                                                                   \
+    "    id INTEGER PRIMARY KEY,\n"                                                                \
+    "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
+    "    seq INTEGER NOT NULL, -- position of the first, from 0\n"                                 \
+    "    words INTEGER NOT NULL, -- factor in numbers: above every number of step_word\n"          \
+    "    iterations INTEGER NOT NULL, -- factor in numbers: how many, and one for none\n"          \
+    "    iteration INTEGER NOT NULL, -- the least one\n"                                           \
+    "    time_ns INTEGER NOT NULL, -- the least one\n"                                             \
+    "    numbers TEXT NOT NULL, -- a JSON array, of each step ((its time_ns - time_ns) * "         \
+    "iterations + (its iteration - iteration + 1, or 0 for none)) * words + number of step_word\n" \
+    "    UNIQUE (run, seq)\n"                                                                      \
+    ");\n"
+
+/* Without the semicolon, as SQLite keeps it, and without a quote: store.c compares it in SQL. */
+#define SCHEMA_STEP_VIEW                                                                           \
+    "CREATE VIEW step AS -- the steps of the machine, in the order in which they were taken\n"     \
+    "SELECT b.run AS run,\n"                                                                       \
+    "    b.seq + n.key AS seq, -- position, from 0\n"                                              \
+    "    w.rank AS rank, -- -1: of no rank\n"                                                      \
+    "    w.agent AS agent, -- the agent that took the step\n"                                      \
+    "    w.op AS op, -- the step, in words\n"                                                      \
+    "    w.task AS task, -- NULL: none\n"                                                          \
+    "    b.iteration - 1 + nullif(n.value / b.words % b.iterations, 0) AS iteration, -- NULL: "    \
+    "none\n"                                                                                       \
+    "    b.time_ns + n.value / b.words / b.iterations AS time_ns -- since the start of the run; "  \
+    "of a witness, its position\n"                                                                 \
+    "FROM step_block AS b CROSS JOIN json_each(b.numbers) AS n\n"                                  \
+    "LEFT JOIN step_word AS w ON w.run = b.run AND w.number = n.value % b.words"
+#define SCHEMA_STEP SCHEMA_STEP_TABLES SCHEMA_STEP_VIEW ";\n"
 
 #define SCHEMA_STAT                                                                                \
     "CREATE TABLE stat ( -- figures of a run by name\n"                                            \
@@ -156,11 +185,17 @@ enum {
     ") WITHOUT ROWID;\n"                                                                           \
     "CREATE INDEX ledger_of_agent ON ledger (agent);\n"
 
-#define SCHEMA_SINCE_2 SCHEMA_LEDGER
+/* The rows of old_step follow by store_steps.c. */
+#define SCHEMA_SINCE_3                                                                             \
+    "ALTER TABLE edge RENAME TO old_edge;\n" SCHEMA_EDGE                                           \
+    "INSERT OR IGNORE INTO edge SELECT run, from_span, to_span, kind FROM old_edge;\n"             \
+    "DROP TABLE old_edge;\n"                                                                       \
+    "ALTER TABLE step RENAME TO old_step;\n" SCHEMA_STEP
+#define SCHEMA_SINCE_2 SCHEMA_LEDGER SCHEMA_SINCE_3
 #define SCHEMA_SINCE_1 SCHEMA_WITNESS SCHEMA_MOVE SCHEMA_BLOCKED SCHEMA_SINCE_2
 
 #define SCHEMA_ALL                                                                                 \
     SCHEMA_RUN SCHEMA_AGENT SCHEMA_SPAN SCHEMA_EDGE SCHEMA_ITERATION SCHEMA_STEP SCHEMA_STAT       \
-        SCHEMA_SINCE_1
+        SCHEMA_WITNESS SCHEMA_MOVE SCHEMA_BLOCKED SCHEMA_LEDGER
 
 #endif

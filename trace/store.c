@@ -53,17 +53,18 @@ static bool query_int(struct store *store, const char *sql, int64_t *out)
     return sqlite3_finalize(statement) == SQLITE_OK && found;
 }
 
-/* A trace store has tables and indexes. What computes when it is read (views, triggers, virtual tables, generated
-   columns) comes from elsewhere, and could compute forever. */
+/* A trace store has tables and indexes, and one view. What else computes when it is read (views, triggers, virtual tables,
+   generated columns) comes from elsewhere, and could compute forever. */
 static enum status check_tables(struct store *store, struct diag *diag)
 {
     int64_t strange = 0;
-    if (!query_int(store,
-                   "SELECT (SELECT count(*) FROM sqlite_master WHERE type NOT IN ('table', 'index')"
-                   " OR sql LIKE 'CREATE VIRTUAL%') +"
-                   " (SELECT count(*) FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c"
-                   " WHERE t.type = 'table' AND c.hidden <> 0)",
-                   &strange))
+    if (!query_int(
+            store,
+            "SELECT (SELECT count(*) FROM sqlite_master WHERE (type NOT IN ('table', 'index')"
+            " OR sql LIKE 'CREATE VIRTUAL%') AND coalesce(sql, '') <> '" SCHEMA_STEP_VIEW "') +"
+            " (SELECT count(*) FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c"
+            " WHERE t.type = 'table' AND c.hidden <> 0)",
+            &strange))
         return sql_error(store, "open", diag);
     if (strange)
         return diag_error(diag, STATUS_INPUT,
@@ -110,10 +111,13 @@ static enum status create_schema(struct store *store, struct diag *diag)
             return diag_no_memory(diag);
         const char *tables = empty                ? SCHEMA_ALL
                              : store->version < 2 ? SCHEMA_SINCE_1
-                                                  : SCHEMA_SINCE_2;
+                             : store->version < 3 ? SCHEMA_SINCE_2
+                                                  : SCHEMA_SINCE_3;
         if (sqlite3_exec(store->db, tables, NULL, NULL, NULL) != SQLITE_OK ||
             sqlite3_exec(store->db, marks, NULL, NULL, NULL) != SQLITE_OK)
             status = sql_error(store, "create", diag);
+        else if (!empty)
+            status = sql_move_steps(store, diag);
         sqlite3_free(marks);
         store->version = SCHEMA_VERSION;
     }
@@ -182,6 +186,7 @@ static void free_store(struct store *store)
     for (size_t i = 0; i < STATEMENT_COUNT; i++)
         (void)sqlite3_finalize(store->statements[i]); /* errors were reported by the step */
     (void)sqlite3_close(store->db);                   /* cannot fail: nothing refers to it now */
+    sql_free_steps(store);
     diag_fini(&store->failure);
     free(store->path);
     free(store);
@@ -307,6 +312,7 @@ static enum status commit(struct store *store, struct diag *diag)
     store->in_transaction = false;
     store->rows = 0;
     store->run = 0;
+    store->next_span = 0;
     return STATUS_OK;
 }
 
@@ -343,23 +349,48 @@ static enum status check_run(struct store *store, int64_t run, struct diag *diag
     return STATUS_OK;
 }
 
-enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
-                       int64_t *out_id, struct diag *diag)
+static enum status begin(struct store *store, struct diag *diag)
 {
     if (store->failed)
         return report_failure(store, diag);
     if (!store->in_transaction && !sql_execute(store, STATEMENT_BEGIN, NULL))
         return write_error(store, diag);
     store->in_transaction = true;
-    if (statement != STATEMENT_BEGIN_RUN && values[0].integer != store->run) {
-        enum status status = check_run(store, values[0].integer, diag);
-        if (status)
-            return status;
-    }
+    return STATUS_OK;
+}
+
+enum status sql_begin(struct store *store, int64_t run, struct diag *diag)
+{
+    enum status status = begin(store, diag);
+    return status || run == store->run ? status : check_run(store, run, diag);
+}
+
+enum status sql_number(struct store *store, enum statement statement, const struct value *values,
+                       int64_t *out, struct diag *diag)
+{
+    sqlite3_stmt *prepared = sql_prepare(store, statement);
+    if (!prepared || !sql_bind(prepared, values) || sqlite3_step(prepared) != SQLITE_ROW)
+        return write_error(store, diag);
+    *out = sqlite3_column_int64(prepared, 0);
+    (void)sqlite3_reset(prepared);
+    return STATUS_OK;
+}
+
+enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
+                       int64_t *out_id, struct diag *diag)
+{
+    enum status status = statement == STATEMENT_BEGIN_RUN
+                             ? begin(store, diag)
+                             : sql_begin(store, values[0].integer, diag);
+    if (status)
+        return status;
     if (!sql_execute(store, statement, values))
         return write_error(store, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
-    enum status status = ++store->rows < STORE_BATCH_ROWS ? STATUS_OK : commit(store, diag);
+    if (++store->rows >= STORE_BATCH_ROWS) {
+        store->rows = 0;
+        status = store_flush(store, diag);
+    }
     if (status == STATUS_OK && out_id)
         *out_id = id;
     return status;
@@ -405,11 +436,26 @@ enum status store_add_agent(struct store *store, int64_t run, const struct trace
     return sql_insert(store, STATEMENT_ADD_AGENT, values, out_agent, diag);
 }
 
+/* Ids of spans are the store's until the transaction ends: by then their rows are written. */
+static enum status next_span(struct store *store, int64_t run, int64_t *out, struct diag *diag)
+{
+    enum status status = sql_begin(store, run, diag);
+    if (!status && store->next_span == 0)
+        status = sql_number(store, STATEMENT_NEXT_SPAN, NULL, &store->next_span, diag);
+    *out = store->next_span;
+    return status;
+}
+
 enum status store_add_span(struct store *store, int64_t run, int64_t agent,
                            const struct trace_span *span, int64_t *out_span, struct diag *diag)
 {
+    int64_t id;
+    enum status status = next_span(store, run, &id, diag);
+    if (status)
+        return status;
     const struct value values[] = {
         value_int(run),
+        value_int(id),
         value_int(agent),
         value_string(span_kind_text(span->kind)),
         value_text(span->task),
@@ -418,7 +464,11 @@ enum status store_add_span(struct store *store, int64_t run, int64_t agent,
         value_int(span->end_ns),
         value_text(span->cause),
     };
-    return sql_insert(store, STATEMENT_ADD_SPAN, values, out_span, diag);
+    store->next_span++;
+    status = sql_insert_later(store, BATCH_SPANS, values, diag);
+    if (status == STATUS_OK && out_span)
+        *out_span = id;
+    return status;
 }
 
 enum status store_add_edge(struct store *store, int64_t run, int64_t from_span, int64_t to_span,
@@ -449,17 +499,7 @@ enum status store_add_iteration(struct store *store, int64_t run,
 enum status store_add_step(struct store *store, int64_t run, const struct trace_step *step,
                            struct diag *diag)
 {
-    const struct value values[] = {
-        value_int(run),
-        value_int(step->seq),
-        value_int(step->rank),
-        value_string(step->agent),
-        value_string(step->op),
-        value_text(step->task),
-        value_iteration(step->iteration),
-        value_int(step->time_ns),
-    };
-    return sql_insert_later(store, BATCH_STEPS, values, diag);
+    return sql_add_step(store, run, step, diag);
 }
 
 enum status store_add_stat(struct store *store, int64_t run, const char *key, double value,

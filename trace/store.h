@@ -124,7 +124,7 @@ enum status store_latest_run(struct store *store, int64_t *out_run, struct diag 
 bool store_has_ledgers(const struct store *store);
 
 /* Load a run (STORE_LATEST: the newest): its agents, iterations, ledger and figures, the spans sorted by
-   (agent, start, end) and the edges between them. With iterations given (STORE_ALL: no bound on
+   (agent, start, end) and the edges between them, by (from, to, kind). With iterations given (STORE_ALL: no bound on
    that side) only the spans that overlap in time with the work of those iterations, and the rows of these
    iterations and of each rank's first and last; of a span that others began behind, no more than STORE_OVERLAP on its agent. From STORE_FIRST: so many
    iterations as `to_iteration` says from the lowest one, and what was before; a witness, or a run without iterations,

@@ -69,10 +69,10 @@ enum status sql_flush_batches(struct store *store, struct diag *diag)
     enum status status = STATUS_OK;
     for (int table = 0; table < BATCH_TABLES && !status; table++)
         status = flush(store, &store->batches[table], &batch_kinds[table], diag);
-    return status;
+    return status ? status : sql_flush_steps(store, diag);
 }
 
 const struct batch_kind batch_kinds[BATCH_TABLES] = {
-    [BATCH_STEPS] = {STATEMENT_ADD_STEP, STATEMENT_ADD_STEPS, 8},
+    [BATCH_SPANS] = {STATEMENT_ADD_SPAN, STATEMENT_ADD_SPANS, 9},
     [BATCH_EDGES] = {STATEMENT_ADD_EDGE, STATEMENT_ADD_EDGES, 4},
 };

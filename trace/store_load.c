@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schema.h"
 #include "store_sql.h"
 
 enum { STORE_OVERLAP = 4096 };
@@ -331,6 +332,8 @@ static enum status add_edges(struct load *load, struct query *query, struct diag
 static enum status load_edges(struct load *load, struct diag *diag)
 {
     size_t spans = load->trace->span_count;
+    enum statement edges_from =
+        load->store->version < SCHEMA_WITH_BLOCKS ? STATEMENT_OLD_EDGES_FROM : STATEMENT_EDGES_FROM;
     enum status status = STATUS_OK;
     if (spans)
         qsort(load->spans, spans, sizeof *load->spans, compare_ids);
@@ -340,8 +343,8 @@ static enum status load_edges(struct load *load, struct diag *diag)
         return add_edges(load, &query, diag);
     }
     for (size_t i = 0; i < spans && status == STATUS_OK; i++) {
-        const struct value values[] = {value_int(load->spans[i].id)};
-        struct query query = sql_query(load->store, STATEMENT_EDGES_FROM, values);
+        const struct value values[] = {value_int(load->trace->run), value_int(load->spans[i].id)};
+        struct query query = sql_query(load->store, edges_from, values);
         status = add_edges(load, &query, diag);
     }
     return status;
@@ -424,6 +427,8 @@ static enum status load_part(struct load *load, struct diag *diag)
     if (status == STATUS_OK)
         status = load_edges(load, diag);
     if (status == STATUS_OK)
+        trace_sort_edges(load->trace);
+    if (status == STATUS_OK)
         status = load_iterations(load, diag);
     if (status == STATUS_OK)
         status = load_stats(load, diag);
@@ -490,7 +495,9 @@ enum status store_load_first_steps(struct store *store, struct trace *trace, int
             .iteration = sql_quantity(&query, 5, QUANTITY_ITERATION, &status, diag),
             .time_ns = sql_quantity(&query, 6, QUANTITY_TIME, &status, diag),
         };
-        if (status == STATUS_OK && trace_add_step(trace, &step) < 0)
+        if (status == STATUS_OK && !sql_text(&query, 2))
+            status = sql_damage(store, diag, "step without an agent", sql_string(&query, 0));
+        else if (status == STATUS_OK && trace_add_step(trace, &step) < 0)
             status = diag_no_memory(diag);
     }
     return sql_end(&query, status, diag);

@@ -29,18 +29,26 @@
     X(END_RUN, "UPDATE run SET finished = ?2, duration_ns = ?3 WHERE id = ?1")                     \
     X(SET_ITERATIONS, "UPDATE run SET iterations_wanted = ?2 WHERE id = ?1")                       \
     X(ADD_AGENT, "INSERT INTO agent (run, rank, kind, name, position) VALUES (?, ?, ?, ?, ?)")     \
-    X(ADD_SPAN, "INSERT INTO span (run, agent, kind, task, iteration, start_ns, end_ns, cause)"    \
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
-    X(ADD_EDGE, "INSERT INTO edge (run, from_span, to_span, kind) VALUES (?, ?, ?, ?)")            \
+    X(NEXT_SPAN, "SELECT coalesce(max(id), 0) + 1 FROM span")                                      \
+    X(ADD_SPAN, "INSERT INTO span (run, id, agent, kind, task, iteration, start_ns, end_ns,"       \
+                " cause) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                                      \
+    X(ADD_SPANS, "INSERT INTO span (run, id, agent, kind, task, iteration, start_ns, end_ns,"      \
+                 " cause) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?),"        \
+                 " (?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?),"                      \
+                 " (?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?),"                      \
+                 " (?, ?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?, ?)")                      \
+    X(ADD_EDGE, "INSERT OR IGNORE INTO edge (run, from_span, to_span, kind) VALUES (?, ?, ?, ?)")  \
     X(ADD_ITERATION, "INSERT INTO iteration (run, rank, number, start_ns, retire_ns)"              \
                      " VALUES (?, ?, ?, ?, ?)")                                                    \
-    X(ADD_STEP, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"           \
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)")                                                \
-    X(ADD_STEPS, "INSERT INTO step (run, seq, rank, agent, op, task, iteration, time_ns)"          \
-                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?),"                     \
-                 " (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?),"  \
-                 " (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?), (?, ?, ?, ?, ?, ?, ?, ?)")  \
-    X(ADD_EDGES, "INSERT INTO edge (run, from_span, to_span, kind) VALUES (?, ?, ?, ?),"           \
+    X(ADD_STEP_WORD, "INSERT INTO step_word (run, number, rank, agent, op, task)"                  \
+                     " VALUES (?, ?, ?, ?, ?, ?)")                                                 \
+    X(NEXT_STEP_WORD, "SELECT coalesce(max(number) + 1, 0) FROM step_word WHERE run = ?")          \
+    X(ADD_STEP_BLOCK, "INSERT INTO step_block (run, seq, words, iterations, iteration, time_ns,"   \
+                      " numbers) VALUES (?, ?, ?, ?, ?, ?, ?)")                                    \
+    X(OLD_STEPS, "SELECT run, seq, rank, agent, op, task, iteration, time_ns FROM old_step"        \
+                 " ORDER BY run, seq")                                                             \
+    X(DROP_OLD_STEPS, "DROP TABLE old_step")                                                       \
+    X(ADD_EDGES, "INSERT OR IGNORE INTO edge (run, from_span, to_span, kind) VALUES (?, ?, ?, ?)," \
                  " (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?), (?, ?, ?, ?),"          \
                  " (?, ?, ?, ?), (?, ?, ?, ?)")                                                    \
     X(ADD_STAT, "INSERT OR REPLACE INTO stat (run, key, value) VALUES (?, ?, ?)")                  \
@@ -78,8 +86,10 @@
     X(SPANS, "SELECT id, kind, task, iteration, start_ns, end_ns, cause FROM span"                 \
              " WHERE agent = ?1 AND end_ns >= ?2 AND start_ns BETWEEN ?4 AND ?3"                   \
              " ORDER BY start_ns, end_ns, id")                                                     \
-    X(EDGES_FROM, "SELECT from_span, to_span, kind FROM edge WHERE from_span = ? ORDER BY rowid")  \
-    X(EDGES, "SELECT from_span, to_span, kind FROM edge WHERE run = ? ORDER BY rowid")             \
+    X(EDGES_FROM, "SELECT from_span, to_span, kind FROM edge WHERE run = ? AND from_span = ?")     \
+    X(OLD_EDGES_FROM, "SELECT from_span, to_span, kind FROM edge INDEXED BY edge_from"             \
+                      " WHERE run = ? AND from_span = ?")                                          \
+    X(EDGES, "SELECT from_span, to_span, kind FROM edge WHERE run = ?")                            \
     X(ITERATIONS, "SELECT rank, number, start_ns, retire_ns FROM iteration WHERE run = ?"          \
                   " ORDER BY rank, number")                                                        \
     X(ITERATIONS_OF,                                                                               \
@@ -116,8 +126,8 @@ struct value {
 };
 
 /* Rows that go in together: the statements of store_batch.c. */
-enum batch_table { BATCH_STEPS, BATCH_EDGES, BATCH_TABLES };
-enum { BATCH_ROWS = 8, BATCH_COLUMNS = 8, BATCH_TEXT = 2048 };
+enum batch_table { BATCH_SPANS, BATCH_EDGES, BATCH_TABLES };
+enum { BATCH_ROWS = 8, BATCH_COLUMNS = 9, BATCH_TEXT = 2048 };
 struct batch_kind {
     enum statement one, many; /* of a row, of BATCH_ROWS */
     int columns;
@@ -128,6 +138,25 @@ struct batch {
     size_t used; /* of `text` */
     struct value values[BATCH_ROWS * BATCH_COLUMNS];
     char text[BATCH_TEXT];
+};
+
+/* Steps that go in together (store_steps.c). */
+enum { STEP_BLOCK = 64 };
+struct step_blocks {
+    int64_t run, seq; /* of the first one that is kept here */
+    int count;
+    struct kept_step {
+        int64_t word, iteration, time_ns;
+    } steps[STEP_BLOCK];
+    struct step_word { /* a row of step_word; op NULL: a free place */
+        uint64_t hash;
+        int rank;
+        const char *agent, *op, *task;
+        int64_t number;
+    } * words; /* by hash, of this run */
+    size_t word_count, places;
+    int64_t next_word;
+    struct arena texts;
 };
 
 struct store {
@@ -143,7 +172,9 @@ struct store {
     int rows;           /* written since the last commit */
     int64_t run;        /* known to be there in this transaction; 0: none */
     struct arena shown; /* texts of a query that had to be made printable */
+    int64_t next_span;  /* its id, known in this transaction; 0: not known */
     struct batch batches[BATCH_TABLES];
+    struct step_blocks steps;
 };
 
 static inline struct value value_int(int64_t integer)
@@ -182,7 +213,12 @@ sqlite3_stmt *sql_prepare(struct store *store, enum statement statement);
 /* Bind `values`, as many as the statement has parameters. */
 bool sql_bind(sqlite3_stmt *statement, const struct value *values);
 
-/* Write one row; `out_id` (may be NULL) is its rowid. Opens the transaction where none is open and
+/* Open the transaction where none is open, and see that the run is there. */
+enum status sql_begin(struct store *store, int64_t run, struct diag *diag);
+/* The number in the one row of the result. */
+enum status sql_number(struct store *store, enum statement statement, const struct value *values,
+                       int64_t *out, struct diag *diag);
+/* Write one row, which begins with its run; `out_id` (may be NULL) is its rowid. Opens the transaction where none is open and
    commits a full batch. */
 enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
                        int64_t *out_id, struct diag *diag);
@@ -190,6 +226,14 @@ enum status sql_insert(struct store *store, enum statement statement, const stru
 enum status sql_insert_later(struct store *store, enum batch_table table, const struct value *row,
                              struct diag *diag);
 enum status sql_flush_batches(struct store *store, struct diag *diag);
+/* A step likewise. */
+enum status sql_add_step(struct store *store, int64_t run, const struct trace_step *step,
+                         struct diag *diag);
+enum status sql_flush_steps(struct store *store, struct diag *diag);
+void sql_free_steps(struct store *store);
+/* The rows of old_step, which an older version wrote, become steps, and the table goes. In one transaction with its caller's
+   other changes. */
+enum status sql_move_steps(struct store *store, struct diag *diag);
 
 /* Numbers of a store: the noun, the least and the greatest. What is outside is damage. Differences of times,
    and sums of as many as a store holds in practice, stay within 64 bits. */

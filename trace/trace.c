@@ -225,6 +225,22 @@ static int compare_keys(const void *left, const void *right)
     return (a->index > b->index) - (a->index < b->index);
 }
 
+static int compare_edges(const void *left, const void *right)
+{
+    const struct trace_edge *a = left, *b = right;
+    if (a->from != b->from)
+        return a->from < b->from ? -1 : 1;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
+    return (a->kind > b->kind) - (a->kind < b->kind);
+}
+
+void trace_sort_edges(struct trace *trace)
+{
+    if (trace->edge_count > 0)
+        qsort(trace->edges, trace->edge_count, sizeof *trace->edges, compare_edges);
+}
+
 bool trace_sort(struct trace *trace)
 {
     size_t count = trace->span_count;
@@ -249,6 +265,7 @@ bool trace_sort(struct trace *trace)
             trace->edges[i].from = moved[trace->edges[i].from];
             trace->edges[i].to = moved[trace->edges[i].to];
         }
+        trace_sort_edges(trace);
     }
     free(keys);
     free(old);

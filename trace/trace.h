@@ -188,9 +188,11 @@ int trace_add_iteration(struct trace *trace, const struct trace_iteration *itera
 int trace_add_step(struct trace *trace, const struct trace_step *step);
 int trace_add_stat(struct trace *trace, const char *key, double value);
 
-/* Sort the spans by (agent, start, end) and make the edges follow. Indices of spans change. Returns
+/* Sort the spans by (agent, start, end), make the edges follow, and sort these. Indices of spans change. Returns
    false when memory is exhausted, the trace then unchanged. */
 bool trace_sort(struct trace *trace);
+/* By (from, to, kind). */
+void trace_sort_edges(struct trace *trace);
 
 /* Take out the waits of all agents of this kind, and edges to and from them. Indices of spans change.
    Returns false when memory is exhausted, the trace then unchanged. */

@@ -129,15 +129,15 @@ CREATE TEMP TABLE copy AS WITH RECURSIVE n(k) AS (SELECT 1 UNION ALL SELECT k + 
 CREATE TEMP TABLE spans AS SELECT * FROM span;
 CREATE TEMP TABLE edges AS SELECT * FROM edge;
 CREATE TEMP TABLE iterations AS SELECT * FROM iteration;
-CREATE TEMP TABLE steps AS SELECT * FROM step;
+CREATE TEMP TABLE steps AS SELECT * FROM step_block;
 BEGIN;
 INSERT INTO span SELECT id + k * size.spans, run, agent, kind, task, iteration + k * iterations, start_ns + k * ns,
     end_ns + k * ns, cause FROM copy, size, spans;
 INSERT INTO edge SELECT run, from_span + k * spans, to_span + k * spans, kind FROM copy, size, edges;
 INSERT INTO iteration SELECT run, rank, number + k * size.iterations, start_ns + k * ns, retire_ns + k * ns
     FROM copy, size, iterations;
-INSERT INTO step SELECT run, seq + k * size.steps, rank, agent, op, task, iteration + k * iterations, time_ns + k * ns
-    FROM copy, size, steps;
+INSERT INTO step_block (run, seq, words, iterations, iteration, time_ns, numbers) SELECT run, seq + k * size.steps, words,
+    steps.iterations, iteration + k * size.iterations, time_ns + k * ns, numbers FROM copy, size, steps;
 UPDATE run SET duration_ns = duration_ns * $2, iterations_wanted = iterations_wanted * $2;
 COMMIT;
 SQL

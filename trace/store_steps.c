@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store_steps.c - see store_sql.h: steps go into the store in blocks.
+ *
+ * A run has many steps and few kinds of them. Rank, agent, operation and task of a step are a row of step_word, once a run.
+ * The rest of it is one whole number, and those of up to STEP_BLOCK steps are a JSON array in a row of step_block; the view
+ * `step` makes rows of them again. A row a step takes four times the bytes and twenty times the time.
+ *
+ * Of a block with the least iteration i, the least time t and the numbers of words and iterations W and N, a step is the
+ * number ((time - t) * N + iteration - i + 1) * W + word; without an iteration the middle term is 0.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/hash.h"
+#include "store_sql.h"
+
+enum { FIRST_PLACES = 256, NUMBER_TEXT = 20 };
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static uint64_t hash_text(const char *text)
+{
+    return text ? hash_bytes(text, strlen(text)) : 0;
+}
+
+static uint64_t hash_of(const struct trace_step *step)
+{
+    const uint64_t parts[] = {hash_text(step->agent), hash_text(step->op), hash_text(step->task),
+                              (uint64_t)step->rank};
+    return hash_words(parts, sizeof parts / sizeof *parts);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool same_word(const struct step_word *word, uint64_t hash, const struct trace_step *step)
+{
+    return word->hash == hash && word->rank == step->rank && same_text(word->agent, step->agent) &&
+           same_text(word->op, step->op) && same_text(word->task, step->task);
+}
+
+/* The place of a step's word in the table: its own, or the free one where it belongs. */
+static struct step_word *place_of(const struct step_blocks *blocks, uint64_t hash,
+                                  const struct trace_step *step)
+{
+    size_t place = hash & (blocks->places - 1);
+    while (blocks->words[place].op && !same_word(&blocks->words[place], hash, step))
+        place = (place + 1) & (blocks->places - 1);
+    return &blocks->words[place];
+}
+
+/* Room for one more word, a quarter of the table always free. */
+static bool grow_words(struct step_blocks *blocks)
+{
+    size_t places = blocks->places ? 2 * blocks->places : FIRST_PLACES;
+    if (4 * (blocks->word_count + 1) <= 3 * blocks->places)
+        return true;
+    struct step_word *words = calloc(places, sizeof *words), *old = blocks->words;
+    if (!words)
+        return false;
+    for (size_t i = 0; i < blocks->places; i++) {
+        size_t place = old[i].hash & (places - 1);
+        while (old[i].op && words[place].op)
+            place = (place + 1) & (places - 1);
+        if (old[i].op)
+            words[place] = old[i];
+    }
+    free(old);
+    blocks->words = words;
+    blocks->places = places;
+    return true;
+}
+
+static enum status add_word(struct store *store, struct step_word *word, uint64_t hash,
+                            const struct trace_step *step, struct diag *diag)
+{
+    struct step_blocks *blocks = &store->steps;
+    const struct value row[] = {
+        value_int(blocks->run),    value_int(blocks->next_word), value_int(step->rank),
+        value_string(step->agent), value_string(step->op),       value_text(step->task),
+    };
+    *word = (struct step_word){
+        .hash = hash,
+        .rank = step->rank,
+        .agent = arena_strdup(&blocks->texts, step->agent ? step->agent : ""),
+        .task = step->task ? arena_strdup(&blocks->texts, step->task) : NULL,
+        .number = blocks->next_word++,
+    };
+    const char *op = arena_strdup(&blocks->texts, step->op ? step->op : "");
+    if (blocks->texts.failed)
+        return diag_no_memory(diag);
+    word->op = op;
+    blocks->word_count++;
+    return sql_insert(store, STATEMENT_ADD_STEP_WORD, row, NULL, diag);
+}
+
+static enum status word_of(struct store *store, const struct trace_step *step, int64_t *out,
+                           struct diag *diag)
+{
+    if (!grow_words(&store->steps))
+        return diag_no_memory(diag);
+    uint64_t hash = hash_of(step);
+    struct step_word *word = place_of(&store->steps, hash, step);
+    enum status status = word->op ? STATUS_OK : add_word(store, word, hash, step, diag);
+    *out = word->number;
+    return status;
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------- */
+
+struct bounds {
+    int64_t iteration, time_ns; /* the least */
+    uint64_t words, iterations; /* their numbers, with 0 for no iteration */
+};
+
+/* False: a step of these does not fit into a number. */
+static bool find_bounds(const struct kept_step *steps, int count, struct bounds *out)
+{
+    int64_t word = 0, first = INT64_MAX, last = -1, begin_ns = INT64_MAX, end_ns = INT64_MIN;
+    for (int i = 0; i < count; i++) {
+        const struct kept_step *step = &steps[i];
+        word = step->word > word ? step->word : word;
+        first = step->iteration >= 0 && step->iteration < first ? step->iteration : first;
+        last = step->iteration > last ? step->iteration : last;
+        begin_ns = step->time_ns < begin_ns ? step->time_ns : begin_ns;
+        end_ns = step->time_ns > end_ns ? step->time_ns : end_ns;
+    }
+    *out = (struct bounds){.iteration = last < 0 ? 0 : first,
+                           .time_ns = begin_ns,
+                           .words = (uint64_t)word + 1,
+                           .iterations = last < 0 ? 1 : (uint64_t)(last - first) + 2};
+    uint64_t most = (uint64_t)end_ns - (uint64_t)begin_ns;
+    return !__builtin_add_overflow(most, 1, &most) &&
+           !__builtin_mul_overflow(most, out->iterations, &most) &&
+           !__builtin_mul_overflow(most, out->words, &most) && most <= INT64_MAX;
+}
+
+static char *print_number(char *out, uint64_t number)
+{
+    char digits[NUMBER_TEXT];
+    int count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count > 0)
+        *out++ = digits[--count];
+    return out;
+}
+
+static void print_numbers(const struct kept_step *steps, int count, const struct bounds *bounds,
+                          char *out)
+{
+    *out++ = '[';
+    for (int i = 0; i < count; i++) {
+        const struct kept_step *step = &steps[i];
+        uint64_t number = (uint64_t)(step->time_ns - bounds->time_ns) * bounds->iterations;
+        if (step->iteration >= 0)
+            number += (uint64_t)(step->iteration - bounds->iteration) + 1;
+        out = print_number(out, number * bounds->words + (uint64_t)step->word);
+        *out++ = i + 1 < count ? ',' : ']';
+    }
+    *out = '\0';
+}
+
+static enum status write_steps(struct store *store, int64_t seq, const struct kept_step *steps,
+                               int count, struct diag *diag)
+{
+    char numbers[STEP_BLOCK * (NUMBER_TEXT + 1) + 2];
+    struct bounds bounds;
+    if (!find_bounds(steps, count, &bounds) && count > 1) {
+        enum status status = write_steps(store, seq, steps, count / 2, diag);
+        return status ? status
+                      : write_steps(store, seq + count / 2, steps + count / 2, count - count / 2,
+                                    diag);
+    }
+    print_numbers(steps, count, &bounds, numbers);
+    const struct value row[] = {
+        value_int(store->steps.run),
+        value_int(seq),
+        value_int((int64_t)bounds.words),
+        value_int((int64_t)bounds.iterations),
+        value_int(bounds.iteration),
+        value_int(bounds.time_ns),
+        value_string(numbers),
+    };
+    return sql_insert(store, STATEMENT_ADD_STEP_BLOCK, row, NULL, diag);
+}
+
+enum status sql_flush_steps(struct store *store, struct diag *diag)
+{
+    struct step_blocks *blocks = &store->steps;
+    int count = blocks->count;
+    blocks->count = 0;
+    return count ? write_steps(store, blocks->seq, blocks->steps, count, diag) : STATUS_OK;
+}
+
+/* ---- a step ----------------------------------------------------------------------------------- */
+
+/* Steps of another run than before. Words that an earlier user of the store wrote for it stay as they are. */
+static enum status begin_steps(struct store *store, int64_t run, struct diag *diag)
+{
+    const struct value values[] = {value_int(run)};
+    sql_free_steps(store);
+    store->steps.run = run;
+    return sql_number(store, STATEMENT_NEXT_STEP_WORD, values, &store->steps.next_word, diag);
+}
+
+enum status sql_add_step(struct store *store, int64_t run, const struct trace_step *step,
+                         struct diag *diag)
+{
+    struct step_blocks *blocks = &store->steps;
+    enum status status = STATUS_OK;
+    int64_t word = 0;
+    if (blocks->count > 0 && (run != blocks->run || step->seq != blocks->seq + blocks->count))
+        status = sql_flush_steps(store, diag);
+    if (!status && run != blocks->run)
+        status = begin_steps(store, run, diag);
+    if (!status)
+        status = word_of(store, step, &word, diag);
+    if (status)
+        return status;
+    if (blocks->count == 0)
+        blocks->seq = step->seq;
+    blocks->steps[blocks->count++] = (struct kept_step){word, step->iteration, step->time_ns};
+    return blocks->count < STEP_BLOCK ? STATUS_OK : sql_flush_steps(store, diag);
+}
+
+/* ---- steps of an older store ------------------------------------------------------------------ */
+
+static const char *column_text(const struct query *query, int column)
+{
+    return (const char *)sqlite3_column_text(query->statement, column);
+}
+
+static enum status move_rows(struct store *store, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    struct query query = sql_query(store, STATEMENT_OLD_STEPS, NULL);
+    while (status == STATUS_OK && sql_next(&query)) {
+        const struct trace_step step = {
+            .seq = sql_int(&query, 1),
+            .rank = (int)sql_quantity(&query, 2, QUANTITY_ANY_RANK, &status, diag),
+            .agent = column_text(&query, 3),
+            .op = column_text(&query, 4),
+            .task = column_text(&query, 5),
+            .iteration = sql_quantity(&query, 6, QUANTITY_ITERATION, &status, diag),
+            .time_ns = sql_quantity(&query, 7, QUANTITY_TIME, &status, diag),
+        };
+        if (status == STATUS_OK)
+            status = sql_add_step(store, sql_int(&query, 0), &step, diag);
+    }
+    return sql_end(&query, status, diag);
+}
+
+enum status sql_move_steps(struct store *store, struct diag *diag)
+{
+    store->in_transaction = true;
+    store->rows = INT_MIN; /* one transaction, however many they are */
+    enum status status = move_rows(store, diag);
+    if (!status)
+        status = sql_flush_steps(store, diag);
+    if (!status && !sql_execute(store, STATEMENT_DROP_OLD_STEPS, NULL))
+        status = sql_error(store, "create", diag);
+    store->in_transaction = false;
+    store->rows = 0;
+    store->run = 0;
+    return status;
+}
+
+void sql_free_steps(struct store *store)
+{
+    arena_fini(&store->steps.texts);
+    free(store->steps.words);
+    store->steps = (struct step_blocks){0};
+}
