@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * why.c - why an agent cannot step: the reason, and the agent that must act first.
+ */
+
+#include "driver.h"
+#include "failure.h"
+#include "snapshot.h"
+#include "uses.h"
+
+/* ---- the agent that must act first ----------------------------------------------------------- */
+
+/* Does the thread of this use have an operation `kind` on `object` ahead of it, by the program text? */
+static bool comes_to(const struct program *p, int32_t *c, const struct use *use, enum op_kind kind,
+                     int object)
+{
+    int thread = p->agents[use->agent].index;
+    const int32_t *state = thread_cells(p, c, thread);
+    if (state[THREAD_BODY] < 0)
+        return false;
+    if (p->threads[thread].kind == THREAD_HOST)
+        return use_is_ahead(p, c, use);
+    const struct body *body = &p->bodies[state[THREAD_BODY]];
+    for (int i = state[THREAD_PC]; i < body->count; i++)
+        if (p->ops[body->first + i].kind == kind && p->ops[body->first + i].object == object)
+            return true;
+    return false;
+}
+
+/* The first thread but `not_thread` that will do `kind`, which uses number `used` of `used_kind` in this
+   way, to `object`: host programs. */
+static int thread_with(const struct program *p, int32_t *c, enum op_kind kind, int object,
+                       enum object_kind used_kind, int used, enum way way, int not_thread)
+{
+    const struct use_table *uses = p->uses;
+    int first = -1;
+    for (int u = p->tasks ? -1 : uses->first[use_object(p, used_kind, used)]; u >= 0;
+         u = uses->items[u].next) {
+        const struct use *use = &uses->items[u];
+        int thread = p->agents[use->agent].index;
+        if (use->way == way && thread != not_thread && (first < 0 || thread < first) &&
+            comes_to(p, c, use, kind, object))
+            first = thread;
+    }
+    return first < 0 ? -1 : program_thread_agent(p, first);
+}
+
+static int thread_that_signals(const struct program *p, int32_t *c, int flag, int not_thread)
+{
+    return thread_with(p, c, OP_SIGNAL, flag, OBJECT_FLAG, flag, WAY_PUT, not_thread);
+}
+
+static int thread_that_serves(const struct program *p, int32_t *c, int rank, int not_thread)
+{
+    return thread_with(p, c, OP_SERVE, -1, OBJECT_TICKET, rank, WAY_CHANGE, not_thread);
+}
+
+/* A thread at the other end of the queue. */
+static int thread_opposite(const struct program *p, int32_t *c, const struct op *op, int not_thread)
+{
+    bool puts = op->kind == OP_PUT;
+    return thread_with(p, c, puts ? OP_GET : OP_PUT, op->object, OBJECT_QUEUE, op->object,
+                       puts ? WAY_GET : WAY_PUT, not_thread);
+}
+
+static void wait_for_task(const struct program *p, int rank, int family, int64_t iteration,
+                          struct wait *wait)
+{
+    wait->task = family % p->tasks;
+    wait->iteration = iteration;
+    wait->agent = program_thread_agent(p, p->worker[rank * p->tasks + wait->task]);
+}
+
+static void why_await(const struct program *p, int32_t *c, int thread, const struct op *op,
+                      int64_t iteration, struct wait *wait)
+{
+    int rank = p->threads[thread].rank;
+    wait->cause = CAUSE_DEPENDENCE;
+    if (p->tasks && op->distance >= 0)
+        wait_for_task(p, rank, op->object, iteration - op->distance, wait);
+    else
+        wait->agent = thread_that_signals(p, c, op->object, thread);
+}
+
+static void why_sync(const struct program *p, int32_t *c, int thread, const struct op *op,
+                     int64_t iteration, struct wait *wait)
+{
+    int rank = program_sync_rank(p, thread, op);
+    wait->cause = CAUSE_DEPENDENCE;
+    if (snapshot_is_needed(p, c, thread, op))
+        wait->agent = program_stream_agent(p, snapshot_awaits(p, c, thread));
+    else if (op->sync == SYNC_STREAM)
+        wait->agent = program_stream_agent(p, op->stream);
+    else if (op->sync == SYNC_EVENT)
+        wait->agent =
+            program_stream_agent(p, event_cells(p, c, instance_of(p, op, iteration))[EVENT_STREAM]);
+    else
+        for (int s = p->stream_count - 1; s >= 0; s--)
+            if (p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_COUNT] > 0)
+                wait->agent = program_stream_agent(p, s);
+}
+
+/* The worker with ticket `number` of a rank, of its instance or one in its queue. */
+static int ticket_holder(const struct program *p, int32_t *c, int rank, int64_t number,
+                         struct wait *wait)
+{
+    for (int t = 0; t < p->thread_count; t++) {
+        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
+            continue;
+        const int32_t *state = thread_cells(p, c, t);
+        int body = state[THREAD_BODY];
+        if (body >= 0 && p->ticket_position[body] >= 0 && state[THREAD_TICKET] == number) {
+            wait->task = body % p->tasks;
+            wait->iteration = state[THREAD_ITER];
+            return program_thread_agent(p, t);
+        }
+        for (int k = 0; k < state[THREAD_COUNT]; k++) {
+            const int32_t *entry = entry_cells(p, c, t, k);
+            if (p->ticket_position[rank * p->tasks + entry[ENTRY_TASK]] >= 0 &&
+                entry[ENTRY_TICKET] == number) {
+                wait->task = entry[ENTRY_TASK];
+                wait->iteration = entry[ENTRY_ITER];
+                return program_thread_agent(p, t);
+            }
+        }
+    }
+    return -1;
+}
+
+static void why_thread(const struct program *p, int32_t *c, int thread, struct wait *wait)
+{
+    const struct op *op = machine_thread_op(p, c, thread);
+    const int32_t *state = thread_cells(p, c, thread);
+    int rank = p->threads[thread].rank;
+    if (!op) {
+        wait->cause = CAUSE_EMPTY;
+        if (p->threads[thread].kind == THREAD_WORKER)
+            wait->agent = program_thread_agent(p, p->driver_thread[rank]);
+        return;
+    }
+    if (op_pushes(op->kind)) { /* to a full stream */
+        wait->cause = CAUSE_RESOURCE;
+        wait->agent = program_stream_agent(p, op->stream);
+        return;
+    }
+    switch (op_operand(op->kind)) {
+    case OPERAND_FLAG: why_await(p, c, thread, op, state[THREAD_ITER], wait); break;
+    case OPERAND_EVENT: why_sync(p, c, thread, op, state[THREAD_ITER], wait); break;
+    case OPERAND_QUEUE:
+        wait->cause = CAUSE_QUEUE;
+        wait->agent = thread_opposite(p, c, op, thread);
+        break;
+    case OPERAND_LOCK:
+        wait->cause = CAUSE_RESOURCE;
+        wait->agent = program_thread_agent(p, c[p->at.locks + op->object] - 1);
+        break;
+    case OPERAND_TURN:
+        wait->cause = CAUSE_ORDER;
+        if (p->tasks)
+            wait->agent = ticket_holder(p, c, rank, rank_cells(p, c, rank)[RANK_SERVED], wait);
+        else
+            wait->agent = thread_that_serves(p, c, rank, thread);
+        break;
+    case OPERAND_NONE:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
+    }
+}
+
+/* The first unfinished task of an iteration, and the agent that has it. */
+static void why_iteration(const struct program *p, int32_t *c, int rank, int64_t iteration,
+                          struct wait *wait)
+{
+    wait->iteration = iteration;
+    for (int s = 0; s < p->stream_count; s++) {
+        if (p->streams[s].rank != rank)
+            continue;
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
+            if (item_cells(p, c, s, k)[ITEM_ITER] == iteration) {
+                wait->agent = program_stream_agent(p, s);
+                wait->task = p->ops[item_cells(p, c, s, k)[ITEM_OP]].task;
+                return;
+            }
+    }
+    for (int t = 0; t < p->thread_count; t++) {
+        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
+            continue;
+        const int32_t *state = thread_cells(p, c, t);
+        if (state[THREAD_BODY] >= 0 && state[THREAD_ITER] == iteration) {
+            wait->agent = program_thread_agent(p, t);
+            wait->task = state[THREAD_BODY] % p->tasks;
+            return;
+        }
+        for (int k = 0; k < state[THREAD_COUNT]; k++)
+            if (entry_cells(p, c, t, k)[ENTRY_ITER] == iteration) {
+                wait->agent = program_thread_agent(p, t);
+                wait->task = entry_cells(p, c, t, k)[ENTRY_TASK];
+                return;
+            }
+    }
+}
+
+/* A driver at its end may have retired an iteration before it was finished. Is there one that no agent
+   has any more, because one of its tasks was never handed out? */
+static void why_left(const struct program *p, int32_t *c, int rank, struct wait *wait)
+{
+    int64_t admitted = rank_cells(p, c, rank)[RANK_ADMITTED];
+    int64_t first = admitted > p->window ? admitted - p->window : 0;
+    struct wait holder = {.agent = -1, .task = -1};
+    while (first < admitted && !driver_unfinished(p, c, rank, first))
+        first++;
+    if (first < admitted)
+        why_iteration(p, c, rank, first, &holder);
+    if (first == admitted || holder.agent >= 0)
+        return;
+    wait->cause = CAUSE_LEFT;
+    wait->iteration = first;
+    for (int k = p->tasks - 1; k >= 0; k--)
+        if (!(*fired_cell(p, c, rank, p->order[rank][k], first) & FIRED))
+            wait->task = p->order[rank][k];
+}
+
+static void why_driver(const struct program *p, int32_t *c, int rank, struct wait *wait)
+{
+    const int32_t *state = rank_cells(p, c, rank);
+    switch (thread_cells(p, c, p->driver_thread[rank])[THREAD_PC]) {
+    case PHASE_RETIRE:
+        wait->cause = CAUSE_RETIRE;
+        why_iteration(p, c, rank, state[RANK_OLDEST], wait);
+        break;
+    case PHASE_ADMIT:
+        if (driver_asks_for_data(p, c, rank)) {
+            wait->cause = CAUSE_DATA;
+            wait->agent = 0;
+        } else {
+            wait->cause = CAUSE_RESOURCE;
+            why_iteration(p, c, rank, state[RANK_ADMITTED] - p->window, wait);
+        }
+        break;
+    default: why_left(p, c, rank, wait); break;
+    }
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+/* The stream or thread with the operation that a communicator's member has yet to start. */
+static int absent_member(const struct program *p, int32_t *c, int comm, int member_rank)
+{
+    for (int s = 0; s < p->stream_count; s++) {
+        if (p->streams[s].rank != member_rank)
+            continue;
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
+            if (p->ops[item_cells(p, c, s, k)[ITEM_OP]].comm == comm)
+                return program_stream_agent(p, s);
+    }
+    for (int t = 0; t < p->thread_count; t++) {
+        const int32_t *state = thread_cells(p, c, t);
+        if (p->threads[t].rank != member_rank || state[THREAD_BODY] < 0)
+            continue;
+        const struct body *body = &p->bodies[state[THREAD_BODY]];
+        for (int i = state[THREAD_PC]; i < body->count; i++)
+            if (p->ops[body->first + i].comm == comm)
+                return program_thread_agent(p, t);
+    }
+    for (int t = 0; t < p->thread_count; t++) /* none is left: its thread must act */
+        if (p->threads[t].rank == member_rank &&
+            (p->threads[t].kind == THREAD_DRIVER || p->threads[t].kind == THREAD_HOST))
+            return program_thread_agent(p, t);
+    return -1;
+}
+
+static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
+{
+    if (op->kind == OP_COLLECTIVE) {
+        const struct comm_desc *comm = &p->comms[op->comm];
+        for (int m = 0; m < comm->count; m++) {
+            int active =
+                c[p->at.members + (comm->first_member + m) * MEMBER_CELLS + MEMBER_ACTIVE] - 1;
+            if (active >= 0 && head_op(p, c, active)->kind == OP_COLLECTIVE)
+                continue;
+            return active >= 0 ? program_stream_agent(p, active)
+                               : absent_member(p, c, op->comm, comm->members[m]);
+        }
+        return -1;
+    }
+    for (int k = 0; k < op->part_count; k++) {
+        const struct part *part = &p->parts[op->part_first + k];
+        const struct channel *channel = &p->channels[part->channel];
+        int pending = c[p->at.channels[part->channel]];
+        if (part->send ? pending > 0 : pending < 0)
+            return absent_member(p, c, op->comm, part->send ? channel->to : channel->from);
+    }
+    return -1;
+}
+
+static void why_not_started(const struct program *p, int32_t *c, int stream, const struct op *op,
+                            struct wait *wait)
+{
+    int rank = p->streams[stream].rank;
+    if (op->comm >= 0 &&
+        item_cells(p, c, stream, 0)[ITEM_A] != member_cells(p, c, op)[MEMBER_FINISHED]) {
+        int active = member_cells(p, c, op)[MEMBER_ACTIVE] - 1;
+        wait->cause = CAUSE_COMM_ORDER;
+        for (int s = 0; active < 0 && s < p->stream_count; s++) /* queued, not started */
+            for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
+                const struct op *other = &p->ops[item_cells(p, c, s, k)[ITEM_OP]];
+                if (p->streams[s].rank == rank && other->comm == op->comm &&
+                    item_cells(p, c, s, k)[ITEM_A] == member_cells(p, c, op)[MEMBER_FINISHED])
+                    active = s;
+            }
+        wait->agent = active >= 0 ? program_stream_agent(p, active) : -1;
+        return;
+    }
+    wait->cause = CAUSE_RESOURCE;
+    int queue = p->streams[stream].hw_queue;
+    if (queue >= 0 && c[p->at.hw_queues[queue] + 1] != stream) {
+        wait->agent = program_stream_agent(p, c[p->at.hw_queues[queue] + 1]);
+        return;
+    }
+    for (int s = 0; s < p->stream_count; s++) /* a holder of residency slots */
+        if (s != stream && p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_RUNNING] &&
+            head_op(p, c, s)->sm > 0)
+            wait->agent = program_stream_agent(p, s);
+}
+
+static void why_stream(const struct program *p, int32_t *c, int stream, struct wait *wait)
+{
+    const int32_t *state = stream_cells(p, c, stream);
+    if (state[STREAM_COUNT] == 0) {
+        wait->cause = CAUSE_EMPTY;
+        return;
+    }
+    const struct op *op = head_op(p, c, stream);
+    const int32_t *item = item_cells(p, c, stream, 0);
+    if (state[STREAM_RUNNING]) {
+        wait->cause = CAUSE_PEER;
+        wait->agent =
+            op->kind == OP_CALLBACK ? program_thread_agent(p, op->callback) : absent_peer(p, c, op);
+    } else if (op->kind == OP_WAIT && !wait_is_over(p, c, item)) {
+        wait->cause = CAUSE_DEPENDENCE;
+        wait->agent = program_stream_agent(p, item[ITEM_A]);
+        if (p->tasks && op->distance >= 0) {
+            wait->task = op->object % p->tasks;
+            wait->iteration = item[ITEM_ITER] - op->distance;
+        }
+    } else {
+        why_not_started(p, c, stream, op, wait);
+    }
+}
+
+void machine_why(const struct program *p, const struct state *state, int agent, struct wait *wait)
+{
+    *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1};
+    const struct agent *desc = &p->agents[agent];
+    if (machine_agent_enabled(p, state, agent))
+        return;
+    if (desc->kind == AGENT_STREAM)
+        why_stream(p, state->cells, desc->index, wait);
+    else if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind == THREAD_DRIVER)
+        why_driver(p, state->cells, desc->rank, wait);
+    else if (desc->kind == AGENT_THREAD)
+        why_thread(p, state->cells, desc->index, wait);
+}
