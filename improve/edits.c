@@ -34,7 +34,7 @@ static const struct price {
     [EDIT_ACTION_MOVE] = {20, 20},  [EDIT_P2P_BATCH] = {40, 90},
     [EDIT_P2P_FIFO] = {50, 90},     [EDIT_P2P_EAGER] = {110, 120},
     [EDIT_ACTION_ADD] = {10, 10},   [EDIT_ACTION_REMOVE] = {5, 5},
-    [EDIT_RANK_ALIKE] = {30, 40},
+    [EDIT_RANK_ALIKE] = {30, 40},   [EDIT_MESSAGE_ADD] = {15, 15},
 
     [EDIT_LAZY_LOAD] = {60, 90},    [EDIT_LAUNCH_ORDER] = {80, 90},
     [EDIT_FIRST_USE] = {90, 90},    [EDIT_SM_SLOTS] = {100, 110},

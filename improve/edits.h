@@ -81,6 +81,7 @@
     X(P2P_FIFO)       /* p2p: {fifo: to} */                                                        \
     X(P2P_EAGER)      /* p2p: {eager_messages: to} */                                              \
     X(ACTION_ADD)     /* programs: rank a, at b the other end of rank c's message `to` */          \
+    X(MESSAGE_ADD)    /* programs: rank a, both ends of what part c of pass b needs; to: places */ \
     X(ACTION_REMOVE)  /* programs: rank a, message b, which is there twice */                      \
     X(RANK_ALIKE)     /* parallel: {ranks} loses entry a */
 

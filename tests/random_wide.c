@@ -33,8 +33,9 @@ static const char *const distributions[] = {"constant",
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-/* Each knob once in `often`; `link` is the communicator of messages, NULL: none is named. */
-static void write_machine(struct random *random, int often, int ranks, const char *link)
+/* Each knob once in `often`; `link` is the communicator of messages, NULL: none is named. `room_kib`: the memory; 0: any. */
+static void write_machine(struct random *random, int often, int ranks, const char *link,
+                          int room_kib)
 {
     const char *comma = "";
     fputs("machine: {", random->out);
@@ -60,7 +61,12 @@ static void write_machine(struct random *random, int often, int ranks, const cha
     KNOB("lazy_load: true");
     KNOB("launch_blocking: true");
     KNOB("alloc_may_sync: true");
-    KNOB("memory: %dKiB", 1 + below(random, 8));
+    if (room_kib) {
+        fprintf(random->out, "%smemory: %dKiB", comma, room_kib);
+        comma = ", ";
+    } else {
+        KNOB("memory: %dKiB", 1 + below(random, 8));
+    }
     KNOB("copy_engines: 2");
     if (link) {
         KNOB("eager_messages: {%s: %d}", link, 1 + below(random, 2));
@@ -339,7 +345,7 @@ static void write_pipeline(struct random *random)
           random->out);
     if (writer.ranks > 1)
         fputs("comms: {link: [0, 1], half: [1, 0]}\n", random->out);
-    write_machine(random, 10, writer.ranks, writer.ranks > 1 ? "link" : NULL);
+    write_machine(random, 10, writer.ranks, writer.ranks > 1 ? "link" : NULL, 0);
     write_streams(random, 12, "s1", "s0");
     write_order(&writer, "");
     write_rules(&writer);
@@ -561,7 +567,7 @@ static void write_threads(struct random *random)
             ranks, 1 + below(random, 2), members[ranks - 1], members[ranks - 1],
             ranks > 1 ? ", C: [1, 0]" : "");
     write_on_failure(random);
-    write_machine(random, 8, ranks, "A");
+    write_machine(random, 8, ranks, "A", 0);
     write_streams(random, 8, "s", "t");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
@@ -699,16 +705,20 @@ static void write_lists(struct program_writer *writer)
     }
 }
 
-/* The inputs of a schedule's search: the bytes that passes leave, and the most that a rank may hold. */
-static void write_found(struct random *random, bool vee)
+/* The inputs of a schedule's search: the bytes that passes leave, and the most that a rank may hold; `fit`: as many as the
+   machine has memory for. */
+static void write_found(struct random *random, bool vee, bool fit)
 {
     if (below(random, 2))
         fprintf(random->out, "stages: {activation: 4KiB, left: %dKiB}\n", 1 + below(random, 4));
-    fprintf(random->out, "generate: {memory: %d, ", (vee ? 2 : 1) * (1 + below(random, 3)));
+    if (fit)
+        fputs("generate: {memory: fit, ", random->out);
+    else
+        fprintf(random->out, "generate: {memory: %d, ", (vee ? 2 : 1) * (1 + below(random, 3)));
 }
 
 /* Every schedule, of as few microbatches as it can have. */
-static void write_generate(struct random *random)
+static void write_generate(struct random *random, bool fit)
 {
     static const char *const megatron[] = {"batch", "odd_even", "overlap_p2p", "overlap_p2p_flush"};
     int count = 0;
@@ -720,7 +730,7 @@ static void write_generate(struct random *random)
     bool dual = strncmp(name, "dualpipe", 8) == 0;
     bool interleaved = strcmp(name, "interleaved_1f1b") == 0;
     if ((vee || line) && below(random, 2))
-        write_found(random, vee);
+        write_found(random, vee, fit);
     else {
         random_costs(random, 0, false);
         fputs("generate: {", random->out);
@@ -807,9 +817,10 @@ static void write_programs(struct random *random)
     if (rarely(random, 6))
         fputs("unrecorded: {messages: gloo}\n", random->out);
     write_on_failure(random);
-    write_machine(random, 10, 2, NULL);
+    int room_kib = generates && rarely(random, 3) ? 16 + below(random, 48) : 0;
+    write_machine(random, 10, 2, NULL, room_kib);
     if (generates) {
-        write_generate(random);
+        write_generate(random, room_kib > 0);
         return;
     }
     writer.ranks = 2 + rarely(random, 6);

@@ -129,6 +129,10 @@ check "rank programs: a receive is added" list 'rank 1: add 1RECV_F1 before 1F1'
     "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1" "1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1"
 check "a send is added" list 'rank 1: add 1SEND_B1 behind 1B1' \
     "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1" "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1"
+check "both ends are added" list 'rank 1: add 1RECV_F1 before 1F1; rank 0: add 0SEND_F1 before 0RECV_B0' \
+    "0F0 0SEND_F0 0F1 0RECV_B0 0B0 0RECV_B1 0B1" "1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1"
+check "and those of a backward pass" list 'rank 0: add 0RECV_B1 before 0I1; rank 1: add 1SEND_B1 before 1W1' \
+    "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0I0 0W0 0I1 0W1" "1RECV_F0 1F0 1I0 1SEND_B0 1W0 1RECV_F1 1F1 1I1 1W1"
 check "one too many is removed" list 'rank 0: 0SEND_F0 (number 3 of its list) only once' \
     "0F0 0SEND_F0 0SEND_F0 0RECV_B0 0B0" "1RECV_F0 1F0 1B0 1SEND_B0"
 check "a rank does as its kin" says 'Fix (proved): parallel: {ranks}: rank [03] does as the other ranks' \
