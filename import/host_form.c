@@ -20,8 +20,8 @@ struct writer {
     int number;                 /* of the rank in the plan */
     struct host_thread *thread; /* that is written */
     size_t cap;
-    int64_t clock_ns;
-    int *event; /* per work: plan->events of the record behind it, or -1 */
+    int64_t clock_ns, end_ns; /* of the thread */
+    int *event;               /* per work: plan->events of the record behind it, or -1 */
     int *push_flag,
         *end_flag; /* per call: plan->flags that it sets behind its push, at its end; -1 */
     struct handoffs handoffs;
@@ -335,16 +335,24 @@ static void end_thread(struct writer *writer)
     writer->plan->thread_count += writer->thread->op_count > 0;
 }
 
+/* The step begins, or the last one ends, at the thread's next operation. Layers that are CPU time end there. */
+static void mark_step(struct writer *writer, size_t step, int64_t time_ns)
+{
+    if (writer->rank->is_host && time_ns <= writer->end_ns)
+        add_host(writer, time_ns);
+    writer->folds[writer->fold_count].marks[step] = writer->thread->op_count;
+}
+
 /* The steps begin where the thread's first call in them does; returns the one that begins behind `time_ns`. */
 static size_t mark_steps(struct writer *writer, size_t step, int64_t time_ns)
 {
     const struct step_search *search = &writer->steps;
-    size_t *marks = writer->folds[writer->fold_count].marks;
-    while (step < search->step_count && search->steps[step].begin_ns <= time_ns)
-        marks[step++] = writer->thread->op_count;
-    if (step > 0 && step == search->step_count && search->steps[step - 1].end_ns <= time_ns)
-        marks[step++] = writer->thread->op_count;
-    return step;
+    for (; step < search->step_count && search->steps[step].begin_ns <= time_ns; step++)
+        mark_step(writer, step, search->steps[step].begin_ns);
+    if (step == 0 || step != search->step_count || search->steps[step - 1].end_ns > time_ns)
+        return step;
+    mark_step(writer, step, search->steps[step - 1].end_ns);
+    return step + 1;
 }
 
 static bool begin_marks(struct writer *writer)
@@ -378,6 +386,15 @@ static void add_leftovers(struct writer *writer, int stream)
     add_followers(writer, rank->by_stream[s->first]);
 }
 
+/* Its last call has ended, and so have the steps of the thread that has them. */
+static int64_t thread_end(const struct job_rank *rank, int thread)
+{
+    int64_t last_ns = rank->stepped && rank->stepper == thread ? rank->steps_end_ns : 0;
+    for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++)
+        last_ns = rank->calls[i].end_ns > last_ns ? rank->calls[i].end_ns : last_ns;
+    return last_ns;
+}
+
 static bool write_thread(struct writer *writer, int thread)
 {
     const struct job_rank *rank = writer->rank;
@@ -390,17 +407,16 @@ static bool write_thread(struct writer *writer, int thread)
         writer->stretch = writer->innermost.first[thread];
         writer->last_stretch = writer->innermost.first[thread + 1];
     }
-    int64_t last_ns = rank->stepped && rank->stepper == thread ? rank->steps_end_ns : 0;
+    writer->end_ns = thread_end(rank, thread);
     if (!begin_marks(writer))
         return false;
     size_t step = 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         step = mark_steps(writer, step, rank->calls[i].start_ns);
         add_call(writer, i);
-        last_ns = rank->calls[i].end_ns > last_ns ? rank->calls[i].end_ns : last_ns;
     }
     mark_steps(writer, step, INT64_MAX);
-    add_host(writer, last_ns);
+    add_host(writer, writer->end_ns);
     writer->fold_count += writer->thread->op_count > 0;
     end_thread(writer);
     return !writer->failed;

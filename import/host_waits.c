@@ -7,6 +7,8 @@
 
 /* A wait that is inferred ends so soon behind its operation. */
 enum { SOON_NS = 500 * 1000 };
+/* A thread that waits for so long has waited for the operation to end. */
+enum { BLOCKED_NS = 20 * 1000 };
 
 /* ---- waits ---------------------------------------------------------------------------------------- */
 
@@ -20,6 +22,8 @@ static bool add_wait(struct host_maker *maker, int deed, int thread, int64_t sta
                                   .is_event = true,
                                   .record = host_id(deed, RECORD)};
     maker->waited[deed] = true;
+    rank->works[maker->work[deed]].awaited =
+        host_is_message(maker, deed) && end_ns - start_ns > BLOCKED_NS;
     return job_add_sync(rank, &sync) &&
            host_add_call(maker, thread, rank->deeds[deed].name, CALL_SYNC_EVENT,
                          host_id(deed, WAIT), start_ns, end_ns);

@@ -286,6 +286,7 @@ static enum status add_work(struct host_maker *maker, int deed)
     work.end_ns = done->end_ns > work.start_ns ? done->end_ns : work.start_ns;
     *free_ns = work.end_ns;
     maker->stream[deed] = work.stream;
+    maker->work[deed] = (int)rank->work_count;
     return job_add_work(rank, &work) && add_push(maker, &work, deed) ? STATUS_OK
                                                                      : diag_no_memory(maker->diag);
 }
@@ -315,10 +316,11 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
     maker.workers = malloc((count + 1) * sizeof *maker.workers);
     maker.asked = malloc((count + 1) * sizeof *maker.asked);
     maker.stream = malloc((count + 1) * sizeof *maker.stream);
+    maker.work = malloc((count + 1) * sizeof *maker.work);
     maker.waited = calloc(count + 1, sizeof *maker.waited);
     maker.free_ns = malloc((count + 1) * sizeof *maker.free_ns); /* no more streams than deeds */
     enum status status =
-        maker.workers && maker.asked && maker.stream && maker.waited && maker.free_ns
+        maker.workers && maker.asked && maker.stream && maker.work && maker.waited && maker.free_ns
             ? STATUS_OK
             : diag_no_memory(diag);
     rank->is_host = true;
@@ -346,6 +348,7 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
     free(maker.edges);
     free(maker.asked);
     free(maker.stream);
+    free(maker.work);
     free(maker.waited);
     free(maker.free_ns);
     return status;

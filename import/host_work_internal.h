@@ -21,6 +21,7 @@ struct host_maker {
     size_t worker_count;
     int *asked;         /* per deed that is done: the deed that asked for it; -1: none did */
     int *stream;        /* ... and its stream */
+    int *work;          /* ... rank->works */
     bool *waited;       /* ... a thread has waited for it */
     struct edge *edges; /* by thread and time */
     size_t edge_count;

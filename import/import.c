@@ -43,6 +43,10 @@ static enum status check_worlds(const struct job *job, struct diag *diag)
                 "%s and %s do not belong together: one is of a job of %lld ranks, the "
                 "other of %lld",
                 first->file, rank->file, (long long)first->world, (long long)rank->world);
+        if (rank->world >= 0 && rank->number >= rank->world)
+            return diag_error(diag, STATUS_INPUT,
+                              "%s: it says that it is rank %lld of a job of %lld ranks", rank->file,
+                              (long long)rank->number, (long long)rank->world);
         first = !first && rank->world >= 0 ? rank : first;
     }
     return STATUS_OK;
@@ -165,7 +169,7 @@ static enum status check_order(const struct job_rank *rank, const struct evidenc
                                struct diag *diag)
 {
     const size_t launched = rank->work_count - evidence->unlaunched;
-    if (is_reversed(rank))
+    if (!rank->is_host && is_reversed(rank))
         return diag_error(diag, STATUS_INPUT,
                           "%s: its times run backwards: later calls of a thread have earlier ids",
                           rank->file);

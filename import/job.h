@@ -59,6 +59,8 @@ struct job_work {
     int group; /* job->names: its process group, where the file tells it; of a message its way; else -1 */
     int row;  /* rank->rows */
     int peer; /* of a message of NCCL: the other rank */
+    bool
+        awaited; /* of a message of gloo: a thread was waiting when it ended, so it did not end before */
 };
 
 struct job_range {

@@ -1,491 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * kineto.c - see kineto.h.
- *
- * An event is read member by member into a struct event, whatever the order of its members; the category decides
- * what becomes of it. `args` of categories without use are passed over if the category stands before them, as it
- * does in what Kineto writes.
- */
+/* kineto.c - see kineto.h: the object around the events, and the job that it tells of. */
 #include "kineto.h"
 
-#include <ctype.h>
-#include <limits.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "call_names.h"
 #include "host_work.h"
-#include "json_reader.h"
+#include "kineto_internal.h"
+#include "kineto_open.h"
 #include "processes.h"
-
-#include "plan/pass_names.h"
-
-enum { TEXT = 512, THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
-
-/* Categories, in the spelling of each generation. */
-#define CATEGORY_LIST(X)                                                                           \
-    X(KERNEL, "kernel", "Kernel")                                                                  \
-    X(COPY, "gpu_memcpy", "Memcpy")                                                                \
-    X(MEMSET, "gpu_memset", "Memset")                                                              \
-    X(RUNTIME, "cuda_runtime", "Runtime")                                                          \
-    X(DRIVER, "cuda_driver", "Driver")                                                             \
-    X(HIP_RUNTIME, "hip_runtime", "HIP")                                                           \
-    X(PRIVATE, "privateuse1_runtime", "privateuse1_driver")                                        \
-    X(SYNC, "cuda_sync", "hip_sync")                                                               \
-    X(ANNOTATION, "user_annotation", "UserAnnotation")                                             \
-    X(MARK, "gpu_user_annotation", "gpu_user_annotation")                                          \
-    X(OPERATOR, "cpu_op", "Operator")                                                              \
-    X(PYTHON, "python_function", "python_function")
-
-enum category {
-#define X(name, ...) CATEGORY_##name,
-    CATEGORY_LIST(X)
-#undef X
-        CATEGORY_OTHER,
-    CATEGORY_UNKNOWN /* not read yet */
-};
-
-static const char *const category_words[][2] = {
-#define X(name, now, before) {now, before},
-    CATEGORY_LIST(X)
-#undef X
-};
-
-/* A text of the event, cut off where it is longer. */
-struct text {
-    char bytes[TEXT];
-};
-
-struct event {
-    enum category category;
-    bool complete, has_start, has_duration;
-    struct text name, pid, tid, group;
-    struct text collective; /* "Collective name" */
-    struct text ranks;      /* "Process Group Ranks": "[0, 2, ...]" */
-    int64_t start_ns, duration_ns;
-    int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
-    int64_t peer; /* its number in the process group */
-    bool waits;
-};
-
-struct kineto {
-    struct json_reader reader;
-    struct job *job;
-    struct job_rank *rank;
-    struct diag *diag;
-    int64_t base_ns; /* baseTimeNanoseconds */
-    uint32_t place;  /* of the event */
-    bool has_events;
-    struct text worked_tid; /* of the operator that was kept last, and its end */
-    int64_t worked_end_ns;
-    int worked_thread;
-};
-
-/* ---- members --------------------------------------------------------------------------------- */
-
-static void copy_text(const struct json_reader *reader, struct text *out)
-{
-    const size_t length = reader->length < TEXT - 1 ? reader->length : TEXT - 1;
-    memcpy(out->bytes, reader->text, length);
-    out->bytes[length] = 0;
-}
-
-/* A text, or a number as its text. */
-static bool read_text(struct kineto *kineto, struct text *out)
-{
-    enum json_token token = json_next(&kineto->reader);
-    if (token == JSON_STRING || token == JSON_NUMBER)
-        copy_text(&kineto->reader, out);
-    return json_skip_rest(&kineto->reader, token);
-}
-
-/* A number, maybe in quotes, times 10^places. *found says whether it was one. */
-static bool read_number(struct kineto *kineto, int places, int64_t *out, bool *found)
-{
-    struct json_reader *reader = &kineto->reader;
-    enum json_token token = json_next(reader);
-    *found = (token == JSON_STRING || token == JSON_NUMBER) &&
-             decimal_scaled(reader->text, reader->length, places, out);
-    return json_skip_rest(reader, token);
-}
-
-static enum category category_of(const struct json_reader *reader)
-{
-    for (int i = 0; i < CATEGORY_OTHER; i++)
-        if (json_text_is(reader, category_words[i][0]) ||
-            json_text_is(reader, category_words[i][1]))
-            return (enum category)i;
-    return CATEGORY_OTHER;
-}
-
-static bool begins(const char *text, const char *word)
-{
-    return strncmp(text, word, strlen(word)) == 0;
-}
-
-/* An operator of torch.distributed. */
-static bool is_distributed(const struct event *event)
-{
-    return event->category == CATEGORY_OPERATOR && begins(event->name.bytes, "c10d::");
-}
-
-static bool has_useful_args(const struct event *event)
-{
-    const enum category category = event->category;
-    return is_distributed(event) || (category != CATEGORY_OTHER &&
-                                     category != CATEGORY_ANNOTATION && category != CATEGORY_MARK &&
-                                     category != CATEGORY_OPERATOR && category != CATEGORY_PYTHON);
-}
-
-/* "Concrete Inputs": the third of a message is its other rank; the last but one of a collective says whether it is
-   asynchronous. */
-static bool read_inputs(struct kineto *kineto, struct event *event)
-{
-    struct json_reader *reader = &kineto->reader;
-    enum json_token token = json_next(reader);
-    if (token != JSON_ARRAY)
-        return json_skip_rest(reader, token);
-    bool before = false, last = false; /* "False" */
-    int place = 0;
-    for (token = json_next(reader); token != JSON_ARRAY_END; token = json_next(reader), place++) {
-        if (token == JSON_STRING && place == 2)
-            decimal_scaled(reader->text, reader->length, 0, &event->peer);
-        before = last;
-        last = token == JSON_STRING && json_text_is(reader, "False");
-        if (!json_skip_rest(reader, token))
-            return false;
-    }
-    event->waits = before;
-    return true;
-}
-
-static bool read_args(struct kineto *kineto, struct event *event)
-{
-    const struct {
-        const char *key;
-        int64_t *value;
-    } numbers[] = {
-        {"correlation", &event->correlation},
-        {"stream", &event->stream},
-        {"device", &event->device},
-        {"bytes", &event->bytes},
-        {"wait_on_stream", &event->source_stream},
-        {"wait_on_cuda_event_record_corr_id", &event->record},
-        {"Dst Rank", &event->peer},
-        {"Src Rank", &event->peer},
-    };
-    struct json_reader *reader = &kineto->reader;
-    enum json_token token = json_next(reader);
-    if (token != JSON_OBJECT)
-        return json_skip_rest(reader, token);
-    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader)) {
-        size_t i = 0;
-        bool found;
-        while (i < sizeof numbers / sizeof *numbers && !json_text_is(reader, numbers[i].key))
-            i++;
-        if (i < sizeof numbers / sizeof *numbers)
-            read_number(kineto, 0, numbers[i].value, &found);
-        else if (json_text_is(reader, "Concrete Inputs") && is_distributed(event))
-            read_inputs(kineto, event);
-        else if (json_text_is(reader, "Process Group Name"))
-            read_text(kineto, &event->group);
-        else if (json_text_is(reader, "Process Group Ranks"))
-            read_text(kineto, &event->ranks);
-        else if (json_text_is(reader, "Collective name"))
-            read_text(kineto, &event->collective);
-        else
-            json_skip(reader);
-    }
-    return token == JSON_OBJECT_END;
-}
-
-static bool read_member(struct kineto *kineto, struct event *event)
-{
-    struct json_reader *reader = &kineto->reader;
-    if (json_text_is(reader, "ts"))
-        return read_number(kineto, 3, &event->start_ns, &event->has_start);
-    if (json_text_is(reader, "dur"))
-        return read_number(kineto, 3, &event->duration_ns, &event->has_duration);
-    if (json_text_is(reader, "name"))
-        return read_text(kineto, &event->name);
-    if (json_text_is(reader, "pid"))
-        return read_text(kineto, &event->pid);
-    if (json_text_is(reader, "tid"))
-        return read_text(kineto, &event->tid);
-    if (json_text_is(reader, "args") && has_useful_args(event))
-        return read_args(kineto, event);
-    const bool cat = json_text_is(reader, "cat");
-    if (!cat && !json_text_is(reader, "ph"))
-        return json_skip(reader);
-    enum json_token token = json_next(reader);
-    if (token == JSON_STRING && cat)
-        event->category = category_of(reader);
-    else if (token == JSON_STRING)
-        event->complete = json_text_is(reader, "X");
-    return json_skip_rest(reader, token);
-}
-
-/* ---- what becomes of an event ---------------------------------------------------------------- */
-
-static int intern(struct kineto *kineto, const char *name)
-{
-    return job_intern(kineto->job, name);
-}
-
-static int thread_of(struct kineto *kineto, const struct event *event)
-{
-    char name[2 * TEXT];
-    snprintf(name, sizeof name, "%.*s/%.*s", THREAD_TEXT, event->pid.bytes, THREAD_TEXT,
-             event->tid.bytes);
-    return names_intern(&kineto->rank->threads, &kineto->job->arena, name);
-}
-
-/* The row of the device that the event stands in. */
-static int row_of(struct kineto *kineto, const struct event *event)
-{
-    char name[THREAD_TEXT + 1];
-    snprintf(name, sizeof name, "%.*s", THREAD_TEXT, event->pid.bytes);
-    return names_intern(&kineto->rank->rows, &kineto->job->arena, name);
-}
-
-/* The rank of a number in a process group, by the list of its members; -1: a list that is cut off does not tell.
-   Where no list is, or all that it shows are as in the group of all ranks, the number is the rank. */
-static int64_t rank_of_member(const char *list, int64_t number)
-{
-    bool same = true;
-    const char *at = *list == '[' ? list + 1 : "";
-    for (int64_t i = 0; isdigit((unsigned char)*at); i++) {
-        char *end;
-        const int64_t rank = strtoll(at, &end, 10);
-        if (*end != ',' && *end != ']')
-            break;
-        if (i == number)
-            return rank;
-        same = same && rank == i;
-        at = *end == ',' ? end + 1 + strspn(end + 1, " ") : end;
-    }
-    return same ? number : -1;
-}
-
-/* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
-static void find_message(const struct event *event, struct job_work *work)
-{
-    const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);
-    work->send = strcmp(event->collective.bytes, "send") == 0;
-    work->is_message = event->peer >= 0 && peer >= 0 && peer <= INT_MAX &&
-                       (work->send || strcmp(event->collective.bytes, "recv") == 0);
-    work->peer = work->is_message ? (int)peer : -1;
-    work->peer_is_member = work->is_message && event->ranks.bytes[0] == 0;
-}
-
-static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
-{
-    char name[SHORT];
-    struct job_work work = {.class = class,
-                            .stream = job_stream(kineto->rank, event->device, event->stream),
-                            .row = row_of(kineto, event),
-                            .place = kineto->place,
-                            .bytes = event->bytes > 0 ? event->bytes : 0,
-                            .correlation = event->correlation,
-                            .start_ns = event->start_ns,
-                            .end_ns = event->start_ns + event->duration_ns,
-                            .call = -1,
-                            .group = -1};
-    if (class == CLASS_COPY) {
-        work.direction = copy_direction(event->name.bytes);
-        work.pageable = copy_is_pageable(event->name.bytes);
-    }
-    if (class == CLASS_KERNEL)
-        work.is_collective = kernel_is_collective(event->name.bytes, &work.collective);
-    if (work.is_collective)
-        find_message(event, &work);
-    if (event->group.bytes[0])
-        work.group = intern(kineto, event->group.bytes);
-    work.name = intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
-    return work.name >= 0 && work.stream >= 0 && work.row >= 0 && job_add_work(kineto->rank, &work);
-}
-
-static bool keep_call(struct kineto *kineto, const struct event *event)
-{
-    struct job_call call = {.place = kineto->place,
-                            .correlation = event->correlation,
-                            .start_ns = event->start_ns,
-                            .end_ns = event->start_ns + event->duration_ns,
-                            .sync = -1};
-    if (!call_kind_of(event->name.bytes, &call.kind))
-        return true;
-    call.name = intern(kineto, event->name.bytes);
-    call.thread = thread_of(kineto, event);
-    return call.name >= 0 && call.thread >= 0 && job_add_call(kineto->rank, &call);
-}
-
-static bool keep_sync(struct kineto *kineto, const struct event *event)
-{
-    enum { NO_STREAM = -1, ALL_STREAMS = 0x7fffffff };
-    const struct job_sync sync = {
-        .correlation = event->correlation,
-        .stream = event->stream > ALL_STREAMS ? NO_STREAM : event->stream,
-        .source_stream = event->source_stream > ALL_STREAMS ? NO_STREAM : event->source_stream,
-        .is_event = strstr(event->name.bytes, "Event") != NULL,
-        .record = event->record,
-        .row = row_of(kineto, event)};
-    return sync.row >= 0 && job_add_sync(kineto->rank, &sync);
-}
-
-static bool keep_range(struct kineto *kineto, const struct event *event)
-{
-    struct job_range range = {.start_ns = event->start_ns,
-                              .end_ns = event->start_ns + event->duration_ns};
-    range.name = intern(kineto, event->name.bytes);
-    range.thread = thread_of(kineto, event);
-    return range.name >= 0 && range.thread >= 0 && job_add_range(kineto->rank, &range);
-}
-
-static bool keep_deed(struct kineto *kineto, const struct event *event, enum deed_kind kind)
-{
-    const bool message = strstr(event->name.bytes, "send") || strstr(event->name.bytes, "recv");
-    struct job_deed deed = {.kind = kind,
-                            .waits = event->waits && !message,
-                            .peer = message ? event->peer : -1,
-                            .start_ns = event->start_ns,
-                            .end_ns = event->start_ns + event->duration_ns};
-    deed.name = intern(kineto, event->name.bytes);
-    deed.thread = thread_of(kineto, event);
-    return deed.name >= 0 && deed.thread >= 0 && job_add_deed(kineto->rank, &deed);
-}
-
-/* Where operators of a thread begin and end: of nested ones the outer one. A trace with work of a device needs none. */
-static bool keep_operator(struct kineto *kineto, const struct event *event)
-{
-    const bool same = strcmp(kineto->worked_tid.bytes, event->tid.bytes) == 0;
-    if (kineto->rank->call_count > 0 || kineto->rank->work_count > 0 ||
-        (same && event->start_ns < kineto->worked_end_ns))
-        return true;
-    if (!same) {
-        kineto->worked_tid = event->tid;
-        kineto->worked_thread = thread_of(kineto, event);
-    }
-    kineto->worked_end_ns = event->start_ns + event->duration_ns;
-    const struct job_deed deed = {.kind = DEED_WORKED,
-                                  .thread = kineto->worked_thread,
-                                  .peer = -1,
-                                  .start_ns = event->start_ns,
-                                  .end_ns = kineto->worked_end_ns};
-    return kineto->worked_thread >= 0 && job_add_deed(kineto->rank, &deed);
-}
-
-static bool keep_annotation(struct kineto *kineto, const struct event *event)
-{
-    return (!begins(event->name.bytes, "gloo:") || keep_deed(kineto, event, DEED_DONE)) &&
-           keep_range(kineto, event);
-}
-
-/* Its row is the device, its thread the stream: 7, or "stream 7". */
-static bool keep_mark(struct kineto *kineto, const struct event *event)
-{
-    const char *digits = strpbrk(event->tid.bytes, "0123456789");
-    struct job_mark mark = {.row = row_of(kineto, event),
-                            .name = intern(kineto, event->name.bytes),
-                            .stream = digits ? strtoll(digits, NULL, 10) : -1,
-                            .start_ns = event->start_ns,
-                            .end_ns = event->start_ns + event->duration_ns};
-    return mark.row >= 0 && mark.name >= 0 && job_add_mark(kineto->rank, &mark);
-}
-
-/* Older files have annotations among the operators: PyTorch's own have a # in their names
-   (enumerate(DataLoader)#..., Optimizer.step#...), which no operator has. */
-static bool keep_event(struct kineto *kineto, const struct event *event)
-{
-    int64_t number;
-    switch (event->category) {
-    case CATEGORY_KERNEL: return keep_work(kineto, event, CLASS_KERNEL);
-    case CATEGORY_COPY: return keep_work(kineto, event, CLASS_COPY);
-    case CATEGORY_MEMSET: return keep_work(kineto, event, CLASS_MEMSET);
-    case CATEGORY_RUNTIME:
-    case CATEGORY_DRIVER:
-    case CATEGORY_HIP_RUNTIME:
-    case CATEGORY_PRIVATE: return keep_call(kineto, event);
-    case CATEGORY_SYNC: return keep_sync(kineto, event);
-    case CATEGORY_ANNOTATION: return keep_annotation(kineto, event);
-    case CATEGORY_MARK: return keep_mark(kineto, event);
-    case CATEGORY_PYTHON:
-        return !begins(event->name.bytes, "<built-in method wait of ") ||
-               keep_deed(kineto, event, DEED_WAIT);
-    case CATEGORY_OPERATOR:
-        if (is_distributed(event))
-            return keep_deed(kineto, event, DEED_ASKED);
-        return range_is_step(event->name.bytes, &number) || strchr(event->name.bytes, '#')
-                   ? keep_range(kineto, event)
-                   : keep_operator(kineto, event);
-    case CATEGORY_OTHER:
-    case CATEGORY_UNKNOWN: return true;
-    }
-    return true;
-}
-
-static enum status refuse_times(struct kineto *kineto, const struct event *event)
-{
-    return diag_error(kineto->diag, STATUS_INPUT,
-                      "%s: '%.60s' ends before it begins, or in no time "
-                      "that can be",
-                      kineto->rank->file, event->name.bytes);
-}
-
-/* Annotations of the device are kept where they name a pass. */
-static bool names_pass(const struct event *event)
-{
-    struct arena arena;
-    struct action pass;
-    arena_init(&arena, 0);
-    const bool named = pass_name_read(event->name.bytes, &arena, &pass);
-    arena_fini(&arena);
-    return named;
-}
-
-static enum status take_event(struct kineto *kineto, const struct event *event)
-{
-    if (!event->complete || event->category >= CATEGORY_OTHER ||
-        (event->category == CATEGORY_MARK && !names_pass(event)))
-        return STATUS_OK;
-    int64_t end_ns;
-    kineto->place++;
-    if (!event->has_start || __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
-        !job_times_are_sane(event->start_ns, end_ns))
-        return refuse_times(kineto, event);
-    return keep_event(kineto, event) ? STATUS_OK : diag_no_memory(kineto->diag);
-}
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static void begin_event(struct event *event)
+/* An event as it is read: "X" is complete, "B" waits for its "E". */
+static enum status take_phase(struct kineto *kineto, struct open_events *open,
+                              const struct event *event)
 {
-    event->category = CATEGORY_UNKNOWN;
-    event->complete = event->has_start = event->has_duration = false;
-    event->name.bytes[0] = event->pid.bytes[0] = event->tid.bytes[0] = event->group.bytes[0] = 0;
-    event->collective.bytes[0] = 0;
-    event->start_ns = event->duration_ns = 0;
-    event->correlation = event->stream = event->device = event->bytes = -1;
-    event->source_stream = event->record = event->peer = -1;
-    event->waits = false;
+    struct event whole;
+    if (event->phase == PHASE_BEGIN)
+        return open_events_begin(open, event, kineto->rank->file, kineto->diag);
+    if (event->phase != PHASE_END)
+        return kineto_take_event(kineto, event);
+    return open_events_end(open, event, &whole) ? kineto_take_event(kineto, &whole) : STATUS_OK;
 }
 
-static enum status read_events(struct kineto *kineto)
+static enum status read_list(struct kineto *kineto, struct open_events *open)
 {
     struct json_reader *reader = &kineto->reader;
     struct event event;
     enum json_token token;
     kineto->has_events = true;
     while ((token = json_next(reader)) == JSON_OBJECT) {
-        begin_event(&event);
-        for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
-            if (!read_member(kineto, &event))
-                break;
-        if (token != JSON_OBJECT_END)
-            return reader->status;
-        enum status status = take_event(kineto, &event);
+        enum status status = kineto_read_event(kineto, &event);
+        if (status == STATUS_OK)
+            status = take_phase(kineto, open, &event);
         if (status != STATUS_OK)
             return status;
     }
     return token == JSON_ARRAY_END ? STATUS_OK : json_refuse(reader, "an event of the trace, '{'");
+}
+
+static enum status read_events(struct kineto *kineto)
+{
+    struct open_events open = {0};
+    const enum status status = read_list(kineto, &open);
+    if (status == STATUS_OK && open.count > 0)
+        diag_warn(kineto->diag, "%s: %zu events that begin and do not end are left out",
+                  kineto->rank->file, open.count);
+    open_events_fini(&open);
+    return status;
 }
 
 /* A list of ranks; of anything else nothing is taken. False: no memory. */
@@ -535,9 +97,9 @@ static enum status read_group(struct kineto *kineto)
     enum json_token token;
     for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
         if (json_text_is(reader, "pg_name"))
-            read_text(kineto, &name);
+            kineto_read_text(kineto, &name);
         else if (json_text_is(reader, "pg_size"))
-            read_number(kineto, 0, &size, &found);
+            kineto_read_number(kineto, 0, &size, &found);
         else if (json_text_is(reader, "ranks"))
             ok = read_members(kineto, &members) && ok;
         else
@@ -572,9 +134,9 @@ static enum status read_distributed(struct kineto *kineto)
     for (token = json_next(reader); status == STATUS_OK && token == JSON_KEY;
          token = json_next(reader))
         if (json_text_is(reader, "rank"))
-            read_number(kineto, 0, &kineto->rank->number, &found);
+            kineto_read_number(kineto, 0, &kineto->rank->number, &found);
         else if (json_text_is(reader, "world_size"))
-            read_number(kineto, 0, &kineto->rank->world, &found);
+            kineto_read_number(kineto, 0, &kineto->rank->world, &found);
         else if (json_text_is(reader, "pg_config"))
             status = read_groups(kineto);
         else
@@ -594,7 +156,7 @@ static enum status read_top(struct kineto *kineto)
                          ? read_events(kineto)
                          : json_refuse(reader, "a list of events behind \"traceEvents\"");
         else if (json_text_is(reader, "baseTimeNanoseconds"))
-            read_number(kineto, 0, &kineto->base_ns, &found);
+            kineto_read_number(kineto, 0, &kineto->base_ns, &found);
         else if (json_text_is(reader, "distributedInfo"))
             status = read_distributed(kineto);
         else

@@ -172,8 +172,32 @@ struct members {
     struct slice *slices; /* per rank */
     int *ranks, *by;
     size_t count;
+    int key;
     int64_t least_ns; /* of all entries */
 };
+
+/* The name of a communicator; `out` has room for that of a stream. */
+static const char *name_of(const struct job *job, int key, char *out, size_t cap)
+{
+    if (key < STREAM_KEYS)
+        return job->names.items[key];
+    snprintf(out, cap, "nccl%d", key - STREAM_KEYS);
+    return out;
+}
+
+static enum status refuse_counts(const struct job *job, const struct members *members, size_t m,
+                                 struct diag *diag)
+{
+    char stream[16];
+    const int first = members->ranks[0], other = members->ranks[m];
+    return diag_error(
+        diag, STATUS_INPUT,
+        "%s and %s do not belong together: of communicator %s one has %zu operations, "
+        "the other %zu (--steps=A..B takes steps that both have)",
+        job->ranks[first].file, job->ranks[other].file,
+        name_of(job, members->key, stream, sizeof stream), members->slices[first].count,
+        members->slices[other].count);
+}
 
 /* The entry of member `m` that is the `i`-th of the first member; NULL: its trace does not have it. */
 static const struct entry *member_entry(const struct members *members, size_t m, size_t i)
@@ -181,6 +205,12 @@ static const struct entry *member_entry(const struct members *members, size_t m,
     const struct slice *slice = &members->slices[members->ranks[m]];
     const size_t k = i + (size_t)members->by[m];
     return k < slice->count ? &slice->entries[k] : NULL;
+}
+
+/* The end of a message of gloo is that of the wait for it, which may come late: it tells neither clock nor place. */
+static bool ends_with_wait(const struct job_rank *rank, const struct entry *entry)
+{
+    return rank->is_host && rank->works[entry->work].is_message;
 }
 
 static enum status place_members(const struct job *job, struct members *members, struct diag *diag)
@@ -194,8 +224,9 @@ static enum status place_members(const struct job *job, struct members *members,
         const size_t more = a->count > b->count ? a->count - b->count : b->count - a->count;
         const bool few = a->count < FEWEST_TO_DISPLACE || b->count < FEWEST_TO_DISPLACE;
         if (more > (few ? 0 : MOST_DISPLACED))
-            return refuse(job, (size_t)first, (size_t)rank,
-                          "they have not the same number of collectives", diag);
+            return refuse_counts(job, members, m, diag);
+        if (more == 0 && ends_with_wait(&job->ranks[first], &a->entries[0]))
+            continue;
         if (!displacement(job, first, a, rank, b, &members->by[m], &median))
             return diag_no_memory(diag);
     }
@@ -205,6 +236,22 @@ static enum status place_members(const struct job *job, struct members *members,
 static int64_t duration(const struct job_work *work)
 {
     return work->end_ns - work->start_ns;
+}
+
+/* The time of a message of gloo, whose end is that of the wait for it. Where its receiver was waiting it is the time from
+   when both had asked for it; else the least that one of its channel took. */
+static int64_t message_time(const struct job *job, const struct members *members, size_t i)
+{
+    int64_t begin_ns = INT64_MIN, end_ns = INT64_MIN;
+    for (size_t m = 0; m < members->count; m++) {
+        const struct job_work *work =
+            &job->ranks[members->ranks[m]].works[member_entry(members, m, i)->work];
+        begin_ns = work->start_ns > begin_ns ? work->start_ns : begin_ns;
+        if (!work->send && work->awaited)
+            end_ns = work->end_ns;
+    }
+    return end_ns >= begin_ns && end_ns - begin_ns > members->least_ns ? end_ns - begin_ns
+                                                                       : members->least_ns;
 }
 
 /* The i-th collective of the first member, where all members have it. */
@@ -225,16 +272,15 @@ static enum status meet(const struct job *job, const struct members *members, si
                           "their collectives differ in kind or order", diag);
         least = duration(work) < least ? duration(work) : least;
     }
-    if (own->is_message && job->ranks[first].is_host && members->least_ns < least)
-        least = members->least_ns;
+    if (own->is_message && job->ranks[first].is_host)
+        least = message_time(job, members, i);
     for (size_t m = 0; m < members->count; m++)
         out->of[members->ranks[m]][member_entry(members, m, i)->work] =
             (struct meeting){comm, least};
     return STATUS_OK;
 }
 
-/* The end of a message of gloo is that of the wait for it, which may come late: its time is the least that one of its channel
-   took. */
+/* The least time that an operation of a communicator took on a rank. */
 static int64_t least_of_all(const struct job *job, const struct members *members)
 {
     int64_t least = INT64_MAX;
@@ -254,8 +300,8 @@ static bool add_comm(const struct job *job, struct plan *plan, int key, const in
 {
     struct arena *arena = &plan->arena;
     struct comm comm = {.declared = true, .member_count = count};
-    comm.name = key >= STREAM_KEYS ? arena_printf(arena, "nccl%d", key - STREAM_KEYS)
-                                   : arena_strdup(arena, job->names.items[key]);
+    char stream[16];
+    comm.name = arena_strdup(arena, name_of(job, key, stream, sizeof stream));
     comm.members = ARENA_ARRAY(arena, count, int);
     if (!comm.name || !comm.members ||
         !arena_grow(arena, (void **)&plan->comms, plan->comm_count, cap, sizeof comm))
@@ -288,7 +334,8 @@ static enum status match_key(const struct job *job, const struct list *lists, in
 {
     struct members members = {.slices = calloc(job->rank_count, sizeof *members.slices),
                               .ranks = calloc(job->rank_count, sizeof *members.ranks),
-                              .by = calloc(job->rank_count, sizeof *members.by)};
+                              .by = calloc(job->rank_count, sizeof *members.by),
+                              .key = key};
     enum status status =
         members.slices && members.ranks && members.by ? STATUS_OK : diag_no_memory(diag);
     for (size_t r = 0; status == STATUS_OK && r < job->rank_count; r++) {

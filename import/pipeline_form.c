@@ -12,10 +12,11 @@ static const char *about(const struct sections *sections, size_t ranks, struct a
     const char *of_ranks = ranks > 1 ? arena_printf(arena, " of %zu ranks", ranks) : "";
     if (!of_ranks)
         return NULL;
-    const char *kept =
-        arena_printf(arena, "%zu annotations cover %.1f%% of a step of %.3f ms (mean of %zu%s)",
-                     sections->annotation_count, sections->annotated / 1e4,
-                     (double)sections->period_ns / 1e6, sections->step_count, of_ranks);
+    const char *kept = arena_printf(
+        arena, "%zu annotation%s %.1f%% of a step of %.3f ms (mean of %zu%s)",
+        sections->annotation_count, sections->annotation_count == 1 ? " covers" : "s cover",
+        sections->annotated / 1e4, (double)sections->period_ns / 1e6, sections->step_count,
+        of_ranks);
     if (!kept || sections->left_out == 0)
         return kept;
     return arena_printf(arena, "%s; %zu step%s with other annotations than most %s left out", kept,

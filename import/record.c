@@ -54,6 +54,16 @@ static int compare_steps(const void *left, const void *right)
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
+/* Numbers rise: a step that is annotated twice, or counted again, is no other one. */
+static void keep_rising(struct recorder *recorder)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < recorder->step_count; i++)
+        if (kept == 0 || recorder->steps[i].number > recorder->steps[kept - 1].number)
+            recorder->steps[kept++] = recorder->steps[i];
+    recorder->step_count = kept;
+}
+
 static bool find_steps(struct recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
@@ -70,6 +80,7 @@ static bool find_steps(struct recorder *recorder)
     }
     if (recorder->step_count)
         qsort(recorder->steps, recorder->step_count, sizeof *recorder->steps, compare_steps);
+    keep_rising(recorder);
     return recorder->steps != NULL;
 }
 

@@ -103,10 +103,12 @@ static bool is_step(const struct step_search *search, const struct job_range *ra
     return range_is_step(search->job->names.items[range->name], &number);
 }
 
-/* Does the device get work in this time? */
+/* Does the device get work in this time? A job on CPUs has its work in the thread. */
 static bool has_calls(const struct step_search *search, int64_t begin_ns, int64_t end_ns)
 {
     const struct job_rank *rank = search->rank;
+    if (rank->is_host)
+        return true;
     for (size_t i = 0; i < rank->call_count; i++)
         if (rank->calls[i].work_count > 0 && rank->calls[i].start_ns >= begin_ns &&
             rank->calls[i].start_ns < end_ns)

@@ -136,6 +136,39 @@ check "..." complains 3 "no work of a GPU" "$SWSIM" import --steps=6 "$dir/idle_
 check "steps the wrong way round" complains 2 "expected steps" "$SWSIM" import --steps=6..5 "$dir/steps.json"
 check "no steps" complains 2 "expected steps such as 5..10" "$SWSIM" import --steps=x "$dir/steps.json"
 
+# An event of Chrome's format may be a begin and an end.
+if command -v python3 >/dev/null; then
+    python3 - "$dir" <<'PYTHON'
+import json
+import sys
+
+folder = sys.argv[1]
+trace = json.load(open(folder + "/steps.json"))
+parts = []
+for event in trace["traceEvents"]:
+    if event["ph"] != "X":
+        continue
+    end = event["ts"] + event["dur"]
+    begin = {key: value for key, value in event.items() if key != "dur"}
+    parts.append((event["ts"], 1, -event["dur"], dict(begin, ph="B")))
+    parts.append((end, 0, 0, {"ph": "E", "pid": event["pid"], "tid": event["tid"], "ts": end}))
+events = [part[3] for part in sorted(parts, key=lambda part: part[:3])]
+for name, kept in (("whole", events), ("unclosed", events[:-1]), ("unopened", events[1:]), ("many", events[:1] * 5000)):
+    json.dump(dict(trace, traceEvents=kept), open("%s/%s.json" % (folder, name), "w"))
+twice = trace["traceEvents"]
+json.dump({"traceEvents": twice + [event for event in twice if event["name"].startswith("ProfilerStep")]}, open(folder + "/twice.json", "w"))
+PYTHON
+    "$SWSIM" import --name=x "$dir/steps.json" >"$dir/x_events"
+    "$SWSIM" import --name=x "$dir/whole.json" >"$dir/b_e_events"
+    check "events that begin and end are those that last" cmp "$dir/x_events" "$dir/b_e_events"
+    check "... one that does not end is left out, and said" complains 0 "1 events that begin and do not end are left out" \
+        "$SWSIM" import -o "$dir/plan.yaml" "$dir/unclosed.json"
+    check "... an end alone is left out" has 'launch: b' "$dir/unopened.json"
+    check "... too many open ones are refused" complains 3 'more than 4096 events begin' "$SWSIM" import "$dir/many.json"
+    check "a step that is annotated twice is stored once" prints 0 "measured" sh -c \
+        "'$SWSIM' import -q --db='$dir/twice.db' -o '$dir/plan.yaml' '$dir/twice.json' && '$SWSIM' runs '$dir/twice.db'"
+fi
+
 # ---- the measured run -----------------------------------------------------------------------------
 
 check "the measured run goes into a store" exits 0 "$SWSIM" import --db="$dir/runs.db" "$dir/steps.json"
@@ -197,15 +230,31 @@ check "... they take the least time of both" takes 808000 2000 "$dir/p0.json" "$
 check "... the job is proved" exits 0 "$SWSIM" verify "$dir/plan.yaml"
 sed 's/"recv"/"send"/; s/"Src Rank"/"Dst Rank"/' "$dir/p1.json" >"$dir/p2.json"
 # The same by two ranks of a larger job, whose group counts them 0 and 1: listed by the kernels, or by distributedInfo.
-sed 's/\[0, 1\]/[4, 6]/' "$dir/p0.json" | sed 's/"rank": 0/"rank": 4/' >"$dir/p4.json"
-sed 's/\[0, 1\]/[4, 6]/' "$dir/p1.json" | sed 's/"rank": 1/"rank": 6/' >"$dir/p6.json"
+sed 's/\[0, 1\]/[4, 6]/' "$dir/p0.json" | sed 's/"rank": 0, "world_size": 2/"rank": 4, "world_size": 8/' >"$dir/p4.json"
+sed 's/\[0, 1\]/[4, 6]/' "$dir/p1.json" | sed 's/"rank": 1, "world_size": 2/"rank": 6, "world_size": 8/' >"$dir/p6.json"
 check "... numbers of a group are those of its list" has "7.4to6" "$dir/p4.json" "$dir/p6.json"
 for rank in 4 6; do
-    sed 's/,"Process Group Ranks":"[^"]*"//; s/"world_size": 2/"world_size": 8, "pg_config": [{"pg_name": "7", "pg_size": 2, "ranks": [4, 6]}]/' \
+    sed 's/,"Process Group Ranks":"[^"]*"//; s/"world_size": 8/"world_size": 8, "pg_config": [{"pg_name": "7", "pg_size": 2, "ranks": [4, 6]}]/' \
         "$dir/p$rank.json" >"$dir/g$rank.json"
 done
 check "... or of the job's" has "7.4to6" "$dir/g4.json" "$dir/g6.json"
 check "... ranks that both send do not belong together" complains 3 "do not belong together" "$SWSIM" import "$dir/p0.json" "$dir/p2.json"
+
+sed 's/"\[4, 6\]"/[4, 6]/' "$dir/p4.json" >"$dir/l4.json"
+sed 's/"\[4, 6\]"/[4, 6]/' "$dir/p6.json" >"$dir/l6.json"
+check "... also where the list is no text" has "7.4to6" "$dir/l4.json" "$dir/l6.json"
+# The members of one group are not those of the next event.
+{
+    call cudaLaunchKernel 1 1010 5 9
+    work kernel ncclDevKernel_AllReduce 21 1020 20 9 ',"Process Group Name":"8","Process Group Ranks":"[0, 6]"'
+    grep -E 'correlation":[1-3][,}]' "$dir/p0.json" | sed 's/,"Process Group Ranks":"[^"]*"//'
+} | trace 0 >"$dir/leak.json"
+check "... and belongs to its event alone" has "7.0to1: \[0, 1\]" "$dir/leak.json" "$dir/p1.json"
+check "a rank that its job cannot have" complains 3 "it says that it is rank 5 of a job of 2 ranks" \
+    sh -c "sed 's/\"rank\": 0/\"rank\": 5/' '$dir/p0.json' >'$dir/beyond.json'; '$SWSIM' import '$dir/beyond.json'"
+sed '/"ts":1600/d; /"correlation":3/d' "$dir/p0.json" >"$dir/fewer.json"
+check "ranks with other numbers of messages: which, and a way out" complains 3 \
+    "of communicator 7.0to1 one has 1 operations, the other 2 (--steps" "$SWSIM" import "$dir/fewer.json" "$dir/p1.json"
 
 # Three ranks in a row: the last has a communicator with the second alone, and a clock of its own.
 group()
@@ -220,6 +269,7 @@ group()
     group 28 1530 300 2 right
 } | trace 1 >"$dir/row1.json"
 { call cudaLaunchKernel 1 98700 5 1; group 28 98710 100 1 right; } | trace 2 >"$dir/row2.json"
+sed -i 's/"world_size": 2/"world_size": 3/' "$dir"/row?.json
 check "clocks are aligned along communicators" takes 830000 2000 "$dir/row0.json" "$dir/row1.json" "$dir/row2.json"
 check "... not beyond them" complains 3 "no collective in common" "$SWSIM" import "$dir/row0.json" "$dir/row2.json"
 
@@ -261,7 +311,7 @@ many 1 0 9 >"$dir/many.1"
 check "a trace that begins one collective earlier" has 'launch: ncclDevKernel_AllReduce' "$dir/many.0" "$dir/many.1"
 check "... meets in the others" sh -c "[ \$(grep -c 'collective: ncclDevKernel' '$dir/plan.yaml') -eq 18 ]"
 many 1 0 14 >"$dir/many.1"
-check "... but not in many" complains 3 "not the same number" "$SWSIM" import "$dir/many.0" "$dir/many.1"
+check "... but not in many" complains 3 "one has 9 operations, the other 15" "$SWSIM" import "$dir/many.0" "$dir/many.1"
 
 # ---- Nsight Systems -------------------------------------------------------------------------------
 

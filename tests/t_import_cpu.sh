@@ -93,4 +93,54 @@ check "... and that there is nothing else is said" found "neither work of a GPU 
 strip '/"c10d::allreduce_"/d' data
 imports "$dir/plan.yaml" "$dir"/rank?.json
 check "operations that nothing asks for are counted" found "8 operations of gloo that no operator of the trace asks for" "$dir/err"
+# Steps of a loop on a CPU, whose annotations are all that is recorded.
+{
+    comma=
+    printf '{"traceEvents": ['
+    for step in 3 4 5 6; do
+        begin=$((step * 1000))
+        for part in "ProfilerStep#$step $begin 990" "load $((begin + 10)) $((step * 100))" "forward $((begin + 700)) 200"; do
+            set -- $part
+            printf '%s{"ph": "X", "cat": "user_annotation", "name": "%s", "pid": 1, "tid": 1, "ts": %s, "dur": %s}\n' "$comma" "$1" "$2" "$3"
+            comma=,
+        done
+    done
+    echo ']}'
+} >"$dir/loop.json"
+imports "$dir/plan.yaml" "$dir/loop.json"
+check "steps on a CPU are repeated" found "repeat: 4" "$dir/plan.yaml"
+check "... each with its times" found "host: \[0.3ms, 0.4ms, 0.5ms, 0.6ms\], name: load" "$dir/plan.yaml"
+check "... which add up" takes 3.98 4.0 "$dir/plan.yaml"
+# Operators without annotations: 20 of them, more than the order of ids can be told from.
+{
+    printf '{"traceEvents": ['
+    for at in $(seq 1 20); do
+        printf '{"ph": "X", "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "pid": 1, "tid": 1, "ts": %s, "dur": 5},' "${at}0"
+    done
+    echo '{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 300, "dur": 5}]}'
+} >"$dir/many.json"
+check "... and no ids that would run backwards" exits 0 "$SWSIM" import -o "$dir/plan.yaml" "$dir/many.json"
+command -v python3 >/dev/null || {
+    done_testing
+    exit
+}
+# Messages whose waits end late have the order in which they were asked for: the ends tell no other one.
+python3 - "$dir" <<'PYTHON'
+import json
+import sys
+
+for rank in 0, 1:
+    events = [{"ph": "X", "cat": "user_annotation", "name": "all", "pid": 1, "tid": 1, "ts": 0, "dur": 100000}]
+    for i in range(10):
+        # The sender waits for each message as the next but one is sent; the receiver at once.
+        start = 1000 + 5000 * i + 10 * rank
+        late = start + (5000 + 37 * i if rank == 0 else 40)
+        events.append({"ph": "X", "cat": "cpu_op", "name": "c10d::recv_" if rank else "c10d::send", "pid": 1, "tid": 1, "ts": start, "dur": 5})
+        events.append({"ph": "X", "cat": "user_annotation", "name": "gloo:recv" if rank else "gloo:send", "pid": 1, "tid": 1, "ts": start + 5, "dur": late - start})
+    json.dump({"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}, "traceEvents": events},
+              open("%s/late%d.json" % (sys.argv[1], rank), "w"))
+PYTHON
+imports "$dir/plan.yaml" "$dir"/late?.json
+check "messages that are waited for late meet in their order" test "$(count 'send: message' "$dir/plan.yaml")" = 10
+check "... and are proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
 done_testing

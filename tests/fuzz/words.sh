@@ -9,7 +9,7 @@ cd "${1:-.}" || exit 1
         grep -v '#include' | grep -oE '"[a-zA-Z0-9_-]+"'
     sed -n 's/^ *" *\([a-z_]*\) [A-Z].*/"\1"/p; s/.*CREATE TABLE \([a-z]*\).*/"\1"/p' trace/schema.h
     grep -oE '"[a-z]+"' trace/trace.h
-    grep -v '#include' import/kineto.c import/nsys.c import/call_names.c |
+    grep -v '#include' import/kineto.c import/kineto_event.c import/kineto_internal.h import/nsys.c import/call_names.c |
         grep -oE '"[a-zA-Z0-9_#-]+"'
     sed -n 's/^ *X(\([A-Z_0-9]*\), .*/"\1"/p' recorder/recording.h
 } | sort -u | sed 's/$/,/'
