@@ -113,6 +113,24 @@ static void find_free_thread_steps(struct program *program, int thread)
     program->take_free &= take.free;
 }
 
+static bool is_free(const struct program *program, const struct op *op, int thread)
+{
+    bool chooses = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+    return !chooses && op_is_free(program, op, thread);
+}
+
+static void find_free_steps(struct program *program, const struct body *body,
+                            struct uses_memo *memo)
+{
+    for (int i = 0; i < body->count; i++) {
+        struct op *op = &program->ops[body->first + i];
+        struct uses_kept *kept = uses_place(memo, program, body, op);
+        if (!kept->op || !uses_alike(program, kept->op, op))
+            *kept = (struct uses_kept){.op = op, .free = is_free(program, op, body->thread)};
+        op->free = kept->free;
+    }
+}
+
 enum status program_find_conflicts(struct program *program, struct diag *diag)
 {
     enum status status = uses_build(program, diag);
@@ -121,12 +139,9 @@ enum status program_find_conflicts(struct program *program, struct diag *diag)
     program->admit_free = program->retire_free = program->take_free = true;
     for (int t = 0; program->tasks && t < program->thread_count; t++)
         find_free_thread_steps(program, t);
+    struct uses_memo memo = {0};
     for (size_t b = 0; b < program->body_count; b++)
-        for (int i = 0; i < program->bodies[b].count; i++) {
-            struct op *op = &program->ops[program->bodies[b].first + i];
-            bool chooses = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
-            op->free = !chooses && op_is_free(program, op, program->bodies[b].thread);
-        }
+        find_free_steps(program, &program->bodies[b], &memo);
     return STATUS_OK;
 }
 

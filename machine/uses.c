@@ -164,6 +164,28 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
     }
 }
 
+bool uses_alike(const struct program *program, const struct op *a, const struct op *b)
+{
+    bool accesses = a->access_count > 0;
+    return a->kind == b->kind && a->sync == b->sync && a->stream == b->stream &&
+           a->object == b->object && a->comm == b->comm && a->member == b->member &&
+           a->task == b->task && a->distance == b->distance && a->device == b->device &&
+           (a->sm > 0) == (b->sm > 0) && accesses == (b->access_count > 0) &&
+           !(accesses && program->is_crossed);
+}
+
+struct uses_kept *uses_place(struct uses_memo *memo, const struct program *program,
+                             const struct body *body, const struct op *op)
+{
+    const struct op *first = &program->ops[body->first];
+    unsigned hash = (unsigned)op->kind + 37u * (unsigned)(op->stream + 1) +
+                    61u * (unsigned)(op->object + 1) + 97u * (unsigned)(op->comm + 1);
+    struct uses_kept *place = &memo->kept[hash % USES_KEPT];
+    if (place->op && (place->op < first || place->op >= first + body->count))
+        place->op = NULL;
+    return place;
+}
+
 void uses_of_take(const struct program *program, int thread, use_visit *visit, void *arg)
 {
     const struct visitor v = {program, visit, arg};
@@ -296,7 +318,35 @@ static void enter_op(struct program *program, const struct op *op, int thread, i
     uses_of_start(program, op->stream, op, enter, &start);
 }
 
-static void enter_all(struct program *program)
+/* A host thread comes to its operations once: the last of those that are alike says until when. */
+static void enter_last(struct program *program, const struct body *body,
+                       const struct uses_kept *kept)
+{
+    if (kept->op && program->threads[body->thread].kind == THREAD_HOST)
+        enter_op(program, kept->op, body->thread, kept->last);
+}
+
+static void enter_body(struct program *program, const struct body *body, struct uses_memo *memo)
+{
+    const bool once = program->threads[body->thread].kind == THREAD_HOST;
+    const struct op *ops = &program->ops[body->first];
+    for (int i = 0; i < body->count; i++) {
+        struct uses_kept *kept = uses_place(memo, program, body, &ops[i]);
+        if (!kept->op || !uses_alike(program, kept->op, &ops[i])) {
+            enter_last(program, body, kept);
+            enter_op(program, &ops[i], body->thread, once ? i : INT_MAX);
+            kept->op = &ops[i];
+        }
+        kept->last = i;
+    }
+    for (int i = 0; once && i < body->count; i++) {
+        struct uses_kept *kept = uses_place(memo, program, body, &ops[i]);
+        enter_last(program, body, kept);
+        kept->op = NULL;
+    }
+}
+
+static void enter_all(struct program *program, struct uses_memo *memo)
 {
     for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
         int driver = program->driver_thread[rank];
@@ -309,12 +359,8 @@ static void enter_all(struct program *program)
         if (program->threads[t].kind == THREAD_WORKER)
             uses_of_take(program, t, enter, &entry);
     }
-    for (size_t b = 0; b < program->body_count; b++) {
-        const struct body *body = &program->bodies[b];
-        bool once = program->threads[body->thread].kind == THREAD_HOST;
-        for (int i = 0; i < body->count; i++)
-            enter_op(program, &program->ops[body->first + i], body->thread, once ? i : INT_MAX);
-    }
+    for (size_t b = 0; b < program->body_count; b++)
+        enter_body(program, &program->bodies[b], memo);
 }
 
 static bool allocate(struct program *program)
@@ -354,7 +400,8 @@ enum status uses_build(struct program *program, struct diag *diag)
 {
     if (!allocate(program))
         return diag_no_memory(diag);
+    struct uses_memo memo = {0};
     find_abused_locks(program);
-    enter_all(program);
+    enter_all(program, &memo);
     return program->arena.failed ? diag_no_memory(diag) : STATUS_OK;
 }

@@ -65,6 +65,27 @@ bool use_conflicts(enum way way, int tag, const struct use *other);
 /* Can this use still happen? Only host threads come to an end, and a stream with them. */
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use);
 
+/* The last different operations of a thread by what they use: those of a long list are mostly alike, and one stands for
+   all. Of several that fall into one place the last is kept.
+
+       op 17: LAUNCH on compute   --.
+       op 24: LAUNCH on compute   --+-> kept[hash of kind, stream, object, comm] = {op 17, ...}
+       op 31: LAUNCH on compute   --'
+ */
+enum { USES_KEPT = 1024 };
+
+struct uses_memo {
+    struct uses_kept {
+        const struct op *op; /* NULL: none */
+        int last;            /* uses_build: the last alike operation of the body */
+        bool free;           /* program_find_conflicts: of op */
+    } kept[USES_KEPT];
+};
+
+/* The place of an operation of the body. An operation that is kept there is of this body too. */
+struct uses_kept *uses_place(struct uses_memo *memo, const struct program *program,
+                             const struct body *body, const struct op *op);
+
 /* Fill program->uses. */
 enum status uses_build(struct program *program, struct diag *diag);
 
@@ -72,6 +93,9 @@ enum status uses_build(struct program *program, struct diag *diag);
 typedef void use_visit(void *arg, int object, enum way way, int tag);
 void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
                 void *arg);
+/* Are the objects and the ways the same for two operations of a thread? True only if all that uses_of_op and
+   uses_of_start look at is equal. */
+bool uses_alike(const struct program *program, const struct op *a, const struct op *b);
 void uses_of_take(const struct program *program, int thread, use_visit *visit, void *arg);
 void uses_of_admit(const struct program *program, int rank, use_visit *visit, void *arg);
 void uses_of_retire(const struct program *program, int rank, use_visit *visit, void *arg);
