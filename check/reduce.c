@@ -163,6 +163,8 @@ static int take_first(struct reducer *reducer, const struct state *state, struct
     const struct program *p = reducer->program;
     int first = -1;
     int64_t least = 0;
+    if (!p->tasks && !reducer->has_components)
+        return queue->count ? take_out(queue, 0) : -1;
     for (int k = 0; k < queue->count && (first < 0 || p->tasks); k++) {
         int agent = peek(queue, k), rank = p->agents[agent].rank;
         if (component_of(reducer, agent) != reducer->current || !keeps_pace(reducer, state, agent))

@@ -53,7 +53,7 @@ void arena_fini(struct arena *arena)
 void arena_empty(struct arena *arena)
 {
     struct arena_block *kept = arena->head;
-    if (!kept)
+    if (!kept || arena->used_bytes == 0)
         return;
     arena->head = kept->next;
     kept->next = NULL;

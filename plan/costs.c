@@ -79,9 +79,10 @@ struct message_cost costs_message(const struct plan *plan, int from, int to, boo
     const struct link *links[MOST_LINKS];
     int count = links_of(&programs->links, from, to, apart, forward, links);
     int64_t bytes = programs->p2p_bytes, given;
-    struct model_spec model = costs_model(plan);
-    if (bytes == 0 && model.layers)
+    if (bytes == 0 && programs->stages.model.layers) {
+        struct model_spec model = costs_model(plan);
         bytes = model_message_bytes(&model);
+    }
     struct message_cost cost = costs_link(links, count, bytes);
     if (cost.bytes == 0 && programs->arithmetic.given)
         cost = costs_link(links, count, arithmetic_message_bytes(&programs->arithmetic));

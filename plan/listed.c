@@ -37,7 +37,7 @@ static bool reads(const struct listed_action *listed, const struct tensor *tenso
 {
     struct tensor_use uses[ACTION_MOST_USES];
     struct action action = action_of(listed);
-    int count = action_uses(&action, 0, tensor->stage + 2, uses);
+    int count = action_uses(&action, 0, tensor->stage + 2, ALL_TENSORS, uses);
     for (int i = 0; i < count; i++)
         if (!uses[i].write && uses[i].tensor.kind == tensor->kind &&
             uses[i].tensor.stage == tensor->stage &&
@@ -61,7 +61,7 @@ const struct listed_action *listed_reader(const struct plan *lowered, size_t fir
 static bool provides(const struct action *action, const struct tensor *tensor)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = action_uses(action, 0, tensor->stage + 1, uses);
+    int count = action_uses(action, 0, tensor->stage + 1, ALL_TENSORS, uses);
     bool found = false;
     for (int i = 0; i < count; i++)
         found |= uses[i].write && uses[i].tensor.kind == tensor->kind &&

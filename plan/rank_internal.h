@@ -80,7 +80,7 @@ enum tensor_place { PLACE_MADE, PLACE_NEXT, PLACES };
 
 struct tensor_table {
     uint32_t *
-        latest; /* the step that wrote it last, index + 1; NULL: always on the stream of its readers */
+        latest; /* the step that wrote it last, index + 1; NULL: not among lowering->awaited */
     int *buffers;      /* index + 1; NULL: there are none */
     uint8_t *provided; /* by some action */
 };
@@ -159,6 +159,7 @@ struct lowering {
     bool all_buffers; /* whatever the number of actions */
     bool tracked;     /* there are buffers */
     unsigned kinds;   /* of actions in the lists, a bit each */
+    unsigned awaited, accessed; /* kinds of tensors: those that hold up steps, those of buffers */
     struct tensor_table tensors[PLACES][TENSOR_COUNT];
     int rank; /* whose steps are made now */
     size_t listed_cap;

@@ -33,6 +33,20 @@ struct cell {
     bool held;
 };
 
+struct slot_use {
+    int stage, microbatch;
+    enum slot slot;
+};
+
+enum { MOST_SLOTS = 16 };
+
+/* The uses of the part that was asked for last: it is asked for when it begins and when it ends. */
+struct part_uses {
+    const struct action *part;
+    struct slot_use uses[MOST_SLOTS];
+    int count;
+};
+
 struct account {
     const struct plan *plan;
     struct stage_map map;
@@ -42,14 +56,9 @@ struct account {
     struct cell *cells; /* of the rank: stage, slot, microbatch */
     int64_t held[MEMORY_USES];
     bool sharded; /* some stage is */
+    struct part_uses last;
+    int64_t *bytes; /* 1 + those of a tensor, per stage, slot, and whether it is computed again; 0: not asked for yet */
 };
-
-struct slot_use {
-    int stage, microbatch;
-    enum slot slot;
-};
-
-enum { MOST_SLOTS = 16 };
 
 static const struct cell *cell_at(const struct account *account, const struct slot_use *use)
 {
@@ -98,10 +107,9 @@ static bool keeps_own(const struct account *account, int stage)
     return account->costs[stage].given[COST_ACTIVATION];
 }
 
-static int64_t bytes_of(const struct account *account, const struct slot_use *use)
+static int64_t find_bytes(const struct account *account, const struct slot_use *use, bool again)
 {
     const struct stage_cost *costs = &account->costs[use->stage];
-    bool again = costs_checkpointed(account->plan, use->microbatch, account->map.microbatches);
     int s = use->stage;
     switch (use->slot) {
     case SLOT_INPUT: return message_bytes(account, s - 1, s, true);
@@ -119,6 +127,16 @@ static int64_t bytes_of(const struct account *account, const struct slot_use *us
     case SLOT_COUNT: break;
     }
     return account->plan->programs.fsdp_bytes;
+}
+
+static int64_t bytes_of(struct account *account, const struct slot_use *use)
+{
+    bool again = costs_checkpointed(account->plan, use->microbatch, account->map.microbatches);
+    int64_t *bytes =
+        &account->bytes[((size_t)use->stage * SLOT_COUNT + use->slot) * 2 + (size_t)again];
+    if (*bytes == 0)
+        *bytes = 1 + find_bytes(account, use, again);
+    return *bytes - 1;
 }
 
 /* ---- what an action uses --------------------------------------------------------------------- */
@@ -167,12 +185,13 @@ static bool slot_of(const struct account *account, const struct action *action,
     return false;
 }
 
-static int uses_of(const struct account *account, const struct action *action,
-                   struct slot_use out[MOST_SLOTS])
+static int find_uses(const struct account *account, const struct action *action,
+                     struct slot_use out[MOST_SLOTS])
 {
     struct tensor_use uses[ACTION_MOST_USES];
     int count = 0, used = action_uses(action, comms_first_stage(&account->map, action->stage),
-                                      comms_end_stage(&account->map, action->stage), uses);
+                                      comms_end_stage(&account->map, action->stage), ALL_TENSORS,
+                                      uses);
     if (comms_is_message(action) && is_here(account, comms_partner(action)))
         return 0; /* stages of one rank exchange no messages */
     for (int i = 0; i < used; i++)
@@ -186,38 +205,47 @@ static int uses_of(const struct account *account, const struct action *action,
     return count;
 }
 
+static const struct part_uses *uses_of(struct account *account, const struct action *part)
+{
+    struct part_uses *last = &account->last;
+    if (last->part != part) {
+        last->part = part;
+        last->count = find_uses(account, part, last->uses);
+    }
+    return last;
+}
+
 /* ---- the walks ------------------------------------------------------------------------------- */
 
 static void note_last(struct account *account, const struct action *part, size_t at)
 {
-    struct slot_use uses[MOST_SLOTS];
-    int count = uses_of(account, part, uses);
-    for (int i = 0; i < count; i++)
-        cell_of(account, &uses[i])->last = at;
+    const struct part_uses *of = uses_of(account, part);
+    for (int i = 0; i < of->count; i++)
+        cell_of(account, &of->uses[i])->last = at;
 }
 
 static void bring(struct account *account, const struct action *part)
 {
-    struct slot_use uses[MOST_SLOTS];
-    int count = uses_of(account, part, uses);
-    for (int i = 0; i < count; i++) {
-        struct cell *cell = cell_of(account, &uses[i]);
-        if (part->kind == ACTION_I && uses[i].slot == SLOT_LEFT)
+    const struct part_uses *of = uses_of(account, part);
+    for (int i = 0; i < of->count; i++) {
+        const struct slot_use *use = &of->uses[i];
+        struct cell *cell = cell_of(account, use);
+        if (part->kind == ACTION_I && use->slot == SLOT_LEFT)
             continue; /* a part of what it has: see leave */
         if (!cell->held)
-            account->held[use_of(uses[i].slot)] += bytes_of(account, &uses[i]);
+            account->held[use_of(use->slot)] += bytes_of(account, use);
         cell->held = true;
     }
 }
 
 static void release(struct account *account, const struct action *part, size_t at)
 {
-    struct slot_use uses[MOST_SLOTS];
-    int count = uses_of(account, part, uses);
-    for (int i = 0; i < count; i++) {
-        struct cell *cell = cell_of(account, &uses[i]);
+    const struct part_uses *of = uses_of(account, part);
+    for (int i = 0; i < of->count; i++) {
+        const struct slot_use *use = &of->uses[i];
+        struct cell *cell = cell_of(account, use);
         if (cell->held && cell->last == at)
-            account->held[use_of(uses[i].slot)] -= bytes_of(account, &uses[i]);
+            account->held[use_of(use->slot)] -= bytes_of(account, use);
         cell->held &= cell->last != at;
     }
 }
@@ -301,6 +329,7 @@ static bool account_rank(struct account *account, const struct rank_program *lis
         return false;
     size_t stages = (size_t)number_stages(account, memory);
     memset(account->held, 0, sizeof account->held);
+    account->last.part = NULL;
     arena_init(&scratch, 0);
     account->cells = ARENA_ARRAY(
         &scratch, stages * SLOT_COUNT * (size_t)account->map.microbatches + 1, struct cell);
@@ -343,7 +372,9 @@ static enum status account_lists(const struct plan *plan, const struct lists *co
         return status;
     struct rank_memory *made = ARENA_ARRAY(arena, (size_t)lists.count + others, struct rank_memory);
     account.local = ARENA_ARRAY(scratch, (size_t)account.map.stages + 1, int);
-    bool good = made && account.local;
+    account.bytes =
+        ARENA_ARRAY(scratch, 2 * SLOT_COUNT * ((size_t)account.map.stages + 1), int64_t);
+    bool good = made && account.local && account.bytes;
     account.sharded = has_sharded(lists.of, lists.count);
     for (account.rank = 0; good && account.rank < lists.count; account.rank++)
         good = account_rank(&account, &lists.of[account.rank], arena, &made[account.rank]);
@@ -389,6 +420,18 @@ enum status rank_memory_of_lists(const struct plan *plan, struct rank_program *g
                                                     &lists.differing, diag);
     if (status == STATUS_OK)
         status = account_lists(plan, &lists, arena, &scratch, 0, ranks, diag);
+    arena_fini(&scratch);
+    return status;
+}
+
+enum status rank_memory_of_complete(const struct plan *plan, struct rank_program *complete,
+                                    int count, struct arena *arena, struct rank_memory **ranks,
+                                    struct diag *diag)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    const struct lists lists = {.of = complete, .count = count};
+    enum status status = account_lists(plan, &lists, arena, &scratch, 0, ranks, diag);
     arena_fini(&scratch);
     return status;
 }

@@ -33,6 +33,10 @@ struct rank_memory {
 /* A row for each rank of one replica of a plan of FORM_PROGRAMS. */
 enum status rank_memory_find(const struct plan *plan, struct arena *arena,
                              struct rank_memory **ranks, int *rank_count, struct diag *diag);
+/* The same of the lists that rank_programs_complete has made of it. */
+enum status rank_memory_of_complete(const struct plan *plan, struct rank_program *lists, int count,
+                                    struct arena *arena, struct rank_memory **ranks,
+                                    struct diag *diag);
 /* Of lists made for a plan, with their messages, instead of its own. */
 enum status rank_memory_of_lists(const struct plan *plan, struct rank_program *lists,
                                  struct arena *arena, struct rank_memory **ranks,

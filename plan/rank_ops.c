@@ -170,11 +170,13 @@ static bool write_part(struct lowering *lowering, struct p2p_part *part, const s
 static bool write_group(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
 {
     const struct message *messages = lowering->now.messages;
+    lowering->part_count += step->message_count;
+    if (!lowering->sink.names)
+        return true;
     op->comm = step->comm;
     op->parts = ARENA_ARRAY(lowering->sink.arena, step->message_count, struct p2p_part);
     if (!op->parts)
         return false;
-    lowering->part_count += step->message_count;
     for (size_t i = step->first_message + 1; i; i = messages[i - 1].next)
         if (!write_part(lowering, &op->parts[op->part_count++], &messages[i - 1], false))
             return false;

@@ -384,7 +384,7 @@ static bool begin_tables(struct lowering *lowering)
     now->messages = ARENA_ARRAY(scratch, most, struct message);
     now->waits = ARENA_ARRAY(scratch, 4 * steps,
                              struct wait_for); /* a pass waits for three, and its collectives */
-    return tensors_begin(lowering, total) && routes_begin(lowering) && fsdp_begin(lowering) &&
+    return fsdp_begin(lowering) && tensors_begin(lowering, total) && routes_begin(lowering) &&
            groups_begin(lowering) && lowering->out->listed && !scratch->failed;
 }
 

@@ -20,11 +20,17 @@ static struct tensor_table *table_of(struct lowering *lowering, const struct ten
     return &lowering->tensors[made ? PLACE_MADE : PLACE_NEXT][tensor->kind];
 }
 
-static int uses_of(const struct lowering *lowering, const struct action *action,
+/* The step that brought it last, index + 1. */
+static uint32_t *latest_of(struct lowering *lowering, const struct tensor *tensor)
+{
+    return &table_of(lowering, tensor)->latest[tensor_cell(lowering, tensor)];
+}
+
+static int uses_of(const struct lowering *lowering, const struct action *action, unsigned kinds,
                    struct tensor_use uses[ACTION_MOST_USES])
 {
     return action_uses(action, comms_first_stage(&lowering->map, action->stage),
-                       comms_end_stage(&lowering->map, action->stage), uses);
+                       comms_end_stage(&lowering->map, action->stage), kinds, uses);
 }
 
 /* Do operations access it? Nothing that no action reads; the gradient of the model's input is dropped. */
@@ -63,12 +69,41 @@ static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
     return true;
 }
 
+/* The kinds of tensors that some action of the lists writes, or that some reads. */
+static unsigned used_kinds(const struct lowering *lowering, bool write)
+{
+    unsigned used = 0;
+    for (int kind = 0; kind < ACTION_IDLE; kind++) {
+        const struct action middle = {.kind = (enum action_kind)kind, .stage = 1};
+        struct tensor_use uses[ACTION_MOST_USES];
+        int count =
+            lowering->kinds & 1u << kind ? action_uses(&middle, 0, 3, ALL_TENSORS, uses) : 0;
+        for (int i = 0; i < count; i++)
+            used |= uses[i].write == write ? 1u << uses[i].tensor.kind : 0;
+    }
+    return used;
+}
+
+/* Only what some action brings and some reads holds up a step. */
+static void find_kinds(struct lowering *lowering)
+{
+    const unsigned both = used_kinds(lowering, true) & used_kinds(lowering, false);
+    for (int kind = 0; kind < TENSOR_COUNT; kind++) {
+        struct tensor tensor = {.kind = (enum tensor_kind)kind};
+        if (is_awaited(lowering, tensor.kind))
+            lowering->awaited |= 1u << kind & both;
+        for (; tensor.stage < lowering->map.stages; tensor.stage++)
+            if (is_accessed(lowering, &tensor))
+                lowering->accessed |= 1u << kind;
+    }
+}
+
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 static void note_provided(struct lowering *lowering, const struct action *action, uint8_t provided)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, uses);
+    int count = uses_of(lowering, action, ALL_TENSORS, uses);
     if (comms_is_message(action) &&
         comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank)
         return; /* stages of one rank exchange no messages */
@@ -113,7 +148,7 @@ static bool begin_table(struct lowering *lowering, struct tensor_table *table,
     struct arena *scratch = &lowering->scratch;
     int microbatches = tensor_has_microbatch(kind) ? lowering->map.microbatches : 1;
     size_t cells = (size_t)lowering->map.stages * (size_t)microbatches + 1;
-    if (is_awaited(lowering, kind) && !(table->latest = ARENA_ARRAY(scratch, cells, uint32_t)))
+    if (lowering->awaited & 1u << kind && !(table->latest = ARENA_ARRAY(scratch, cells, uint32_t)))
         return false;
     if (!lowering->tracked)
         return true;
@@ -125,6 +160,7 @@ static bool begin_table(struct lowering *lowering, struct tensor_table *table,
 bool tensors_begin(struct lowering *lowering, size_t actions)
 {
     size_t copies = lowering->plan->programs.parallel.given ? (size_t)replica_count(lowering) : 1;
+    find_kinds(lowering);
     lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED / copies || lowering->all_buffers;
     for (int place = 0; place < PLACES; place++)
         for (int kind = 0; kind < TENSOR_COUNT; kind++)
@@ -156,12 +192,9 @@ void tensors_forget(struct lowering *lowering, const struct rank_list *list)
         size_t count = comms_parts(&list->program->actions[i], &parts);
         for (size_t k = 0; k < count; k++) {
             struct tensor_use uses[ACTION_MOST_USES];
-            int use_count = uses_of(lowering, &parts[k], uses);
-            for (int u = 0; u < use_count; u++) {
-                uint32_t *latest = table_of(lowering, &uses[u].tensor)->latest;
-                if (latest)
-                    latest[tensor_cell(lowering, &uses[u].tensor)] = 0;
-            }
+            int use_count = uses_of(lowering, &parts[k], lowering->awaited, uses);
+            for (int u = 0; u < use_count; u++)
+                *latest_of(lowering, &uses[u].tensor) = 0;
         }
     }
 }
@@ -242,7 +275,7 @@ static bool use(struct lowering *lowering, struct index_list *list, const struct
 bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, uses);
+    int count = uses_of(lowering, action, lowering->accessed, uses);
     for (int i = 0; i < count; i++)
         if (is_accessed(lowering, &uses[i].tensor) &&
             !use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
@@ -260,7 +293,7 @@ bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
                            const struct action *action, enum step_place place)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, uses);
+    int count = uses_of(lowering, action, lowering->accessed, uses);
     bool behind = place == STEP_BEHIND;
     for (int i = 0; i < count; i++)
         if (uses[i].write == behind && is_shared(&uses[i].tensor) &&
@@ -276,12 +309,9 @@ bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
 void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, uses);
+    int count = uses_of(lowering, action, lowering->awaited, uses);
     for (int i = 0; i < count; i++) {
-        uint32_t *latest = table_of(lowering, &uses[i].tensor)->latest;
-        if (!latest)
-            continue;
-        latest += tensor_cell(lowering, &uses[i].tensor);
+        uint32_t *latest = latest_of(lowering, &uses[i].tensor);
         if (uses[i].write)
             *latest = (uint32_t)last + 1;
         else
@@ -292,12 +322,10 @@ void tensors_link(struct lowering *lowering, size_t at, size_t last, const struc
 void tensors_await(struct lowering *lowering, size_t at, const struct action *action)
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = uses_of(lowering, action, uses);
+    int count = uses_of(lowering, action, lowering->awaited, uses);
     for (int i = 0; i < count; i++)
         if (!uses[i].write && is_shared(&uses[i].tensor))
-            steps_wait(&lowering->now, at,
-                       table_of(lowering, &uses[i].tensor)
-                           ->latest[tensor_cell(lowering, &uses[i].tensor)]);
+            steps_wait(&lowering->now, at, *latest_of(lowering, &uses[i].tensor));
 }
 
 /* ---- the end of a list ----------------------------------------------------------------------- */

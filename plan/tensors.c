@@ -59,7 +59,7 @@ bool tensor_has_microbatch(enum tensor_kind kind)
     return has[kind];
 }
 
-int action_uses(const struct action *action, int first, int end,
+int action_uses(const struct action *action, int first, int end, unsigned kinds,
                 struct tensor_use uses[ACTION_MOST_USES])
 {
     const struct row *row = &table[action->kind];
@@ -67,7 +67,7 @@ int action_uses(const struct action *action, int first, int end,
     for (int i = 0; i < row->count; i++) {
         const struct row_use *use = &row->uses[i];
         int stage = action->stage + use->offset;
-        if (stage >= first && stage < end)
+        if (kinds >> use->kind & 1 && stage >= first && stage < end)
             uses[count++] = (struct tensor_use){
                 {use->kind, stage, tensor_has_microbatch(use->kind) ? action->microbatch : -1},
                 use->write};

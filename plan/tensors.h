@@ -45,8 +45,9 @@ struct action;
 
 /* The tensors an action uses in a model of the stages from `first` to before `end`, reads first; returns how many. The first
    stage reads no activation and the last one no gradient: these come from outside. Composites, by their parts, and
-   idle ones: 0. */
-int action_uses(const struct action *action, int first, int end,
+   idle ones: 0. Only tensors of `kinds`, a bit each. */
+enum { ALL_TENSORS = (1 << TENSOR_COUNT) - 1 };
+int action_uses(const struct action *action, int first, int end, unsigned kinds,
                 struct tensor_use uses[ACTION_MOST_USES]);
 
 bool tensor_has_microbatch(enum tensor_kind kind);

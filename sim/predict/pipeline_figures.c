@@ -196,7 +196,8 @@ struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct
         status = comms_map_stages(&watch->arena, watch->lists, watch->rank_count,
                                   rank_programs_copies(plan), &watch->map, diag);
     if (status == STATUS_OK)
-        status = rank_memory_find(plan, &watch->arena, &watch->memory, &watch->rank_count, diag);
+        status = rank_memory_of_complete(plan, watch->lists, watch->rank_count, &watch->arena,
+                                         &watch->memory, diag);
     if (status == STATUS_OK)
         watch->replica = find_replica(plan, watch->rank_count);
     if (status == STATUS_OK && !make_tables(watch))
