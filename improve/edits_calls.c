@@ -147,6 +147,16 @@ static int nearer(const struct proposer *proposer, int t, size_t i, int u, size_
     return mine < theirs ? mine : theirs;
 }
 
+/* The calls of thread t that count with (u, k). */
+static int count_calls(const struct plan *plan, int t, int u, size_t k)
+{
+    const struct host_thread *thread = &plan->threads[t], *of = &plan->threads[u];
+    int count = 0;
+    for (size_t i = 0; i < thread->op_count; i++)
+        count += counts_with(&of->ops[k], of->rank, &thread->ops[i], thread->rank);
+    return count;
+}
+
 static void propose_same(struct proposer *proposer, int t, size_t i, int u, size_t k, int extra)
 {
     const struct plan *plan = proposer->plan;
@@ -180,7 +190,7 @@ static bool is_odd_one(const struct plan *plan, const struct meeting *meeting, i
 }
 
 /* The others as thread u: the more ranks make the call as it does, the cheaper; rank 0 is what others are made like. A
-   single one that differs is the first suspect. */
+   single one that differs is the first suspect: it leaves the call out if it makes fewer than u, else it makes another. */
 static void propose_as(struct proposer *proposer, const struct meeting *meeting, int u, int like)
 {
     enum { MOST = 8, ODD_ONE = -140 };
@@ -193,10 +203,11 @@ static void propose_as(struct proposer *proposer, const struct meeting *meeting,
             (op && is_like_call(op, &plan->threads[u].ops[k])))
             continue;
         const int extra = MOST - (like < MOST ? like : MOST) + (plan->threads[t].rank == 0);
-        propose_same(proposer, t, meeting->at[t], u, k, extra + first);
+        const bool left_out = first && count_calls(plan, t, u, k) < count_calls(plan, u, u, k);
+        propose_same(proposer, t, meeting->at[t], u, k, extra + (left_out ? 0 : first));
         if (meeting->at[t] != k)
             propose_same(proposer, t, k, u, k, extra + 1);
-        propose_added(proposer, t, meeting->at[t], u, k, extra);
+        propose_added(proposer, t, meeting->at[t], u, k, extra + (left_out ? first : 0));
     }
 }
 

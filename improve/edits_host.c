@@ -87,6 +87,12 @@ static int nearest_twin(const struct proposer *proposer, int t, size_t i)
     return least;
 }
 
+/* No edit of this operation is proposed: it and those alike are far from all suspects. */
+static bool is_far(const struct proposer *proposer, int t, size_t i)
+{
+    return nearest_twin(proposer, t, i) > NEAR_ENOUGH;
+}
+
 /* Propose `edit` of thread edit.a for all ranks alike where there are several, and for this one. */
 static void propose_both(struct proposer *proposer, struct edit edit, size_t i, int extra,
                          int alone)
@@ -296,7 +302,9 @@ static void propose_streams(struct proposer *proposer, int t)
 {
     const struct host_thread *thread = &proposer->plan->threads[t];
     for (size_t i = 0; i < thread->op_count; i++)
-        if (thread->ops[i].kind == OP_RECORD || thread->ops[i].kind == OP_WAIT)
+        if (is_far(proposer, t, i))
+            continue;
+        else if (thread->ops[i].kind == OP_RECORD || thread->ops[i].kind == OP_WAIT)
             propose_marker_streams(proposer, t, i);
         else if (is_work(&thread->ops[i]))
             propose_work_streams(proposer, t, i);

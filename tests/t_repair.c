@@ -496,6 +496,33 @@ static void test_known(void)
     }
 }
 
+/* Five ranks make calls together; rank 3 leaves one out, and is in the one behind it. */
+static void test_left_out(void)
+{
+    char text[4096];
+    int length = snprintf(text, sizeof text, "swplan: 1\ncomms: {g: [0, 1, 2, 3, 4]}\nthreads:\n");
+    for (int rank = 0; rank < 5; rank++)
+        length += snprintf(
+            text + length, sizeof text - (size_t)length,
+            "  r%d.main:\n"
+            "    - {collective: a, comm: g, stream: g, bytes: 4KiB}\n%s"
+            "    - {collective: c, comm: g, stream: g, bytes: 2KiB}\n",
+            rank, rank == 3 ? "" : "    - {collective: b, comm: g, stream: g, bytes: 8KiB}\n");
+    struct repair repair;
+    struct repair_options options = {.verify = {.program = {.iterations = -1}},
+                                     .drivers = {DRIVER_NONE},
+                                     .violated = {true},
+                                     .driver_count = 1,
+                                     .candidates = 1};
+    if (!find(text, &options, &repair)) {
+        tap_ok(false, "a call that is left out: a repair is looked for");
+        return;
+    }
+    tap_ok(repair.found, "a call that one rank alone leaves out is the first that is tried");
+    tap_ok(repair.found && strstr(repair.change, "add collective b of g"), "it is added");
+    repair_fini(&repair);
+}
+
 /* ---- diffs ----------------------------------------------------------------------------------- */
 
 static void test_diffs(void)
@@ -517,6 +544,7 @@ int main(void)
 {
     test_early_end(host_text);
     test_diffs();
+    test_left_out();
     test_kinds();
     test_known();
     test_random_plans();
