@@ -79,8 +79,7 @@ struct rank_steps {
 enum tensor_place { PLACE_MADE, PLACE_NEXT, PLACES };
 
 struct tensor_table {
-    uint32_t *
-        latest; /* the step that wrote it last, index + 1; NULL: not among lowering->awaited */
+    uint32_t *latest;  /* the step that wrote it last, index + 1; NULL: is not awaited */
     int *buffers;      /* index + 1; NULL: there are none */
     uint8_t *provided; /* by some action */
 };
@@ -156,9 +155,9 @@ struct lowering {
     int compute;          /* stream */
     struct route *routes; /* comm -1: not made yet; see route_cell */
     size_t comm_cap, buffer_cap;
-    bool all_buffers; /* whatever the number of actions */
-    bool tracked;     /* there are buffers */
-    unsigned kinds;   /* of actions in the lists, a bit each */
+    bool all_buffers;           /* whatever the number of actions */
+    bool tracked;               /* there are buffers */
+    unsigned kinds;             /* of actions in the lists, a bit each */
     unsigned awaited, accessed; /* kinds of tensors: those that hold up steps, those of buffers */
     struct tensor_table tensors[PLACES][TENSOR_COUNT];
     int rank; /* whose steps are made now */

@@ -57,7 +57,8 @@ struct account {
     int64_t held[MEMORY_USES];
     bool sharded; /* some stage is */
     struct part_uses last;
-    int64_t *bytes; /* 1 + those of a tensor, per stage, slot, and whether it is computed again; 0: not asked for yet */
+    int64_t *
+        bytes; /* 1 + those of a tensor, per stage, slot, and whether it is computed again; 0: not asked for yet */
 };
 
 static const struct cell *cell_at(const struct account *account, const struct slot_use *use)
@@ -189,9 +190,9 @@ static int find_uses(const struct account *account, const struct action *action,
                      struct slot_use out[MOST_SLOTS])
 {
     struct tensor_use uses[ACTION_MOST_USES];
-    int count = 0, used = action_uses(action, comms_first_stage(&account->map, action->stage),
-                                      comms_end_stage(&account->map, action->stage), ALL_TENSORS,
-                                      uses);
+    int count = 0,
+        used = action_uses(action, comms_first_stage(&account->map, action->stage),
+                           comms_end_stage(&account->map, action->stage), ALL_TENSORS, uses);
     if (comms_is_message(action) && is_here(account, comms_partner(action)))
         return 0; /* stages of one rank exchange no messages */
     for (int i = 0; i < used; i++)
