@@ -114,7 +114,8 @@ static bool unknown_key(struct parser *parser, const struct node *key, const str
 static bool missing_key(struct parser *parser, const struct node *map, const struct field *field,
                         const char *what)
 {
-    return parse_error(parser, map->mark, "found %s without \"%s\", expected it", what, field->key);
+    return parse_error(parser, map->mark, "found %s without \"%s\", expected \"%s: ...\" in it",
+                       what, field->key, field->key);
 }
 
 /* Keys mostly stand in the order of the table: the one behind `*last` is tried first. */

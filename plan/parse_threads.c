@@ -283,7 +283,8 @@ static bool finish_sync(struct parser *parser, const struct node *item, const st
         return parse_error(parser, stream->mark,
                            "found a stream, expected it only in \"sync: stream\"");
     return op->sync != SYNC_EVENT || event ||
-           parse_error(parser, item->mark, "found \"sync: event\" without \"event\", expected it");
+           parse_error(parser, item->mark,
+                       "found \"sync: event\" without \"event\", expected \"event: ...\" in it");
 }
 
 /* A turn ends with the number with which it began. */

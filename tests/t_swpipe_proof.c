@@ -186,6 +186,35 @@ static void a_wait_that_ends(void)
     swpipe_close(pipe);
 }
 
+static const char exchange[] =
+    "swplan: 1\nname: exchange\nranks: 2\ncomms: {world: all}\nschedule:\n"
+    "  Exchange: {stage: 0, stream: net, time: 10us,"
+    " work: {collective: all_to_all, comm: world, bytes: 64B}}\n";
+
+static int next_of_rank(void *arg, int rank, void **batch)
+{
+    int *left = arg;
+    *batch = NULL;
+    return left[rank]-- > 0;
+}
+
+/* Rank 1 has fewer batches: rank 0's collective waits for it until the caller's limit. */
+static void data_that_end_early(void)
+{
+    struct swpipe *pipe;
+    int left[2] = {20, 12};
+    const struct swpipe_source source = {next_of_rank, left};
+    const struct swpipe_config config = {.plan_text = exchange, .progress_timeout_ns = 500000000};
+    tap_is_int(swpipe_open(&config, &pipe), SWPIPE_OK, "ranks with their own data");
+    tap_is_int(swpipe_run(pipe, &source, NULL), SWPIPE_TIMEOUT, "those of rank 1 end early");
+    contains(swpipe_error(pipe), "the data of rank 1 ended after 12 iterations",
+             "the error says so");
+    contains(swpipe_error(pipe), "'Exchange' on communicator world waits for rank 1",
+             "and what waits");
+    tap_note("%s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 static void the_rest_is_told(void)
 {
     static struct told told;
@@ -208,5 +237,6 @@ int main(void)
     threads_that_wait_for_each_other();
     the_rest_is_told();
     a_wait_that_ends();
+    data_that_end_early();
     return tap_done();
 }

@@ -10,6 +10,8 @@
 #include "graph.h"
 #include "run.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
@@ -61,11 +63,43 @@ bool drive_is_ready(const struct run *run, const struct in_flight *state)
     return host_side_done(state, GOAL_DEVICE) || host_side_done(state, retire_goal(run));
 }
 
+/* "; the data of rank 1 ended after 12 iterations": with fewer iterations than this rank's, its peers wait for it. */
+static void note_shorter_data(struct run *run, int rank, char *text, size_t cap)
+{
+    pthread_mutex_lock(&run->lock);
+    for (int other = run_first_rank(run); other < run_last_rank(run); other++) {
+        size_t length = strlen(text);
+        int64_t end = run->ranks[other].end;
+        if (end < policy_admitted(run->policy, rank))
+            snprintf(text + length, cap - length,
+                     "; the data of rank %d ended after %" PRId64 " iterations", other, end);
+    }
+    pthread_mutex_unlock(&run->lock);
+}
+
+/* "; rank 0, stream net: Exchange waits for rank 1": the first streams that have work. */
+static void note_streams(const struct run *run, char *text, size_t cap)
+{
+    enum { MOST = 3 };
+    struct diag streams;
+    diag_init(&streams);
+    device_world_explain(run->world, &streams);
+    for (size_t i = 0; i < streams.count && i < MOST; i++) {
+        size_t length = strlen(text);
+        snprintf(text + length, cap - length, "; %s", streams.messages[i].text);
+    }
+    diag_fini(&streams);
+}
+
 /* Later than its caller can bear: everything stops. */
 static bool late(struct run_thread *self, int64_t iteration)
 {
-    run_fail(self->run, STATUS_LIMIT, "iteration %lld of rank %d did not finish in time",
-             (long long)iteration, self->rank);
+    struct run *run = self->run;
+    char causes[sizeof run->failure_text] = "";
+    note_shorter_data(run, self->rank, causes, sizeof causes);
+    note_streams(run, causes, sizeof causes);
+    run_fail(run, STATUS_LIMIT, "iteration %" PRId64 " of rank %d did not finish in time%s",
+             iteration, self->rank, causes);
     return false;
 }
 
