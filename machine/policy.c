@@ -59,6 +59,11 @@ int64_t policy_admitted(const struct policy *policy, int rank)
     return rank_cells(policy->program, policy->state->cells, rank)[RANK_ADMITTED];
 }
 
+int64_t policy_oldest(const struct policy *policy, int rank)
+{
+    return rank_cells(policy->program, policy->state->cells, rank)[RANK_OLDEST];
+}
+
 void policy_has_data(struct policy *policy)
 {
     policy->state->cells[0]++;

@@ -42,6 +42,8 @@ bool policy_dependence_applies(const struct policy *policy, int rank, const stru
 
 /* The iteration that `rank` admits next; compare before and after a policy_enqueue. */
 int64_t policy_admitted(const struct policy *policy, int rank);
+/* The oldest that it has not retired; admitted, unless it is the one above. */
+int64_t policy_oldest(const struct policy *policy, int rank);
 
 void policy_has_data(struct policy *policy);
 /* There are `iterations` iterations on this rank. */

@@ -38,7 +38,7 @@ names() # names LIBRARY HEADER...
     fi
 }
 
-names swpipe gpu/lib/swpipe.h gpu/lib/swpipe_build.h gpu/lib/swpipe_collectives.h gpu/lib/swpipe_group.h gpu/lib/swpipe_own.h
+names swpipe gpu/lib/swpipe.h gpu/lib/swpipe_build.h gpu/lib/swpipe_collectives.h gpu/lib/swpipe_group.h gpu/lib/swpipe_own.h gpu/lib/swpipe_policy.h
 names swsim api/swsim.h
 
 # ---- programs outside the tree -------------------------------------------------------------------

@@ -47,4 +47,8 @@ check "to the last batch" says "$dir/out" "16 batches, 6 of them in step; compil
 doc/examples/staged >"$dir/out" 2>&1
 check "staged runs" test $? -eq 0
 check "and hands every batch out" says "$dir/out" "trained on 7 batches, the sum is 42"
+doc/examples/policy >"$dir/out" 2>&1
+check "policy runs" test $? -eq 0
+check "its plan is proved for any policy" says "$dir/out" "proved for any policy"
+check "to the last batch, with loads held back" says "$dir/out" "12 iterations, loads were held back: yes"
 done_testing

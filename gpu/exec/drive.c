@@ -188,6 +188,7 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
     struct run *run = self->run;
     int64_t now_ns = run_now(run);
     policy_retire(run->policy, self->rank);
+    choose_changed(run, self->rank);
     run_wake_rank(run, self->rank); /* a dependence on a retired iteration may be skipped now */
     struct log_entry *entry = run_log(self, LOG_RETIRE, -1, iteration, begin_ns, now_ns);
     if (entry) {

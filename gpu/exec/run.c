@@ -384,6 +384,17 @@ static enum status open_comms(struct run *run, struct diag *diag)
     return status;
 }
 
+static enum status open_choices(struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    for (int rank = 0; rank < p->ranks && run->config.chooser; rank++) {
+        run->ranks[rank].choice.offers = array((size_t)p->thread_count, sizeof(struct run_offer));
+        if (!run->ranks[rank].choice.offers)
+            return diag_no_memory(diag);
+    }
+    return STATUS_OK;
+}
+
 static enum status open_threads(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
@@ -395,6 +406,7 @@ static enum status open_threads(struct run *run, struct diag *diag)
         atomic_store(&thread->at, -1);
         if (p->threads[t].kind != THREAD_WORKER)
             continue;
+        thread->idle = true;
         thread->queue_cap = p->threads[t].queue_cap;
         thread->queue = array((size_t)thread->queue_cap, sizeof *thread->queue);
         if (!thread->queue)
@@ -409,7 +421,9 @@ void run_give(struct run *run, int thread, const struct instance *instance)
     assert(worker->queue_count < worker->queue_cap);
     int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
     worker->queue[place] = *instance;
-    if (worker->awaits == worker->queue)
+    if (run->config.chooser)
+        choose_changed(run, worker->rank);
+    else if (worker->awaits == worker->queue)
         wake_thread(worker);
 }
 
@@ -431,6 +445,8 @@ static enum status open_all(struct run *run, struct diag *diag)
         status = diag_no_memory(diag);
     if (!status)
         status = open_threads(run, diag);
+    if (!status)
+        status = open_choices(run, diag);
     if (!status)
         status = open_locks(run, diag);
     if (!status)
@@ -606,6 +622,8 @@ void run_close(struct run *run)
         pthread_mutex_destroy(&run->streams[s].gate);
     pthread_cond_destroy(&run->watch);
     pthread_mutex_destroy(&run->lock);
+    for (int rank = 0; run->ranks && rank < p->ranks; rank++)
+        free(run->ranks[rank].choice.offers);
     free(run->ranks);
     free(run->streams);
     free(run->threads);

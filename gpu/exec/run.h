@@ -5,6 +5,7 @@
  *     drive.c     a driver thread a rank asks the policy and fills the workers' queues
  *     worker.c    workers and host threads execute operations one by one
  *     push.c      an operation goes to its stream: launch queues, events, callbacks
+ *     choose.c    a policy of the program's chooses among the tasks that are ready
  *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
  *     work.c      the effect of operations on it
@@ -73,6 +74,7 @@ struct run_thread {
     struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
     int queue_cap, queue_first, queue_count;
     struct instance current; /* WORKER */
+    bool idle; /* WORKER, with a chooser: it has submitted what it took; under the lock */
     bool loops, has_taken; /* WORKER: it takes instances itself; the current one is taken already */
     struct log *log;       /* NULL: this run is not recorded */
     struct call call;
@@ -93,6 +95,15 @@ struct run_stream {
     struct device_buffer *operands, *results;
 };
 
+/* With a chooser, under the lock. */
+struct rank_choice {
+    bool asks;                /* something has changed since it was asked */
+    bool asking;              /* on some thread */
+    int chosen;               /* the worker that has not taken its instance yet, + 1; 0: none */
+    int running;              /* tasks taken and not submitted */
+    struct run_offer *offers; /* [thread_count]; of the asking thread meanwhile */
+};
+
 struct run_rank {
     struct device *device;
     struct device_event *never;   /* not recorded, ever */
@@ -102,6 +113,7 @@ struct run_rank {
     bool driver_done;
     int64_t handed_out;         /* instances that are not submitted yet */
     struct rank_graphs *graphs; /* NULL: none (gpu/exec/graph.h) */
+    struct rank_choice choice;
 };
 
 struct run_buffer {
@@ -137,6 +149,26 @@ struct run_functions {
     void *arg;
 };
 
+/* An instance that can begin: the oldest of its worker, which is idle. */
+struct run_offer {
+    int task, thread; /* program->threads */
+    int64_t iteration;
+};
+struct run_choice {
+    const struct run_offer *offers; /* the older iteration first */
+    int count;                      /* one at least */
+    int running;                    /* tasks of the rank taken and not submitted */
+    int in_flight;                  /* iterations of the rank with a context; the oldest of them */
+    int64_t oldest;
+    bool may_wait; /* something else will happen that asks again */
+};
+enum { RUN_WAITS = -1 };
+/* Returns the number of an offer, or RUN_WAITS if it may. On any worker's thread, one at a time for a rank. */
+struct run_chooser {
+    int (*choose)(void *arg, int rank, const struct run_choice *choice);
+    void *arg;
+};
+
 enum { RUN_SPIN_NS = 20000 };
 
 struct run_config {
@@ -158,6 +190,7 @@ struct run_config {
                                        turn, fails the run; 0: no limit */
     int64_t spin_ns; /* before it sleeps; 0: RUN_SPIN_NS where cores are plenty; -1: never */
     const struct run_functions *functions; /* NULL: all tasks do the plan's work */
+    const struct run_chooser *chooser;     /* data-flow; NULL: workers take what is oldest */
     enum runtime_graph graph;              /* steady periods as graphs */
     struct gate *gate;                     /* forces the steps into an order; NULL: none */
 };
@@ -366,6 +399,15 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
    goes behind it. */
 bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag);
 bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag);
+
+/* ---- choose.c: with the lock held ------------------------------------------------------------- */
+
+/* Wait until the oldest instance of this worker's queue is chosen, to be taken now. False at the end. */
+bool choose_wait(struct run_thread *self);
+/* What can be chosen on this rank, or waited for, may have changed. */
+void choose_changed(struct run *run, int rank);
+/* The task that this worker has taken is submitted. */
+void choose_submitted(struct run_thread *self);
 
 /* ---- called.c -------------------------------------------------------------------------------- */
 

@@ -139,8 +139,10 @@ static void pass(struct run_thread *self, const struct op *op)
         run->holders[op->object] = op_takes(op->kind) ? self->index : -1;
     else if (kind == OPERAND_QUEUE)
         run->queued[op->object] += op_takes(op->kind) ? -1 : 1;
-    else if (op->kind == OP_SERVE)
+    else if (op->kind == OP_SERVE) {
         run->ranks[self->rank].served++;
+        choose_changed(run, self->rank);
+    }
 }
 
 static bool take_turn(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -254,6 +256,7 @@ static bool count_complete(struct run_thread *self, const struct op *op, int64_t
     if (--run->ranks[self->rank].handed_out == 0 && run->ranks[self->rank].graphs)
         run_wake(run, &run->ranks[self->rank].handed_out);
     policy_complete(run->policy, self->rank, op->task, iteration);
+    choose_submitted(self);
     if (drive_is_ready(run, state))
         run_wake(run, state);
     return note_op(self, op, iteration, now_ns, now_ns);
@@ -420,7 +423,7 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
     pthread_mutex_lock(&run->lock);
     push_count_record(run, completed->task, run_iteration(run, self->rank, iteration));
     bool done = set_flag(self, signal, iteration) && count_complete(self, completed, iteration);
-    if (done && self->loops && take_first(self))
+    if (done && self->loops && !run->config.chooser && take_first(self))
         self->has_taken = done = note_taken(self, run_now(run));
     pthread_mutex_unlock(&run->lock);
     return done;
@@ -488,6 +491,8 @@ void callback_run(struct run_thread *self, int body, int64_t iteration)
 static bool wait_for_instance(struct run_thread *self)
 {
     struct run *run = self->run;
+    if (run->config.chooser)
+        return choose_wait(self) && take_first(self);
     while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
         run_block(self, self->queue);
     return take_first(self);

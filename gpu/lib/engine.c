@@ -140,19 +140,23 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                                .begin_thread = begin_thread,
                                                .end_thread = end_thread,
                                                .arg = engine};
-    const struct run_config config = {.device = pipe->device,
-                                      .serial = serial,
-                                      .timed = true,
-                                      .world = pipe->world,
-                                      .rendezvous = pipe->group ? pipe->group->rendezvous : NULL,
-                                      .devices = pipe->devices,
-                                      .driven = true,
-                                      .wait_ns = pipe->wait_ns,
-                                      .spin_ns = pipe->spin_ns,
-                                      .graph = serial ? RUNTIME_GRAPH_OFF : pipe->graph,
-                                      .functions = &engine->functions};
+    struct run_config config = {.device = pipe->device,
+                                .serial = serial,
+                                .timed = true,
+                                .world = pipe->world,
+                                .rendezvous = pipe->group ? pipe->group->rendezvous : NULL,
+                                .devices = pipe->devices,
+                                .driven = true,
+                                .wait_ns = pipe->wait_ns,
+                                .spin_ns = pipe->spin_ns,
+                                .graph = serial ? RUNTIME_GRAPH_OFF : pipe->graph,
+                                .functions = &engine->functions};
+    enum status status =
+        serial ? STATUS_OK : policy_words_open(&engine->policy, engine, &config.chooser, diag);
+    if (status)
+        return status;
     engine->has_run = true;
-    enum status status = run_open(&engine->run, engine->program, &config, diag);
+    status = run_open(&engine->run, engine->program, &config, diag);
     if (status)
         return status;
     if (pipe->db)
@@ -263,6 +267,7 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
         iteration_fini(&engine->iterations[i]);
     free(engine->iterations);
     free(engine->feeds);
+    policy_words_fini(&engine->policy);
     program_close(engine->program);
     if (engine->has_variant)
         variant_fini(&engine->variant);

@@ -15,6 +15,7 @@
 
 #include "context.h"
 #include "group.h"
+#include "policy.h"
 #include "recording.h"
 #include "gpu/exec/run.h"
 #include "gpu/exec/variant.h"
@@ -34,6 +35,7 @@ struct engine {
     struct variant variant;
     struct program *program;
     struct run_functions functions;
+    struct policy_words policy;
     struct run run;
     bool has_variant, has_run, has_threads;
     struct recording recording;

@@ -288,6 +288,7 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
     pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
     pipe_enter(pipe);
     pipe->hooks = config->hooks;
+    status = policy_take(pipe, &config->policy);
     pipe->gpu = config->gpu > 0 ? config->gpu : DEVICE_GPU_CURRENT;
     pipe->wait_ns = config->wait_timeout_ns == -1 ? 0
                     : config->wait_timeout_ns     ? config->wait_timeout_ns
@@ -295,7 +296,7 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
     pipe->progress_ns = config->progress_timeout_ns == -1 ? DEVICE_FOREVER
                         : config->progress_timeout_ns     ? config->progress_timeout_ns
                                                           : PROGRESS_TIMEOUT_NS;
-    return STATUS_OK;
+    return status;
 }
 
 static enum status make_tables(struct swpipe *pipe)

@@ -48,6 +48,7 @@
 #include "swpipe_collectives.h"
 #include "swpipe_group.h"
 #include "swpipe_own.h"
+#include "swpipe_policy.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -172,6 +173,7 @@ struct swpipe_config {
        text. NULL: nobody wants to know. */
     void (*message)(void *arg, const char *text);
     void *message_arg;
+    struct swpipe_policy policy; /* data-flow: chooses among the tasks that are ready */
 };
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in

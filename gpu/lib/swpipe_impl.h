@@ -31,6 +31,7 @@ struct swpipe {
     struct swpipe_group *group;  /* NULL: all are */
     struct swpipe_hooks hooks;
     struct own own;
+    struct swpipe_policy policy;
     int gpu;                     /* as struct device_config */
     struct device_caller caller; /* as it was before the call, ... */
     bool entered;                /* ... which is under way */
