@@ -21,6 +21,37 @@ enum status frontier_complete(struct frontier_options *options, const struct pla
     return STATUS_OK;
 }
 
+static bool is_tried(const struct frontier *f, enum axis axis, int value)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (f->candidates[i].at[axis] == value && f->candidates[i].fate != FATE_IMPOSSIBLE)
+            return true;
+    return false;
+}
+
+/* "all" asks for those that can be. */
+static bool is_every_word(enum axis axis, const struct axis_values *values)
+{
+    return values->count > 1 && axis_word(axis, 0) && !axis_word(axis, (int)values->count);
+}
+
+/* Values that were asked for, and that no candidate can have. */
+static void warn_of_values(const struct frontier *f, struct diag *diag)
+{
+    for (int a = 0; a < AXES; a++) {
+        const struct axis_values *values = &f->options->axes[a];
+        bool every = is_every_word((enum axis)a, values);
+        for (size_t i = 0; !every && i < values->count; i++) {
+            const char *word = axis_word((enum axis)a, values->items[i]);
+            char number[16];
+            snprintf(number, sizeof number, "%d", values->items[i]);
+            if (!is_tried(f, (enum axis)a, values->items[i]))
+                diag_warn(diag, "--%s: found %s, but no schedule that was asked for can have it",
+                          axis_key((enum axis)a), word ? word : number);
+        }
+    }
+}
+
 void frontier_warn(const struct frontier *f, struct diag *diag)
 {
     if (f->fates[FATE_UNTRIED])
@@ -28,6 +59,7 @@ void frontier_warn(const struct frontier *f, struct diag *diag)
                   f->fates[FATE_UNTRIED]);
     if (!f->has_times)
         diag_warn(diag, "%s gives no times: F, I and W are taken to last 1 ms each", f->plan->name);
+    warn_of_values(f, diag);
     coverage_warn(f->plan, diag);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "improve/frontier.h"
+#include "improve/frontier_costs.h"
 #include "improve/tune.h"
 #include "plan/nearest.h"
 #include "plan/units.h"
@@ -121,6 +122,27 @@ enum status option_jitter(struct option_reader reader, const char *text, struct 
     return STATUS_OK;
 }
 
+/* A time of `times:` stands behind those of stages, layers and a model: where the plan has any, a pass gets one of its
+   stages. */
+static enum status put_time(struct option_reader reader, enum action_kind kind, int64_t ns,
+                            struct plan *plan)
+{
+    struct stage_spec *spec = &plan->programs.stages;
+    enum cost cost;
+    bool staged = false;
+    plan->programs.times[kind] = (struct action_time){true, ns};
+    for (int c = COST_F; c <= COST_B; c++)
+        staged |= frontier_has_cost(spec, (enum cost)c);
+    if (!staged || !action_cost(kind, &cost))
+        return STATUS_OK;
+    int64_t *item = ARENA_ARRAY(reader.arena, 1, int64_t);
+    if (!item)
+        return diag_no_memory(reader.diag);
+    *item = ns;
+    spec->stages.of[cost] = (struct cost_list){.items = item, .count = 1};
+    return STATUS_OK;
+}
+
 /* One of F=1ms, B=2ms, ... */
 static enum status set_time(struct option_reader reader, const char *key, const char *value,
                             void *context)
@@ -138,8 +160,7 @@ static enum status set_time(struct option_reader reader, const char *key, const 
     if (!units_parse_time(value, &ns, &what))
         return diag_error(reader.diag, STATUS_USAGE, "--times %s: found '%s', %s", key, value,
                           what);
-    plan->programs.times[kind] = (struct action_time){true, ns};
-    return STATUS_OK;
+    return put_time(reader, (enum action_kind)kind, ns, plan);
 }
 
 enum status option_times(struct option_reader reader, const char *text, struct plan *plan)
@@ -172,6 +193,18 @@ static const char *word_of(enum axis axis, int value)
     return axis == AXIS_BALANCE && value == BALANCE_LISTED ? NULL : axis_word(axis, value);
 }
 
+/* "all, even or found"; no memory: fewer. */
+static const char *words_of(enum axis axis, struct arena *arena)
+{
+    const char *text = "all";
+    for (int value = 0; word_of(axis, value); value++) {
+        const char *more = arena_printf(
+            arena, "%s%s%s", text, word_of(axis, value + 1) ? ", " : " or ", word_of(axis, value));
+        text = more ? more : text;
+    }
+    return text;
+}
+
 static enum status add_word(struct option_reader reader, const struct axis_line *line,
                             const char *word)
 {
@@ -188,7 +221,8 @@ static enum status add_word(struct option_reader reader, const struct axis_line 
     }
     if (known)
         return status;
-    return diag_error(reader.diag, STATUS_USAGE, "--%s: found '%s'%s", axis_key(line->axis), word,
+    return diag_error(reader.diag, STATUS_USAGE, "--%s: found '%s', expected %s%s",
+                      axis_key(line->axis), word, words_of(line->axis, reader.arena),
                       nearest_hint(&nearest, '\'', reader.arena));
 }
 

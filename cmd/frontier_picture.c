@@ -12,6 +12,8 @@
 
 #define INK   "#333333"
 #define FAINT "#dddddd"
+#define LIMIT "#c62828"
+#define NEAR  1.25 /* a limit that is so much more than what is held is drawn, too */
 
 enum {
     WIDTH = 480, /* of the field, in points */
@@ -24,7 +26,8 @@ enum {
     DOT = 7,
     LINE = 2,
     ROW = 16,
-    FONT = 10
+    FONT = 10,
+    NAME = 140 /* of the longest name */
 };
 
 /* The field and what its sides stand for. */
@@ -56,6 +59,9 @@ static void find_sides(struct sheet *sheet)
         sheet->most_ns = first || ns > sheet->most_ns ? ns : sheet->most_ns;
         first = false;
     }
+    double limit = (double)f->options->memory_bytes;
+    if (f->has_bytes && limit > sheet->most_bytes && limit < sheet->most_bytes * NEAR)
+        sheet->most_bytes = limit;
     widen(&sheet->least_bytes, &sheet->most_bytes);
     widen(&sheet->least_ns, &sheet->most_ns);
 }
@@ -183,6 +189,35 @@ static void draw_stairs(const struct sheet *sheet)
     }
 }
 
+/* Nothing lies left of and below a point of the frontier: its name has room there, lower where the one before has it. */
+static void draw_names(const struct sheet *sheet)
+{
+    const struct frontier *f = sheet->f;
+    double lowest = TOP, bottom = TOP + HEIGHT - 3;
+    for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++) {
+        const struct candidate *here = &f->candidates[i];
+        double x = x_of(sheet, (double)here->bytes), y = y_of(sheet, here->microbatch_ns) + FONT;
+        bool left = x - LEFT < NAME;
+        y = y < lowest ? lowest : y;
+        if (y > bottom)
+            continue;
+        put_text(sheet, left ? x - DOT : x - DOT - 2, left ? y + 2 : y,
+                 left ? DRAW_LEFT : DRAW_RIGHT, axis_word(AXIS_SCHEDULE, here->at[AXIS_SCHEDULE]));
+        lowest = y + FONT + 2;
+    }
+}
+
+/* The most that a rank may hold, where the field reaches so far. */
+static void draw_limit(const struct sheet *sheet)
+{
+    const struct frontier *f = sheet->f;
+    double x = x_of(sheet, (double)f->options->memory_bytes);
+    if (!f->has_bytes || f->options->memory_bytes < 0 || x <= LEFT || x >= LEFT + WIDTH)
+        return;
+    draw_bar(sheet, x, TOP, 1, HEIGHT, LIMIT);
+    put_text(sheet, x, TOP - FONT / 2.0 - 2, DRAW_CENTER, "limit");
+}
+
 static bool is_shown(const struct frontier *f, int schedule)
 {
     for (size_t i = 0; i < f->count; i++)
@@ -210,7 +245,9 @@ static void draw_all(const struct sheet *sheet)
     if (sheet->f->fates[FATE_PROVED] == 0)
         return;
     draw_ticks(sheet);
+    draw_limit(sheet);
     draw_stairs(sheet);
+    draw_names(sheet);
     for (size_t i = sheet->f->count; i-- > 0;)
         if (sheet->f->candidates[i].fate == FATE_PROVED)
             draw_point(sheet, &sheet->f->candidates[i]);

@@ -71,17 +71,31 @@ check "and the candidate that lacks least" found 'GiB  beyond memory, by [0-9.]*
 
 drawn()
 {
-    exits 0 "$SWSIM" tune --quiet --checkpoint=never --schedule=zbv,1f1b,zb_h2 --picture="$dir/frontier.svg" "$dir/stack.yaml" &&
+    exits 0 "$SWSIM" tune --quiet --checkpoint=never --schedule=zbv,1f1b,zb_h2 --memory=4GiB --picture="$dir/frontier.svg" "$dir/stack.yaml" &&
         python3 - "$dir/frontier.svg" <<'END'
 import sys, xml.dom.minidom
 text = xml.dom.minidom.parse(sys.argv[1]).toxml()
-for word in "zbv", "most bytes of a rank", "chunks 2, group 0":
+for word in "zbv", "most bytes of a rank", "chunks 2, group 0", ">limit<":
     assert word in text, word
 END
 }
 check "a picture has every schedule" drawn
 check "its format is that of the extension" complains 2 'frontier.jpeg' \
     "$SWSIM" tune --picture="$dir/frontier.jpeg" "$dir/stack.yaml"
+
+check "the words there are stand beside one that is none" complains 2 \
+    "balance: found 'evn', expected all, even or found; did you mean 'even'" "$SWSIM" tune --balance=evn "$dir/stack.yaml"
+check "a value that no schedule can have is told" complains 0 'group: found 3, but no schedule' \
+    "$SWSIM" tune --schedule=interleaved_1f1b,1f1b --chunks=2 --group=3 --checkpoint=never "$dir/stack.yaml"
+check "one that some can have is not" exits 0 \
+    "$SWSIM" tune --schedule=interleaved_1f1b,1f1b --chunks=1,2 --group=4 --checkpoint=never "$dir/stack.yaml"
+check "and nothing is said" sh -c "! grep 'no schedule' '$dir/err'"
+# Times of the command line go before those of layers.
+slower()
+{
+    exits 0 "$SWSIM" predict --json --times=F=100ms,I=1ms,W=1ms,B=2ms "$dir/stack.yaml" && grep -q '"makespan_ns":11[0-9]\{8\}[,.]' "$dir/out"
+}
+check "--times goes before layers" slower
 
 # Each candidate beside a plan made by hand.
 by_hand()
