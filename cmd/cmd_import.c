@@ -103,14 +103,19 @@ static enum status store_run(struct app *app, struct store *store, const struct 
     return status;
 }
 
-/* The measured run, in a store that is made if it is not there. */
-static enum status write_run(struct app *app, const char *path, const struct imported *imported)
+/* The plan, and the measured run in a store that is made if it is not there. A store that cannot be had leaves no plan. */
+static enum status write_results(struct app *app, const struct import_request *request,
+                                 const struct imported *imported)
 {
     struct store *store;
-    enum status status = store_open(path, true, &store, &app->diag);
+    if (!request->db)
+        return request->path ? write_plan(app, request, &imported->plan) : STATUS_OK;
+    enum status status = store_open(request->db, true, &store, &app->diag);
     if (status != STATUS_OK)
         return status;
     status = store_run(app, store, imported);
+    if (status == STATUS_OK && request->path)
+        status = write_plan(app, request, &imported->plan);
     enum status closed = store_close(store, &app->diag);
     return status != STATUS_OK ? status : closed;
 }
@@ -157,10 +162,8 @@ static enum status import(struct app *app, const struct import_request *request,
             diag_error(&app->diag, STATUS_USAGE, "--db: a dump or recording has no measured run");
     if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
-    if (status == STATUS_OK && request->path)
-        status = write_plan(app, request, &imported.plan);
-    if (status == STATUS_OK && request->db)
-        status = write_run(app, request->db, &imported);
+    if (status == STATUS_OK)
+        status = write_results(app, request, &imported);
     if (status == STATUS_OK && request->report)
         status = report(app, &imported);
     import_fini(&imported);

@@ -9,6 +9,7 @@
 #include "innermost.h"
 #include "meetings.h"
 #include "passes.h"
+#include "steps.h"
 
 #include "plan/print.h"
 #include "trace/ledger.h"
@@ -22,7 +23,7 @@ struct recorder {
     int *span;   /* per call; -1: none */
     int *device; /* per work */
     struct innermost innermost;
-    struct trace_iteration *steps; /* of the profiler, in order of time */
+    struct trace_iteration *steps; /* in order of time */
     size_t step_count;
 };
 
@@ -64,11 +65,10 @@ static void keep_rising(struct recorder *recorder)
     recorder->step_count = kept;
 }
 
-static bool find_steps(struct recorder *recorder)
+static void take_profiler_steps(struct recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
-    recorder->steps = malloc((rank->range_count + 1) * sizeof *recorder->steps);
-    for (size_t i = 0; recorder->steps && i < rank->range_count; i++) {
+    for (size_t i = 0; i < rank->range_count; i++) {
         const struct job_range *range = &rank->ranges[i];
         struct trace_iteration step = {
             .rank = recorder->number, .start_ns = range->start_ns, .retire_ns = range->end_ns};
@@ -81,7 +81,33 @@ static bool find_steps(struct recorder *recorder)
     if (recorder->step_count)
         qsort(recorder->steps, recorder->step_count, sizeof *recorder->steps, compare_steps);
     keep_rising(recorder);
-    return recorder->steps != NULL;
+}
+
+/* Without the profiler's: those that repeat (steps.h), from 0 on, as the plan has them. */
+static bool take_repeated(struct recorder *recorder)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    struct step_search search = {
+        .job = &recorder->imported->job, .rank = recorder->rank, .arena = &arena};
+    const bool ok = steps_find(&search);
+    for (size_t i = 0; ok && search.step_count > 1 && i < search.step_count; i++)
+        recorder->steps[recorder->step_count++] =
+            (struct trace_iteration){.rank = recorder->number,
+                                     .number = (int64_t)i,
+                                     .start_ns = search.steps[i].begin_ns,
+                                     .retire_ns = search.steps[i].end_ns};
+    arena_fini(&arena);
+    return ok;
+}
+
+static bool find_steps(struct recorder *recorder)
+{
+    recorder->steps = malloc((recorder->rank->range_count + 1) * sizeof *recorder->steps);
+    if (!recorder->steps)
+        return false;
+    take_profiler_steps(recorder);
+    return recorder->step_count > 0 || take_repeated(recorder);
 }
 
 /* The step of a time; -1: none. */

@@ -59,7 +59,7 @@ predict="$SWSIM predict"
 # ---- runs ----------------------------------------------------------------------------------------
 
 check "a pipelined run" run --db "$dir/runs.db" "$dir/plan.yaml"
-check "alone it cannot be predicted" complains 3 'found no serial run' $compare "$dir/runs.db"
+check "alone it cannot be predicted" complains 3 'left out: no serial run of this plan' $compare "$dir/runs.db"
 check "the run is named" complains 3 'run 1, three_streams: left out: no serial run' $compare "$dir/runs.db"
 check "nor is it a profile" complains 3 'no finished serial run of three_streams, only runs in which' \
     $predict --profile "$dir/runs.db" "$dir/plan.yaml"

@@ -171,6 +171,10 @@ fi
 
 # ---- the measured run -----------------------------------------------------------------------------
 
+echo 'no store' >"$dir/text.db"
+check "a store that is none" complains 3 "not a swsim trace store" \
+    "$SWSIM" import --db="$dir/text.db" -o "$dir/unwritten.yaml" "$dir/steps.json"
+check "... leaves no plan" test ! -e "$dir/unwritten.yaml"
 check "the measured run goes into a store" exits 0 "$SWSIM" import --db="$dir/runs.db" "$dir/steps.json"
 check "... with its steps" prints 0 'measured .* 2 .*steps' "$SWSIM" runs "$dir/runs.db"
 check "... and is drawn" exits 0 "$SWSIM" render -o "$dir/run.svg" "$dir/runs.db"

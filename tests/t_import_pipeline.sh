@@ -94,6 +94,13 @@ check "host programs are the default" sh -c "'$SWSIM' import --form=host '$dir/t
     '$SWSIM' import '$dir/torchrec.json' | cmp - '$dir/a'"
 check "... work of the measured run is named by its task" sh -c "
     '$SWSIM' import --form=pipeline --db='$dir/runs.db' '$dir/torchrec.json' 2>'$dir/err'; '$SWSIM' compare '$dir/runs.db' | grep -E '^ +600 us +600 us  backward\$'"
+check "... its pieces are counted by the step" prints 0 '"backward":{"measured_ns":[0-9.]*,"predicted_ns":[0-9.]*,"measured_count":[1-9],"predicted_count":1}' \
+    "$SWSIM" compare --json "$dir/runs.db"
+sed '/ProfilerStep/d' "$dir/torchrec.json" >"$dir/unnumbered.json"
+check "steps without the profiler's are compared, too" prints 0 'worst 0\.[0-9]%, of 1 run' sh -c "
+    '$SWSIM' import -q --form=pipeline --db='$dir/unnumbered.db' -o '$dir/plan.yaml' '$dir/unnumbered.json' &&
+    '$SWSIM' compare '$dir/unnumbered.db'"
+imports "$dir/torchrec.json"
 check "a what-if" prints 0 "forward=0.5x" "$SWSIM" predict --what-if=forward=0.5x "$dir/plan.yaml"
 check "another form" complains 2 "expected host.pipeline" "$SWSIM" import --form=x "$dir/torchrec.json"
 

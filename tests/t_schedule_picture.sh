@@ -123,20 +123,39 @@ check "other runs have no passes" complains 3 'no work of the run is named as a 
     "$SWSIM" render --as=schedule -o "$dir/h.svg" "$dir/hello.db"
 
 # Traces of jobs: passes are where annotations name them, without the waits for messages.
+# imported NAMES RANKS MICROBATCHES [SHAPE]; $edit is a script for sed, of the traces.
+edit=
 imported()
 {
     mkdir "$dir/job" && python3 "$srcdir/tests/pipeline_traces.py" "$dir/job" "$@" >"$dir/passes" &&
-        exits 0 "$SWSIM" import --db="$dir/job.db" "$dir/job" && drawn "$dir/job.db" || return
+        sed -i "$edit" "$dir"/job/rank*.json && exits 0 "$SWSIM" import --db="$dir/job.db" "$dir/job" && drawn "$dir/job.db" || return
     rm -r "$dir/job" "$dir/job.db"
 }
 check "a trace with PyTorch's actions is a schedule" imported actions 4 8
 check "with its passes" holds 'len(passes) == 64 and any(t.startswith("measured on profiler: 4 ranks, 8 microbatches, a step of 3.84 ms") for t in text)'
+check "... messages of the job have no arrows" holds '"message" not in text and "rank 0, the most" in text'
+edit='s/"PP:\([0-9]*\)B\([0-9]*\)"/"PP:\1I\2"/g'
+check "backward passes for inputs alone" imported actions 2 4
+check "are so named" holds '"backward for inputs" in text and "backward" not in text and len(passes) == 16'
+edit='s/"PP:0F1"/"0F1_W0_is_no_action"/g; s/"PP:\([0-9]*\)B\([0-3]\)"/"PP:\1W\2"/g'
+check "and for weights alone, beside a name that is no action" imported actions 2 4
+check "are so named, too" holds '"backward for weights" in text and "backward" not in text and len(passes) == 15'
+edit='s/"PP:\([0-9]*\)F\([1-3]\)"/"PP:(\1F\2;\1B0)OVERLAP_F_B"/g'
+check "a forward and a backward pass at once" imported actions 2 4
+check "have two numbers" holds '"forward and backward at once" in text and "3+0" in text'
+edit=
 check "and one without calls, by the device's annotations" imported actions 4 8 device
 check "as long" holds 'len(passes) == 64 and any("a step of 3.84 ms" in t for t in text)'
 check "and one with ScheduleGPipe's names" imported gpipe 2 3
 check "of two ranks" holds 'len(passes) == 12 and any("2 ranks, 3 microbatches, a step of 1.36 ms" in t for t in text)'
 mkdir "$dir/none" && python3 "$srcdir/tests/pipeline_traces.py" "$dir/none" none 2 3
 "$SWSIM" import -q --db="$dir/none.db" "$dir/none" 2>"$dir/err"
+mkdir "$dir/one" && python3 "$srcdir/tests/pipeline_traces.py" "$dir/one" actions 3 4 >"$dir/passes"
+sed -i 's/"PP:1/"work 1/g; s/"PP:2/"work 2/g' "$dir/one/rank1.json" "$dir/one/rank2.json"
+"$SWSIM" import -q --db="$dir/one.db" "$dir/one" 2>"$dir/err"
+check "ranks without such names are said to be empty" complains 0 \
+    '2 of 3 ranks, rank 1 first, have no work that is named as a pass' "$SWSIM" render -o "$dir/p.svg" "$dir/one.db"
+check "the others are drawn" holds 'len(passes) == 8 and "rank 2" in text'
 check "other names are no passes" complains 3 'no work of the run is named as a pass' \
     "$SWSIM" render --as=schedule -o "$dir/h.svg" "$dir/none.db"
 

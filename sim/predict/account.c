@@ -3,6 +3,7 @@
 #include "account.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,11 +299,17 @@ static bool add_streams(struct builder *builder)
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
+/* A count is a sum of shares of a step: 656, not 655.9999999999905. */
+static double whole_millionths(double count)
+{
+    return round(count * 1e6) / 1e6;
+}
+
 static void take_mean(struct account_parts *parts, int ranks)
 {
     for (size_t i = 0; i < parts->count; i++) {
         parts->items[i].ns /= ranks;
-        parts->items[i].count /= ranks;
+        parts->items[i].count = whole_millionths(parts->items[i].count / ranks);
     }
 }
 

@@ -439,7 +439,8 @@ static enum status check_found(const struct compared *compared,
         return STATUS_OK;
     if (compared->unmatched)
         return diag_error(diag, STATUS_INPUT,
-                          "nothing to compare with: found no serial run, from which to predict");
+                          "nothing to compare with: every run is left out, for the reason in its "
+                          "note");
     if (options->run >= 0)
         return diag_error(diag, STATUS_INPUT, "run %" PRId64 " is no finished, measured run%s",
                           options->run, options->plan ? " with this plan" : "");

@@ -352,6 +352,24 @@ static enum status prepare(struct builder *builder, struct diag *diag)
     return builder->readings && chart->ranks ? STATUS_OK : diag_no_memory(diag);
 }
 
+/* A row without a pass looks idle: of an import it may be a rank that has no such annotations. */
+static void note_empty_rows(const struct chart *chart, struct diag *diag)
+{
+    int empty = 0, first = -1;
+    for (int r = chart->rank_count; r-- > 0;)
+        if (chart->ranks[r].count == 0) {
+            first = r;
+            empty++;
+        }
+    if (empty == 1)
+        diag_note(diag, "rank %d has no work that is named as a pass: its row is empty", first);
+    else if (empty > 1)
+        diag_note(diag,
+                  "%d of %d ranks, rank %d first, have no work that is named as a pass: their rows "
+                  "are empty",
+                  empty, chart->rank_count, first);
+}
+
 /* "measured on host"; what follows the device's kind is left out. */
 static const char *origin_of(const struct run_info *info, struct arena *arena)
 {
@@ -376,6 +394,7 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
         status = diag_no_memory(diag);
     if (status != STATUS_OK)
         return status;
+    note_empty_rows(&builder.chart, diag);
     begin_at_zero(&builder);
     if (builder.arrivals.cells &&
         !arrivals_messages(&builder.arrivals, builder.start_ns, arena, &builder.chart))
