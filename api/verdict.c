@@ -37,6 +37,9 @@ static void print_reach(const struct verify_report *report, FILE *out)
         fprintf(out, "limit reached: %s", report->limit);
     else if (report->verdict == VERDICT_UNDECIDED && report->hidden)
         fputs(report->hidden, out);
+    else if (report->finite && report->repeated > 0)
+        fprintf(out, "every interleaving of %d iteration%s", report->repeated,
+                plural((size_t)report->repeated));
     else if (report->finite)
         fputs("every interleaving", out);
     else if (report->iterations < 0)
@@ -405,7 +408,9 @@ static void write_blocked(const struct story *story, struct json *json)
 static void write_iterations(const struct verify_report *report, struct json *json)
 {
     json_key(json, "iterations");
-    if (report->finite)
+    if (report->finite && report->repeated > 0)
+        json_int(json, report->repeated);
+    else if (report->finite)
         json_null(json);
     else if (report->iterations < 0)
         json_string(json, "unbounded");

@@ -706,6 +706,7 @@ static enum status verify_program(const struct plan *plan, const struct program 
         leave_out_serial(report, asked);
     report->iterations = program->tasks ? program->ends[0] : 0;
     report->finite = program->tasks == 0;
+    report->repeated = plan_repeats(plan);
     report->ranks = program->ranks;
     report_in_flight(program, report);
     report->any_ranks = by_structure && !searched && !faults && structure_is_for_any_ranks(program);

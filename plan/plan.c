@@ -73,12 +73,14 @@ void plan_set_host_time(struct task *task, int64_t time_ns)
     task->host_time_ns = time_ns - task->host_after_ns;
 }
 
-bool plan_repeats(const struct plan *plan)
+int plan_repeats(const struct plan *plan)
 {
+    int most = 0;
     for (size_t t = 0; t < plan->thread_count; t++)
-        if (plan->threads[t].repeat_count > 0)
-            return true;
-    return false;
+        for (size_t i = 0; i < plan->threads[t].repeat_count; i++)
+            if (plan->threads[t].repeats[i].times > most)
+                most = plan->threads[t].repeats[i].times;
+    return most;
 }
 
 const struct order_spec *plan_order(const struct plan *plan, int rank)

@@ -712,8 +712,8 @@ static inline int p2p_part_rank(const struct host_op *group, const struct p2p_pa
 {
     return part->device > 0 ? part->device - 1 : host_op_rank(group, home);
 }
-/* Has a host program a repeat? */
-bool plan_repeats(const struct plan *plan);
+/* The most iterations of a repeat of a host program; 0: none has one. */
+int plan_repeats(const struct plan *plan);
 /* Does the operation concern a stream: push to it, wait for it, or mark memory as used there? */
 bool host_op_has_stream(const struct host_op *op);
 
