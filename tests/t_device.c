@@ -588,12 +588,22 @@ static void test_stamps(struct bench *bench)
     int64_t before = device_now(bench->world);
     device_push(stream, &spin, &stamps[0], &bench->diag);
     device_push(stream, &spin, &stamps[1], &bench->diag);
+    int64_t returned = device_now(bench->world);
     device_record(stream, mark, &stamps[2], &bench->diag);
     device_stream_sync(stream, late(bench), &bench->diag);
     int64_t after = device_now(bench->world);
     tap_is_int(device_collect(bench->ranks[0], &bench->diag), STATUS_OK, "collect");
     tap_ok(stamps[0].valid && stamps[1].valid && stamps[2].valid, "stamps are valid");
     tap_is_int(stamps[1].number, stamps[0].number + 1, "pushes are counted");
+    tap_ok(before <= stamps[0].pushed_from_ns && stamps[1].pushed_by_ns <= returned,
+           "pushes took effect while they were called");
+    tap_ok(stamps[0].pushed_from_ns <= stamps[0].pushed_by_ns &&
+               stamps[0].pushed_by_ns <= stamps[1].pushed_from_ns,
+           "one behind the other");
+    bool exact = strncmp(device_description(bench->ranks[0]), "host", 4) == 0;
+    tap_ok(!exact || (stamps[1].pushed_from_ns == stamps[1].pushed_by_ns &&
+                      stamps[0].pushed_by_ns <= stamps[0].start_ns),
+           "on the host device to the nanosecond, before they start");
     const int64_t slack = 100000; /* device clocks are read apart from the host's */
     tap_ok(stamps[0].end_ns - stamps[0].start_ns >= 5000000 - 10000, "a spin lasts its time");
     tap_ok(stamps[0].start_ns >= before - slack && stamps[2].end_ns <= after + slack,

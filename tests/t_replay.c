@@ -15,7 +15,14 @@
 #include "plan/parse.h"
 #include "tests/tap.h"
 
-enum { MAX_STEPS = 4000, MAX_STREAMS = 16, MAX_ITEMS = 256, STEP_NS = 100, WALKS = 40 };
+enum {
+    MAX_STEPS = 4000,
+    MAX_STREAMS = 16,
+    MAX_ITEMS = 256,
+    STEP_NS = 100,
+    WALKS = 40,
+    HELD_UP_WALKS = 400
+};
 
 static const char PIPELINE[] =
     "swplan: 1\n"
@@ -54,6 +61,21 @@ static const char THREADS[] =
     "  r1.c:\n"
     "    - {group: [{recv: t, peer: 0}, {send: u, peer: 0}], comm: pair, stream: s}\n"
     "    - {sync: stream, stream: s}\n";
+
+/* Waits of the host while other threads push; the last one sees all. */
+static const char WAITS[] =
+    "swplan: 1\n"
+    "threads:\n"
+    "  r0.a: [{launch: a1, stream: s}, {launch: a2, stream: s}, {record: e, stream: s}, {signal: "
+    "fa},\n"
+    "         {launch: a3, stream: s}, {signal: ga}]\n"
+    "  r0.b: [{launch: b1, stream: t}, {await: fa}, {record: e, stream: t}, {launch: b2, stream: "
+    "t},\n"
+    "         {signal: gb}]\n"
+    "  r0.c: [{sync: device}, {sync: stream, stream: s}, {await: fa}, {sync: event, event: e},\n"
+    "         {sync: device}, {await: ga}, {await: gb}, {await: hd}, {sync: device}]\n"
+    "  r1.d: [{launch: d1, stream: s}, {launch: d2, stream: t}, {signal: hd}]\n"
+    "  r1.e: [{sync: device}, {sync: stream, stream: t}, {await: hd}, {sync: device}]\n";
 
 /* ---- a walk and its log ---------------------------------------------------------------------- */
 
@@ -474,6 +496,171 @@ static void test_overtaken(void)
     diag_fini(&diag);
 }
 
+/* ---- the order of pushes and waits that the clock leaves open ------------------------------------------------ */
+
+/* A log by hand: a host step, a push with its number, or a start or finish on the stream of `op`. */
+struct line {
+    enum replay_kind kind;
+    int thread, op, number;
+    int64_t lo_ns, hi_ns;
+};
+
+static struct verdict judge_log(const char *text, const struct line *log, size_t count)
+{
+    static struct walk walk;
+    struct diag diag;
+    struct plan plan;
+    struct program *program = NULL;
+    diag_init(&diag);
+    if (plan_parse("t.yaml", text, strlen(text), &plan, &diag) ||
+        program_build(&plan, &(struct program_options){0}, &program, &diag)) {
+        diag_print(&diag, "t_replay", false, stderr);
+        abort();
+    }
+    walk = (struct walk){.program = program};
+    for (size_t i = 0; i < count; i++) {
+        int agent = log[i].kind == REPLAY_OP
+                        ? program_thread_agent(program, log[i].thread)
+                        : program_stream_agent(program, program->ops[log[i].op].stream);
+        put_step(&walk, log[i].kind, agent, log[i].op, log[i].number);
+        struct replay_step *step = &walk.steps[i];
+        step->lo_ns = log[i].lo_ns;
+        step->hi_ns = log[i].hi_ns;
+        step->key_ns = log[i].kind == REPLAY_START ? log[i].lo_ns : log[i].hi_ns;
+    }
+    struct verdict verdict = judge(&walk, 1, true);
+    program_close(program);
+    plan_fini(&plan);
+    diag_fini(&diag);
+    return verdict;
+}
+
+/* `x` and `z` are pushed by calls that return long after their effect. Something on the device of `x` says how early
+   that was; `z`, on another rank, must not be taken as early for it, for a wait that did not see it. */
+static void test_late_return(bool by_push)
+{
+    static const char text[] = "swplan: 1\n"
+                               "threads:\n"
+                               "  r0.a: [{launch: x, stream: s}]\n"
+                               "  r0.b: [{launch: y, stream: t}]\n"
+                               "  r1.c: [{launch: z, stream: s}]\n"
+                               "  r1.d: [{sync: device}]\n";
+    enum { X, Y, Z, SYNC };
+    const int64_t x_ns = by_push ? 950 : 200;
+    const struct line log[] = {{REPLAY_OP, 0, X, 0, 100, 900},
+                               {REPLAY_OP, 1, Y, 1, 200, by_push ? 300 : 910},
+                               {REPLAY_OP, 2, Z, 0, 100, 800},
+                               {REPLAY_OP, 3, SYNC, -1, 500, 500},
+                               {REPLAY_OP, 3, SYNC, -1, 500, 600},
+                               {REPLAY_START, 0, X, 0, x_ns, x_ns + 10},
+                               {REPLAY_FINISH, 0, X, 0, x_ns + 10, x_ns + 10},
+                               {REPLAY_START, 0, Y, 1, 970, 980},
+                               {REPLAY_FINISH, 0, Y, 1, 980, 980},
+                               {REPLAY_START, 0, Z, 0, 850, 950},
+                               {REPLAY_FINISH, 0, Z, 0, 950, 950}};
+    struct verdict verdict = judge_log(text, log, sizeof log / sizeof log[0]);
+    tap_ok(verdict.legal, "a call that returned late, behind %s: %s",
+           by_push ? "the next push" : "the start of what it pushed", verdict.reason);
+}
+
+/* `w` is pushed behind `z`. Where the clock has it before the wait's call, so was `z`, whenever its call returned; and
+   a wait that ended before `z` did is found out, whichever order is tried. */
+static void test_no_order(int64_t w_ns, bool legal)
+{
+    static const char text[] = "swplan: 1\n"
+                               "threads:\n"
+                               "  r0.c: [{launch: z, stream: s}]\n"
+                               "  r0.e: [{launch: w, stream: t}]\n"
+                               "  r0.d: [{sync: device}]\n";
+    enum { Z, W, SYNC };
+    const struct line log[] = {
+        {REPLAY_OP, 0, Z, 0, 100, 800},     {REPLAY_OP, 1, W, 1, w_ns, w_ns},
+        {REPLAY_OP, 2, SYNC, -1, 500, 500}, {REPLAY_OP, 2, SYNC, -1, 500, 600},
+        {REPLAY_START, 0, Z, 0, 850, 950},  {REPLAY_FINISH, 0, Z, 0, 950, 950},
+        {REPLAY_START, 0, W, 1, 970, 980},  {REPLAY_FINISH, 0, W, 1, 980, 980}};
+    struct verdict verdict = judge_log(text, log, sizeof log / sizeof log[0]);
+    tap_ok(verdict.legal == legal, "a wait that ended before what was pushed %s its call: %s",
+           legal ? "behind" : "before", verdict.reason);
+}
+
+/* The last record before the call is the one that is waited for; the call that made it returned later. */
+static void test_late_record(int64_t y_end_ns, bool legal)
+{
+    static const char text[] =
+        "swplan: 1\n"
+        "threads:\n"
+        "  r0.a: [{launch: x, stream: s}, {record: e, stream: s}, {signal: f}]\n"
+        "  r0.b: [{launch: y, stream: t}, {await: f}, {record: e, stream: t}]\n"
+        "  r0.c: [{await: f}, {sync: event, event: e}]\n";
+    enum { X, RECORD_X, SIGNAL, Y, AWAIT_B, RECORD_Y, AWAIT_C, SYNC };
+    const struct line log[] = {{REPLAY_OP, 0, X, 0, 100, 100},
+                               {REPLAY_OP, 0, RECORD_X, 2, 120, 120},
+                               {REPLAY_OP, 0, SIGNAL, -1, 130, 130},
+                               {REPLAY_OP, 1, Y, 1, 110, 110},
+                               {REPLAY_OP, 1, AWAIT_B, -1, 140, 140},
+                               {REPLAY_OP, 1, RECORD_Y, 3, 200, 800},
+                               {REPLAY_OP, 2, AWAIT_C, -1, 140, 140},
+                               {REPLAY_OP, 2, SYNC, -1, 500, 500},
+                               {REPLAY_OP, 2, SYNC, -1, 500, 600},
+                               {REPLAY_START, 0, X, 0, 105, 900},
+                               {REPLAY_FINISH, 0, X, 0, 900, 900},
+                               {REPLAY_START, 0, Y, 1, 115, y_end_ns},
+                               {REPLAY_FINISH, 0, Y, 1, y_end_ns, y_end_ns}};
+    struct verdict verdict = judge_log(text, log, sizeof log / sizeof log[0]);
+    tap_ok(verdict.legal == legal, "a wait for an event that ended %s both records: %s",
+           legal ? "between" : "before", verdict.reason);
+}
+
+/* A thread that is held up behind a push goes on just before its next step. */
+static void hold_up(struct walk *walk, uint64_t seed)
+{
+    for (size_t i = 0; i < walk->count; i++) {
+        struct replay_step *step = &walk->steps[i];
+        size_t next = i + 1;
+        while (next < walk->count && walk->steps[next].agent != step->agent)
+            next++;
+        if (step->kind == REPLAY_OP && step->number >= 0 && hash_mix(seed + i) % 3 > 0)
+            step->hi_ns = step->key_ns =
+                next < walk->count ? walk->steps[next].lo_ns - 1 : walk->now_ns + STEP_NS;
+    }
+}
+
+/* Threads that wait for a device to which others push. With early ends of its waits no order is left. */
+static void test_held_up(const struct program *program)
+{
+    static struct walk walk;
+    int legal = 0, in_pieces = 0, all_observed = 0, found_out = 0, early = 0;
+    struct verdict last = {0};
+    for (uint64_t seed = 1; seed <= HELD_UP_WALKS; seed++) {
+        if (!walk_run(&walk, program, seed))
+            abort();
+        hold_up(&walk, seed);
+        struct verdict whole = judge(&walk, 1, true), parts = judge(&walk, 7, true);
+        legal += whole.legal;
+        in_pieces += parts.legal;
+        all_observed += whole.observed == whole.taken && parts.observed == whole.taken;
+        if (!whole.legal || !parts.legal)
+            last = whole.legal ? parts : whole;
+        for (size_t i = walk.count;
+             i-- > 0;) { /* the last operation of a stream, and the wait behind it */
+            struct replay_step *step = &walk.steps[i];
+            if (step->kind != REPLAY_FINISH || program->ops[step->op].name < 0)
+                continue;
+            step->lo_ns = step->hi_ns = step->key_ns = walk.now_ns + STEP_NS;
+            break;
+        }
+        found_out += !judge(&walk, 1, true).legal;
+        early++;
+    }
+    tap_is_int(legal, HELD_UP_WALKS, "walks with threads held up behind their pushes are legal");
+    tap_is_int(in_pieces, HELD_UP_WALKS, "also in pieces");
+    tap_is_int(all_observed, HELD_UP_WALKS, "each step is observed once");
+    tap_is_int(found_out, early,
+               "a wait at the end that had ended before the last operation is found out");
+    if (last.reason[0])
+        tap_note("%s", last.reason);
+}
+
 static void test_program(const char *text, const char *what, enum driver driver)
 {
     struct diag diag;
@@ -493,6 +680,8 @@ static void test_program(const char *text, const char *what, enum driver driver)
         test_missing(program);
         test_late(program);
         test_push_order(program);
+    } else if (text == WAITS) {
+        test_held_up(program);
     } else {
         test_optional(program);
     }
@@ -506,7 +695,14 @@ int main(void)
     test_program(PIPELINE, "clock", DRIVER_CLOCK);
     test_program(PIPELINE, "data-flow", DRIVER_DATAFLOW);
     test_program(THREADS, "host program", DRIVER_NONE);
+    test_program(WAITS, "waits", DRIVER_NONE);
     test_settle();
     test_overtaken();
+    test_late_return(true);
+    test_late_return(false);
+    test_no_order(300, false);
+    test_no_order(840, true);
+    test_late_record(550, true);
+    test_late_record(650, false);
     return tap_done();
 }

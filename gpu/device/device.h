@@ -367,14 +367,17 @@ struct device_op {
     };
 };
 
-/* The fate of one operation. `number` counts the pushes of a device from 0 and is set by the
-   push; the rest by the time of a device_collect after the operation has finished, or never. An
-   operation starts when it heads its stream, its communicator's previous operation on this rank has
+/* The fate of one operation. `number` counts the pushes of a device from 0 and is set by the push, as is
+   when the push took effect, which may be long before its call returns: the host device says it to the
+   nanosecond, in the order of all pushes of the process, others say between which moments. (Where a launch of a
+   graph pushes, the caller sets both.) The rest is set by the time of a device_collect after the operation has
+   finished, or never. An operation starts when it heads its stream, its communicator's previous operation on this rank has
    finished and its slots are free; a wait ends when its event does; a collective or group ends with
    its last peer. The host device sets start_ns and `started` as soon as it has started, so that of an
    operation that never finishes it is known whether it did. */
 struct stamp {
     int64_t number;
+    int64_t pushed_from_ns, pushed_by_ns;
     int64_t start_ns, end_ns;
     atomic_bool started; /* set after start_ns; host only */
     atomic_bool valid;   /* set after both times: once it is seen, they may be read */

@@ -482,6 +482,7 @@ void graph_count(struct run *run, int rank, struct stamp *stamp)
     if (!stamp)
         return;
     stamp->number = graphs->first + graphs->now->places[graphs->stamp_count];
+    stamp->pushed_from_ns = stamp->pushed_by_ns = run_now(run); /* the launch is the next step */
     graphs->stamps[graphs->stamp_count++] = stamp;
 }
 

@@ -71,6 +71,11 @@ static inline bool log_has_started(const struct log_entry *entry)
 {
     return entry->since.number >= 0 ? entry->since.valid : entry->stamp.started;
 }
+/* When it was pushed, or as much of it as this is: the pushes of a function are spread over its time. */
+static inline int64_t log_pushed_from_ns(const struct log_entry *entry)
+{
+    return entry->since.number < 0 ? entry->stamp.pushed_from_ns : entry->since.pushed_from_ns;
+}
 static inline int64_t log_started_ns(const struct log_entry *entry)
 {
     return entry->since.number < 0 ? entry->stamp.start_ns : entry->since.end_ns;

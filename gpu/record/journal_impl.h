@@ -51,7 +51,7 @@ enum record_kind { RECORD_ENTRY, RECORD_FINISHED, RECORD_STARTED };
 struct log_record {
     int32_t what, thread, kind, op;
     int64_t sequence, iteration, begin_ns, at_ns, end_ns;
-    int64_t number, start_ns, stamp_end_ns;
+    int64_t number, pushed_from_ns, pushed_by_ns, start_ns, stamp_end_ns;
     int64_t
         since; /* the number of `since`, -1: none; when it ended, where the operation has started */
 };

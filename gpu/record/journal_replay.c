@@ -32,8 +32,8 @@ static void add_step(struct journal *journal, const struct replay_step *step)
         journal->replay_memory = true;
 }
 
-/* A step of the host alone has an exact time. A push or a wait on the device has the times of its call, and
-   most likely took effect at the end of it. */
+/* A step of the host alone has an exact time. A push has the time at which the device says that it took effect: its
+   call may return long after. A wait for the device has the times of its call, and most likely ended with it. */
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry)
 {
     static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
@@ -46,16 +46,19 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
     bool pushed = is_op && entry->stamp.number >= 0;
     bool marked = pushed && entry->since.number >= 0;
     const struct op *op = is_op ? &p->ops[entry->op] : NULL;
-    bool call = pushed || (op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind)));
+    bool call = op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind));
+    int64_t at_ns = pushed ? entry->stamp.pushed_by_ns : entry->at_ns;
     add_step(journal, &(struct replay_step){
                           .kind = kinds[entry->kind],
                           .agent = program_thread_agent(p, thread),
                           .op = is_op ? entry->op : -1,
                           .task = entry->kind == LOG_TAKE ? entry->op : -1,
                           .iteration = entry->iteration,
-                          .lo_ns = call ? entry->begin_ns : entry->at_ns,
-                          .hi_ns = entry->at_ns,
-                          .key_ns = entry->at_ns,
+                          .lo_ns = pushed ? log_pushed_from_ns(entry)
+                                   : call ? entry->begin_ns
+                                          : entry->at_ns,
+                          .hi_ns = at_ns,
+                          .key_ns = at_ns,
                           .number = pushed ? entry->stamp.number : -1,
                           .span = marked ? entry->stamp.number - entry->since.number : 0,
                       });
@@ -263,7 +266,12 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
                   "whether the run was legal is not known: steps were logged up to %" PRId64
                   " ms later than the check can wait for",
                   late_ns / MS + 1);
-    bool known = legal || (!torn && late_ns == 0);
+    bool sure = replay_is_sure(journal->replay);
+    if (!legal && !sure)
+        diag_note(diag,
+                  "whether the run was legal is not known: the clocks leave the order of too many "
+                  "pushes and waits open");
+    bool known = legal || (!torn && late_ns == 0 && sure);
     result->legal = legal ? ANSWER_YES : known ? ANSWER_NO : ANSWER_UNKNOWN;
     result->steps = replay_taken(journal->replay);
     if (!copy_violations(journal, result))

@@ -43,6 +43,8 @@ void journal_ship_entry(struct journal *journal, int thread, int64_t sequence,
                               .at_ns = entry->at_ns,
                               .end_ns = entry->end_ns,
                               .number = entry->stamp.number,
+                              .pushed_from_ns = log_pushed_from_ns(entry),
+                              .pushed_by_ns = entry->stamp.pushed_by_ns,
                               .start_ns = entry->kind == LOG_RETIRE ? entry->stamp.start_ns : 0,
                               .since = entry->since.number});
 }
@@ -92,14 +94,18 @@ enum status journal_open_collecting(const struct program *program,
 /* An entry outlives the mail it came in when it has a stamp. */
 static void take_entry(struct journal *journal, const struct log_record *record)
 {
-    struct log_entry entry = {.kind = (enum log_kind)record->kind,
-                              .op = record->op,
-                              .iteration = record->iteration,
-                              .begin_ns = record->begin_ns,
-                              .at_ns = record->at_ns,
-                              .end_ns = record->end_ns,
-                              .stamp = {.number = record->number, .start_ns = record->start_ns},
-                              .since = {.number = record->since}};
+    struct log_entry entry = {
+        .kind = (enum log_kind)record->kind,
+        .op = record->op,
+        .iteration = record->iteration,
+        .begin_ns = record->begin_ns,
+        .at_ns = record->at_ns,
+        .end_ns = record->end_ns,
+        .stamp = {.number = record->number,
+                  .pushed_from_ns = record->pushed_from_ns,
+                  .pushed_by_ns = record->pushed_by_ns,
+                  .start_ns = record->start_ns},
+        .since = {.number = record->since, .pushed_from_ns = record->pushed_from_ns}};
     struct open_entry open = {.thread = record->thread, .sequence = record->sequence};
     open.span = journal_enter(journal, record->thread, &entry);
     if (record->number < 0)
@@ -146,6 +152,7 @@ static bool has_moments(const struct log_record *record)
 {
     return is_moment(record->begin_ns) && is_moment(record->at_ns) && is_moment(record->end_ns) &&
            is_moment(record->start_ns) && is_moment(record->stamp_end_ns) &&
+           is_moment(record->pushed_from_ns) && is_moment(record->pushed_by_ns) &&
            is_moment(record->since);
 }
 

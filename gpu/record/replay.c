@@ -7,12 +7,13 @@
  *
  *     1. contradicts no clock: its interval does not begin after that of another head ended,
  *     2. is the next push of its rank, if it is a push,
- *     3. is what the agent is at in the machine, and enabled.
+ *     3. is what the agent is at in the machine, and enabled,
+ *     4. need not wait for another step by a choice (gpu/record/replay_impl.h).
  *
  * A collective ends on all members in one step of the machine, at the earliest end logged; the
  * others' ends are then only counted off.
  */
-#include "replay.h"
+#include "replay_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,27 +22,7 @@
 
 #include "plan/units.h"
 
-enum { TEXT = 1000, SENTENCE = 320, NAME = 160 };
-
-struct backlog {
-    struct replay_step *steps;
-    size_t first, count, cap; /* steps[first .. first + count) are pending */
-    size_t pushes_at;         /* none of the first so many pending steps is a push */
-};
-
-struct replay {
-    const struct program *program;
-    struct state *state;
-    int64_t tolerance_ns;
-    replay_observer *observer;
-    void *arg;
-    struct backlog *queues; /* [agent_count] */
-    int *ended;             /* [stream_count]: collectives that have ended in the machine already */
-    int64_t pending, taken;
-    int64_t until_ns, late_ns; /* steps before this were taken; what came so much behind it */
-    char *violations[PROPERTY_COUNT];
-    char reason[TEXT];
-};
+enum { SENTENCE = 320, NAME = 160 };
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -57,6 +38,8 @@ struct replay *replay_open(const struct program *program, int64_t tolerance_ns,
                               .arg = arg,
                               .until_ns = INT64_MIN};
     replay->state = machine_state(program);
+    for (size_t i = 0; i < program->op_count; i++)
+        replay->has_calls = replay->has_calls || program->ops[i].snapshot;
     replay->queues = calloc((size_t)program->agent_count, sizeof *replay->queues);
     replay->ended = calloc((size_t)program->stream_count + 1, sizeof *replay->ended);
     if (replay->state && replay->queues && replay->ended)
@@ -69,8 +52,12 @@ void replay_close(struct replay *replay)
 {
     if (!replay)
         return;
+    replay->trail_count = 0;
+    if (replay->queues)
+        replay_forget_choices(replay);
     for (int agent = 0; replay->queues && agent < replay->program->agent_count; agent++)
         free(replay->queues[agent].steps);
+    free(replay->trail);
     for (int property = 0; property < PROPERTY_COUNT; property++)
         free(replay->violations[property]);
     machine_free(replay->state);
@@ -83,9 +70,10 @@ void replay_close(struct replay *replay)
 
 static bool make_room(struct backlog *queue)
 {
-    if (queue->first > queue->count / 2) { /* as many moves as steps taken, twice at most */
-        memmove(queue->steps, queue->steps + queue->first, queue->count * sizeof *queue->steps);
-        queue->first = 0;
+    size_t spent = queue->first - queue->kept, left = queue->kept + queue->count;
+    if (spent > left / 2) { /* as many moves as steps taken, twice at most */
+        memmove(queue->steps, queue->steps + spent, left * sizeof *queue->steps);
+        queue->first = queue->kept;
     }
     if (queue->first + queue->count < queue->cap)
         return true;
@@ -139,10 +127,11 @@ static void drop_head(struct replay *replay, int agent)
     replay->pending -= !queue->steps[queue->first].optional;
     queue->first++;
     queue->count--;
+    queue->taken++;
+    queue->kept =
+        replay->choice_count > 0 ? queue->kept + 1 : 1; /* a call is told by the step before */
     if (queue->pushes_at > 0)
         queue->pushes_at--;
-    if (queue->count == 0)
-        queue->first = 0;
     replay->taken++;
 }
 
@@ -270,8 +259,7 @@ static void do_step(struct replay *replay, const struct replay_step *step, int a
         count_off_members(replay, p->agents[agent].index, p->agents[step->agent].index);
     machine_step(p, replay->state, transition, &effect);
     keep_violations(replay, &effect);
-    if (replay->observer)
-        replay->observer(replay->arg, step);
+    replay_observe(replay, step);
 }
 
 /* A period without a new iteration is the first sign that the data has ended, or that the run is to end. */
@@ -289,6 +277,8 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     const struct program *p = replay->program;
     bool finish = step->kind == REPLAY_FINISH;
     int agent = step->agent, stream = p->agents[agent].index;
+    if (replay_is_held(replay, agent))
+        return false;
     if (finish && replay->ended[stream] > 0) {
         replay->ended[stream]--;
         drop_head(replay, agent);
@@ -299,8 +289,10 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     notice_end_of_data(replay, step);
     if (!agrees(replay, step) || machine_agent_enabled(p, replay->state, agent) == 0)
         return false;
+    replay_choose(replay, step);
     do_step(replay, step, agent);
     drop_head(replay, step->agent);
+    replay_settle_choices(replay);
     return true;
 }
 
@@ -381,16 +373,6 @@ static bool take_one(struct replay *replay, int64_t until_ns)
     return false;
 }
 
-bool replay_advance(struct replay *replay, int64_t until_ns, int64_t max_steps)
-{
-    if (until_ns > replay->until_ns && until_ns < INT64_MAX)
-        replay->until_ns = until_ns;
-    for (int64_t i = 0; i < max_steps; i++)
-        if (!take_one(replay, until_ns))
-            return false;
-    return true;
-}
-
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static const char *step_text(const struct replay *replay, const struct replay_step *step, char *buf,
@@ -416,7 +398,7 @@ static const char *step_text(const struct replay *replay, const struct replay_st
     return buf;
 }
 
-static void explain_stuck(struct replay *replay)
+static void explain_stuck(const struct replay *replay, char out[REPLAY_TEXT])
 {
     const struct program *p = replay->program;
     const struct replay_step *step = next_head(replay, NULL);
@@ -424,8 +406,39 @@ static void explain_stuck(struct replay *replay)
     program_agent_name(p, step->agent, name, sizeof name);
     machine_describe_wait(p, replay->state, step->agent, wait, sizeof wait);
     units_show_time((double)step->key_ns, at);
-    snprintf(replay->reason, sizeof replay->reason, "at %s %s %s, but in the machine it %s", at,
-             name, step_text(replay, step, did, sizeof did), wait);
+    snprintf(out, REPLAY_TEXT, "at %s %s %s, but in the machine it %s", at, name,
+             step_text(replay, step, did, sizeof did), wait);
+}
+
+/* Is a step left that had happened by then, of which all that did has been added? */
+static bool is_stuck(const struct replay *replay, int64_t until_ns)
+{
+    bool overdue = until_ns == INT64_MAX && replay->pending > 0;
+    for (int agent = 0; agent < replay->program->agent_count && !overdue; agent++) {
+        const struct replay_step *step = head(replay, agent);
+        overdue = step && !step->optional && step->hi_ns < until_ns - replay->tolerance_ns;
+    }
+    return overdue;
+}
+
+/* Stuck: the other order of two steps, where the clock leaves one open. */
+static bool turn_back(struct replay *replay, int64_t until_ns)
+{
+    if (replay->choice_count == 0 || !is_stuck(replay, until_ns))
+        return false;
+    if (!replay->first_reason[0])
+        explain_stuck(replay, replay->first_reason);
+    return replay_undo(replay);
+}
+
+bool replay_advance(struct replay *replay, int64_t until_ns, int64_t max_steps)
+{
+    if (until_ns > replay->until_ns && until_ns < INT64_MAX)
+        replay->until_ns = until_ns;
+    for (int64_t i = 0; i < max_steps; i++)
+        if (!take_one(replay, until_ns) && !turn_back(replay, until_ns))
+            return false;
+    return true;
 }
 
 static void explain_undone(struct replay *replay)
@@ -445,18 +458,31 @@ static void explain_undone(struct replay *replay)
 
 void replay_end_data(struct replay *replay, int rank, int64_t iterations)
 {
-    if (iterations >= machine_admitted(replay->program, replay->state, rank))
-        machine_end_data(replay->program, replay->state, rank, iterations);
+    const struct program *p = replay->program;
+    for (int i = 0; i < replay->choice_count; i++) {
+        struct state *state = replay->choices[i].state;
+        if (state && iterations >= machine_admitted(p, state, rank))
+            machine_end_data(p, state, rank, iterations);
+    }
+    if (iterations >= machine_admitted(p, replay->state, rank))
+        machine_end_data(p, replay->state, rank, iterations);
 }
 
 bool replay_finish(struct replay *replay, bool complete)
 {
     replay_advance(replay, INT64_MAX, INT64_MAX);
-    if (replay->pending > 0)
-        explain_stuck(replay);
+    if (replay->pending > 0 && replay->first_reason[0])
+        memcpy(replay->reason, replay->first_reason, sizeof replay->reason);
+    else if (replay->pending > 0)
+        explain_stuck(replay, replay->reason);
     else if (complete && !machine_done(replay->program, replay->state))
         explain_undone(replay);
     return replay->reason[0] == '\0';
+}
+
+bool replay_is_sure(const struct replay *replay)
+{
+    return !replay->unsure;
 }
 
 const char *replay_reason(const struct replay *replay)

@@ -3,11 +3,13 @@
  * replay.h - was that a legal run? The logged steps are taken once more by the machine.
  *
  * Each agent's steps come in its own order, each with the interval of time in which it took effect.
- * The replay looks for one order of all steps that the machine can take and that contradicts no
- * clock: a step is not taken before another one that had ended when it began. It takes the earliest
- * step that is enabled; a step that is not enabled waits for those of other agents. When none of the
- * pending steps can be taken, the run was not legal. (The choice is greedy: where several orders are
- * possible it follows the clock, which in a real run is the one that happened.)
+ * The rule: a run is legal if there is an order of all steps that the machine can take and that contradicts no
+ * clock: a step is not taken before another one that had ended when it began.
+ *
+ * The replay takes the earliest step that is enabled; a step that is not enabled waits for those of other agents.
+ * Where the clock leaves the order of a push and a wait of the host open, and the one that comes first leads to
+ * no end, it tries the other (gpu/record/replay_impl.h). When none of the pending steps can be taken and no such choice
+ * is left, the run was not legal.
  *
  * A step that began before another had ended may be taken before it or behind it. So may the end of a function of the
  * user that uses a communicator: its collective was over at some time of its device work. It is taken early only for
@@ -70,6 +72,8 @@ void replay_end_data(struct replay *replay, int rank, int64_t iterations);
 
 /* Everything has been added: take the rest. `complete`: and then everything must be done. */
 bool replay_finish(struct replay *replay, bool complete);
+/* If not: is there no legal order? false: so many were open that some were not tried. */
+bool replay_is_sure(const struct replay *replay);
 /* Why it was not legal; "" if it was. */
 const char *replay_reason(const struct replay *replay);
 

@@ -165,6 +165,8 @@ static struct log_record record_of(const uint8_t *bytes)
                                .at_ns = begin_ns,
                                .end_ns = begin_ns,
                                .number = number_of(bytes[5]),
+                               .pushed_from_ns = begin_ns,
+                               .pushed_by_ns = begin_ns,
                                .start_ns = number_of(bytes[7]),
                                .stamp_end_ns = number_of(bytes[7]),
                                .since = bytes[2] & 64 ? number_of(bytes[5] / 2) : -1};

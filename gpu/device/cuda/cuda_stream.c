@@ -575,6 +575,8 @@ static bool blocks_host(const struct device_op *op)
 static enum status issue_counted(struct cuda_stream *stream, const struct device_op *op,
                                  struct stamp *stamp, struct diag *diag)
 {
+    if (stamp)
+        stamp->pushed_from_ns = stamp->pushed_by_ns = device_now(&stream->world->base);
     count_push(stream, op, stamp);
     if (failed(stream)) { /* injected: as if the device had failed it later */
         if (op->kind == DEVICE_OP_RECORD)
@@ -587,6 +589,8 @@ static enum status issue_counted(struct cuda_stream *stream, const struct device
     stream->used = true;
     if (error == cudaSuccess)
         error = stamp ? issue_stamped(stream, op, stamp) : cuda_issue(stream, op);
+    if (stamp)
+        stamp->pushed_by_ns = device_now(&stream->world->base);
     if (error != cudaSuccess) {
         fail_with(stream, op, error);
         return cuda_stream_check(stream, diag);

@@ -450,15 +450,17 @@ static void append(struct entry *entry)
     if (!numbered)
         entry->number = stream->device->pushes++;
     entry->injected = injection_take(&stream->device->injections, entry->number);
-    if (entry->stamp && !numbered)
+    entry->pushed_ns = device_now(&stream->world->base);
+    if (entry->stamp && !numbered) {
         entry->stamp->number = entry->number;
+        entry->stamp->pushed_from_ns = entry->stamp->pushed_by_ns = entry->pushed_ns;
+    }
     if (stream->tail)
         stream->tail->next = entry;
     else
         stream->head = entry;
     stream->tail = entry;
     stream->pushed++;
-    entry->pushed_ns = device_now(&stream->world->base);
     if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
         stream_kick(stream);
     else if (stream->asleep && stream->head == entry)
@@ -520,6 +522,7 @@ static void pass(struct host_stream *stream, const struct device_op *op, struct 
     if (stamp) {
         int64_t now_ns = device_now(&stream->world->base);
         stamp->number = number;
+        stamp->pushed_from_ns = stamp->pushed_by_ns = now_ns;
         stamp->start_ns = stamp->end_ns = now_ns;
         stamp->started = stamp->valid = true;
     }
