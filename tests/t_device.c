@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -612,6 +613,32 @@ static void test_stamps(struct bench *bench)
                stamps[1].end_ns <= stamps[2].end_ns + 1000,
            "stamps of a stream are in order");
     tap_note("5 ms on this device: %lld ns", (long long)(stamps[0].end_ns - stamps[0].start_ns));
+}
+
+/* Many ranks have more memory than the machine, and use little of it. */
+static void test_unused_memory(struct bench *bench)
+{
+    enum { BLOCKS = 8 };
+    const size_t bytes = (size_t)256 << 20;
+    struct device_buffer *blocks[BLOCKS] = {0};
+    struct rusage before, after;
+    bool zeros = true;
+    if (strncmp(device_description(bench->ranks[0]), "host", 4) != 0)
+        return;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < BLOCKS; i++) {
+        if (device_alloc(bench->ranks[0], MEMORY_DEVICE, bytes, &blocks[i], &bench->diag))
+            give_up(bench);
+        const char *at = device_address(blocks[i]);
+        zeros = zeros && at[0] == 0 && at[bytes - 1] == 0;
+    }
+    getrusage(RUSAGE_SELF, &after);
+    for (int i = 0; i < BLOCKS; i++)
+        device_free(blocks[i]);
+    tap_ok(zeros, "new memory is zero");
+    tap_ok(after.ru_maxrss - before.ru_maxrss < 256 << 10,
+           "2 GiB that are not used take less than 256 MiB: %ld KiB",
+           after.ru_maxrss - before.ru_maxrss);
 }
 
 static void test_deadline(struct bench *bench)
@@ -1638,11 +1665,11 @@ static bool communicates(struct bench *bench)
 static void single_rank(struct device_config config)
 {
     static void (*const tests[])(struct bench *) = {
-        test_fifo,           test_event_order,   test_event_snapshot, test_record_after_wait,
-        test_copies,         test_gemm,          test_gather,         test_axpy_fill,
-        test_dense,          test_stamps,        test_deadline,       test_refusals,
-        test_injection,      test_abort,         test_graph,          test_graph_waits,
-        test_graph_refusals, test_graph_failure, test_graph_abort,
+        test_fifo,        test_event_order,    test_event_snapshot, test_record_after_wait,
+        test_copies,      test_gemm,           test_gather,         test_axpy_fill,
+        test_dense,       test_unused_memory,  test_stamps,         test_deadline,
+        test_refusals,    test_injection,      test_abort,          test_graph,
+        test_graph_waits, test_graph_refusals, test_graph_failure,  test_graph_abort,
     };
     config.ranks = 1;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

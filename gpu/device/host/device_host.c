@@ -14,8 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, MAPPED_BYTES = 128 << 10 };
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
@@ -315,18 +316,37 @@ static const struct device_own *allocator_of(const struct device_buffer *buffer)
     return buffer->memory == MEMORY_DEVICE && own && own->alloc ? own : NULL;
 }
 
+static bool is_mapped(size_t bytes)
+{
+    return bytes >= MAPPED_BYTES;
+}
+
+/* Zeroed. A page of a large block takes memory once it is used: many ranks have more of them than the machine. */
+static void *alloc_zeros(size_t bytes)
+{
+    size_t rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
+    if (is_mapped(bytes)) {
+        void *pages =
+            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return pages == MAP_FAILED ? NULL : pages;
+    }
+    void *block = aligned_alloc(ALIGNMENT, rounded);
+    return block ? memset(block, 0, bytes) : NULL;
+}
+
 static enum status alloc_own(struct device_buffer *buffer, struct diag *diag)
 {
     const struct device_own *own = allocator_of(buffer);
-    size_t bytes = buffer->bytes, rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
+    size_t bytes = buffer->bytes;
     if (own)
         buffer->address = own->alloc(own->arg, buffer->device->rank, bytes);
     else
-        buffer->address = rounded >= bytes ? aligned_alloc(ALIGNMENT, rounded) : NULL;
+        buffer->address = alloc_zeros(bytes);
     if (!buffer->address)
         return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes",
                           buffer->device->rank, bytes);
-    memset(buffer->address, 0, bytes);
+    if (own)
+        memset(buffer->address, 0, bytes);
     return STATUS_OK;
 }
 
@@ -354,7 +374,9 @@ static enum status alloc_buffer(struct device *device, enum device_memory memory
 static void give_back(struct device_buffer *buffer)
 {
     const struct device_own *own = allocator_of(buffer);
-    if (!own)
+    if (!own && is_mapped(buffer->bytes))
+        munmap(buffer->address, buffer->bytes);
+    else if (!own)
         free(buffer->address);
     else if (own->release && buffer->address)
         own->release(own->arg, buffer->device->rank, buffer->address, buffer->bytes);
