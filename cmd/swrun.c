@@ -44,7 +44,7 @@ struct run_request {
     struct runtime_options runtime;
     struct launch launch;
     bool processes; /* one a rank */
-    bool stats, progress;
+    bool stats, progress, has_iterations;
     struct warnings warnings; /* about the plan */
     bool werror;              /* they are violations */
     struct text_list shortcuts;
@@ -164,19 +164,34 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     return app_worse(status, shown);
 }
 
+/* An option that was given and means nothing to other forms; NULL: none. */
+static const char *pipeline_option(const struct run_request *request)
+{
+    const struct runtime_options *runtime = &request->runtime;
+    return request->driver != DRIVER_NOT_GIVEN ? "driver"
+           : runtime->serial                   ? "serial"
+           : request->has_iterations           ? "iterations"
+           : runtime->max_depth                ? "max-depth"
+           : request->progress                 ? "progress"
+                                               : NULL;
+}
+
 static enum status run_drivers(struct app *app, struct run_request *request,
                                const struct plan *plan)
 {
     if (plan->form != FORM_PIPELINE) {
-        if (request->driver != DRIVER_NOT_GIVEN || request->runtime.serial)
+        const char *option = pipeline_option(request);
+        if (option)
             return diag_error(&app->diag, STATUS_USAGE,
                               "%s: found --%s, but only plans of the pipeline form have that",
-                              plan->file,
-                              request->driver != DRIVER_NOT_GIVEN ? "driver" : "serial");
+                              plan->file, option);
         return run_driver(app, request, plan, DRIVER_NONE);
     }
     enum status status = STATUS_OK;
     int driver = app_driver(app, plan, request->driver, CLOCK_ONLY);
+    if (request->runtime.max_depth && driver == CLOCK_ONLY)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --max-depth for the clock driver; only data-flow has it");
     if (driver != DATAFLOW_ONLY)
         status = run_driver(app, request, plan, DRIVER_CLOCK);
     if (driver == DATAFLOW_ONLY)
@@ -334,8 +349,13 @@ static enum status choose_launch(struct app *app, struct run_request *request, b
 {
     struct runtime_options *runtime = &request->runtime;
     struct launch *launch = &request->launch;
+    bool named = launch->name;
     launch_find(launch);
     launch->wish = &stop_wish;
+    if (named && (launch->size < 1 || one_process))
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "--rendezvous: found no ranks that meet, expected mpirun or srun%s",
+                          one_process ? ", without --one-process" : "");
     if (launch->size < 2 || one_process) {
         launch->size = 0;
         app->silent = false;
@@ -578,7 +598,8 @@ static enum status run(struct app *app, int argc, char **argv)
     if (!parse_line(app, argc, argv, &request, &line, &status))
         return status;
     runtime->device = (enum device_kind)line.device;
-    runtime->iterations = line.iterations < 0 ? 100 : line.iterations;
+    request.has_iterations = line.iterations >= 0;
+    runtime->iterations = request.has_iterations ? line.iterations : 100;
     runtime->ranks = (int)line.ranks;
     runtime->max_depth = (int)line.max_depth;
     runtime->replay = runtime->compare = !line.no_check;

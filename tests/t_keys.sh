@@ -26,7 +26,7 @@ observe()
         for run in 1 2 3; do "$SWRUN" --no-check --stats --json "$2" | grep -oE '"device_ns":[0-9]+'; done |
             tr -dc '0-9\n' | sort -n | awk 'NR == 1 { print ($1 > 200000 ? "long" : "short") }' ;;
     computed) "$SWRUN" "$2" | grep -E '^  (loss|gradients) ' ;;
-    run) "$SWRUN" -n 2 "$2" 2>&1 >"$dir/run" | grep -v '^swrun: note: rank' ; echo $? ;;
+    run) "$SWRUN" $(sed -n 's/^schedule:.*/-n 2/p' "$2") "$2" 2>&1 >"$dir/run" | grep -v '^swrun: note: rank' ; echo $? ;;
     esac
 }
 # one_side FILE WHAT BASE TEXT: what is observed of BASE with TEXT in the place of `@`, a plan.
