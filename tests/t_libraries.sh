@@ -41,6 +41,53 @@ names() # names LIBRARY HEADER...
 names swpipe gpu/lib/swpipe.h gpu/lib/swpipe_build.h gpu/lib/swpipe_collectives.h gpu/lib/swpipe_group.h gpu/lib/swpipe_own.h gpu/lib/swpipe_policy.h
 names swsim api/swsim.h
 
+# ---- the layout that programs are compiled with --------------------------------------------------------------
+
+# sizes HEADER...: of each structure that programs make, or that the library makes and they read.
+sizes()
+{
+    {
+        printf '#include <stdio.h>\n#include "gpu/lib/swpipe.h"\nint main(void)\n{\n'
+        (cd "$srcdir" && sed -n 's/^struct \(swpipe_[a-z_]*\) {$/    printf("\1 %zu\\n", sizeof(struct \1));/p' "$@")
+        printf '    return 0;\n}\n'
+    } >"$dir/sizes.c"
+    $CC -I"$srcdir" -o "$dir/sizes" "$dir/sizes.c" && "$dir/sizes" | LC_ALL=C sort
+}
+
+# A program that was compiled with other sizes cannot run with the library, so LIBRARY_ABI has to change with them
+# (configure.ac), once a version with it has been released: 0 is the first.
+cat >"$dir/abi0" <<'END'
+swpipe_allocator 24
+swpipe_answer 32
+swpipe_choice 48
+swpipe_config 248
+swpipe_exposed 16
+swpipe_hooks 40
+swpipe_io 32
+swpipe_join 48
+swpipe_kind 16
+swpipe_own 56
+swpipe_own_comm 16
+swpipe_own_stream 16
+swpipe_policy 16
+swpipe_profile 24
+swpipe_profile_options 32
+swpipe_ready 32
+swpipe_recorded 56
+swpipe_retired 32
+swpipe_source 16
+swpipe_task 40
+END
+if [ "$(getconf LONG_BIT)" = 64 ]; then
+    sizes gpu/lib/swpipe.h gpu/lib/swpipe_build.h gpu/lib/swpipe_collectives.h gpu/lib/swpipe_group.h \
+        gpu/lib/swpipe_own.h gpu/lib/swpipe_policy.h >"$dir/sizes.now"
+    abi=$(objdump -p "$(echo libswpipe.so.*.*)" | sed -n 's/ *SONAME *libswpipe.so.//p')
+    check "the structures of swpipe.h are those of the soname's number, $abi" cmp "$dir/abi$abi" "$dir/sizes.now"
+    diff "$dir/abi$abi" "$dir/sizes.now" | sed 's/^/# /'
+else
+    skip "sizes are known of machines with 64 bits only"
+fi
+
 # ---- programs outside the tree -------------------------------------------------------------------
 
 cat >"$dir/swpipe.c" <<'END'
