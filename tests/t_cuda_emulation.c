@@ -379,6 +379,28 @@ static int nccl_duplicate(void)
     return two_ranks(false);
 }
 
+/* A communicator that does not block: its making is under way until the other rank comes, forbids other calls meanwhile, and
+   an abort ends it. */
+static int nccl_without_blocking(void)
+{
+    struct nccl nccl;
+    struct diag diag;
+    ncclUniqueId id;
+    ncclComm_t comm = NULL;
+    ncclResult_t state;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    int count;
+    config.blocking = 0;
+    diag_init(&diag);
+    NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&nccl, &diag) == STATUS_OK);
+    NEED(nccl.GetUniqueId(&id) == ncclSuccess);
+    NEED(nccl.CommInitRankConfig(&comm, 2, id, 0, &config) == ncclInProgress && comm);
+    NEED(nccl.CommGetAsyncError(comm, &state) == ncclSuccess && state == ncclInProgress);
+    NEED(nccl.AllReduce(NULL, NULL, 1, ncclFloat, ncclSum, comm, NULL) == ncclInvalidArgument);
+    NEED(nccl.CommAbort(comm) == ncclSuccess);
+    return 0;
+}
+
 /* ---- what ends the program ---------------------------------------------------------------------- */
 
 enum { STILL_THERE = 252 }; /* an answer of its own */
@@ -449,6 +471,7 @@ int main(void)
     tap_is_int(run(injected), 0, "faults on request");
     tap_is_int(run(graphs), 0, "captures and graphs");
     tap_is_int(run(nccl_own_hosts), 0, "two ranks on one GPU, as of two hosts");
+    tap_is_int(run(nccl_without_blocking), 0, "a communicator that does not block");
     tap_is_int(run(nccl_duplicate), 0, "but not of one");
     tap_ok(run(touch_device_memory) != STILL_THERE, "the host does not touch device memory");
     tap_ok(run(use_destroyed_stream) != STILL_THERE, "nobody uses a destroyed stream");

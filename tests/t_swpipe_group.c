@@ -29,7 +29,7 @@ static enum swpipe_device device = SWPIPE_HOST;
 static bool threads;   /* ranks are threads of this process */
 static char store[64]; /* "": runs are not recorded */
 
-enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE };
+enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN };
 
 struct scene {
     enum swpipe_driver driver;
@@ -151,6 +151,8 @@ static void body(const struct process *self, struct outcome *out)
     struct swpipe_group *group;
     if (device == SWPIPE_CUDA && !threads)
         processes_share_gpu(self);
+    if (scene->trouble == DIES_AT_OPEN && self->number == scene->who)
+        setenv("SWSIM_EMULATION_FAULT", "ncclCommInitRankConfig=1", 1);
     if (scene->broadcast) {
         join.broadcast = processes_broadcast;
         join.arg = &copy;
@@ -352,6 +354,9 @@ int main(int argc, char **argv)
     test_trouble(FAILS_IN_SOURCE, 1, 2, "source failed for iteration 4 of rank 1",
                  "a source fails");
     test_trouble(DIES, 1, 4, "rank 1 is gone", "a process dies");
+    if (device == SWPIPE_CUDA) /* the others wait for it in a call of NCCL */
+        test_trouble(DIES_AT_OPEN, 1, 4, "rank 1 is gone",
+                     "a process dies while a communicator is made");
     test_trouble(DIES, 0, 4, "rank 0 is gone", "the first process dies");
     test_trouble(CLOSES, 1, 2, "rank 1 has closed its pipeline", "a rank closes its pipeline");
     test_trouble(LEAVES, 1, 2, "", "a rank leaves");

@@ -166,6 +166,20 @@ static void note_cut(struct run *run, struct diag *diag)
                       (long long)(p->buffers[b].bytes >> 20));
 }
 
+/* A run gives CPU work its time and nothing else, on each device; a function of the program does what it does. */
+static void note_cpu_accesses(const struct run *run, struct diag *diag)
+{
+    const struct program *p = run->program;
+    size_t count = 0;
+    for (size_t i = 0; i < p->op_count && !run->config.functions; i++)
+        count += op_is_cpu_work(p->ops[i].kind) && p->ops[i].access_count > 0;
+    if (count > 0)
+        diag_note(diag,
+                  "CPU work takes its time and touches no memory: what %zu operation%s read%s and "
+                  "write%s is verified, but not run",
+                  count, count == 1 ? "" : "s", count == 1 ? "s" : "", count == 1 ? "s" : "");
+}
+
 static void prepare_ops(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
@@ -188,6 +202,7 @@ static void prepare_ops(struct run *run, struct diag *diag)
         diag_note(diag, "kernels are cut to sizes that the host device can bear");
     if (other_type)
         diag_note(diag, "f16 and bf16: kernels compute in f32");
+    note_cpu_accesses(run, diag);
 }
 
 /* A buffer has room for what is said of it and for all that is moved through it. */

@@ -7,7 +7,8 @@
  *
  * WHAT is `work`: the N-th kernel or copy of this process accesses an illegal address, which ends the
  * context; or `nccl`: the N-th operation of NCCL meets an error on the wire; or the name of a function of
- * CUDA: its N-th call returns CODE (2, out of memory, by default) without an effect. N counts from 1. HOST is a
+ * CUDA: its N-th call returns CODE (2, out of memory, by default) without an effect; at the N-th
+ * ncclCommInitRankConfig the process dies. N counts from 1. HOST is a
  * value of NCCL_HOSTID: only the process with this value is affected.
  */
 #include "emulation.h"

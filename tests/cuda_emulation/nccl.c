@@ -8,7 +8,9 @@
  * are refused; at the first use of a connection its hosts wait for each other; the death of a rank is
  * an asynchronous error, and running operations continue until ncclCommAbort; abort and destroy wait for the
  * pushed operations, inside a group only at its end, after all communicators of the group were marked.
- * Stricter: in a group a communicator has one stream, and a collective is alone. Communicators are blocking.
+ * Stricter: in a group a communicator has one stream, and a collective is alone. In a communicator that does not block
+ * (ncclConfig_t) the making, each call that connects, and some others go on in a thread of their own: until
+ * ncclCommGetAsyncError says that they are through, another call is refused.
  */
 #include "emulation.h"
 #include "gpu/device/numbers.h"
@@ -30,6 +32,12 @@ struct ncclComm {
     int running;        /* running operations; emulation.lock */
     atomic_bool abort;
     _Atomic ncclResult_t state;
+    bool free_running; /* it does not block */
+    bool is_open;      /* the link */
+    bool has_thread;   /* that does a call; its user's thread joins it */
+    pthread_t thread;
+    uint32_t luck;
+    char id[sizeof(ncclUniqueId)];
     struct ncclComm *next; /* in the list of those that a group aborts, or that have ended */
 };
 
@@ -304,10 +312,50 @@ static ncclResult_t push_call(struct call *call)
     return error == cudaSuccess && comm->last ? ncclSuccess : ncclSystemError;
 }
 
-static ncclResult_t start_call(struct call *call)
+static ncclResult_t do_call(struct call *call)
 {
     ncclResult_t result = connect_call(call);
     return result == ncclSuccess ? push_call(call) : result;
+}
+
+static void join(struct ncclComm *comm)
+{
+    if (comm->has_thread)
+        pthread_join(comm->thread, NULL);
+    comm->has_thread = false;
+}
+
+static void *do_call_later(void *arg)
+{
+    struct call *call = arg;
+    struct ncclComm *comm = call->comm;
+    cudaSetDevice(comm->gpu);
+    usleep(comm->luck % 300);
+    ncclResult_t result = do_call(call), under_way = ncclInProgress;
+    free(call);
+    atomic_compare_exchange_strong(&comm->state, &under_way, result);
+    return NULL;
+}
+
+/* Now and then, and always where it waits for other ranks, a call is still under way when it returns. */
+static ncclResult_t start_call(struct call *call)
+{
+    struct ncclComm *comm = call->comm;
+    comm->luck = comm->luck * 1103515245U + 12345U;
+    if (!comm->free_running || comm->luck >> 16 & 1)
+        return do_call(call);
+    struct call *copy = malloc(call_bytes(call->count));
+    if (!copy)
+        return ncclSystemError;
+    memcpy(copy, call, call_bytes(call->count));
+    join(comm);
+    atomic_store(&comm->state, ncclInProgress);
+    comm->has_thread = pthread_create(&comm->thread, NULL, do_call_later, copy) == 0;
+    if (comm->has_thread)
+        return ncclInProgress;
+    free(copy);
+    atomic_store(&comm->state, ncclSystemError);
+    return ncclSystemError;
 }
 
 /* ---- groups ------------------------------------------------------------------------------------- */
@@ -318,6 +366,8 @@ static ncclResult_t check_usable(const struct ncclComm *comm)
         return ncclInvalidArgument;
     if (atomic_load(&comm->abort))
         return wrong(ncclInvalidUsage, "the communicator has been aborted");
+    if (atomic_load(&comm->state) == ncclInProgress)
+        return wrong(ncclInvalidArgument, "the call before is still in progress");
     return gpu_error(comm->gpu) == cudaSuccess ? atomic_load(&comm->state) : ncclUnhandledCudaError;
 }
 
@@ -358,6 +408,7 @@ static struct ncclComm *ended_comms; /* emulation.lock */
 
 static void end_comm(struct ncclComm *comm)
 {
+    join(comm);
     emulation_lock();
     const cudaError_t *error = &emulation.gpus[comm->gpu].error;
     while (comm->running > 0 ||
@@ -369,7 +420,8 @@ static void end_comm(struct ncclComm *comm)
     comm->next = ended_comms;
     ended_comms = comm;
     emulation_unlock();
-    link_close(&comm->link);
+    if (comm->is_open)
+        link_close(&comm->link);
 }
 
 ncclResult_t ncclGroupStart(void)
@@ -574,7 +626,24 @@ static uint64_t host_hash(void)
     return hash;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
+static ncclResult_t meet(struct ncclComm *comm)
+{
+    struct patience patience = {.ended = is_ended, .arg = comm};
+    ncclResult_t result = result_of(link_open(comm->id, comm->rank, comm->ranks, host_hash(),
+                                              comm->gpu, &patience, &comm->link));
+    comm->is_open = result == ncclSuccess;
+    return result;
+}
+
+static void *meet_later(void *arg)
+{
+    struct ncclComm *comm = arg;
+    ncclResult_t result = meet(comm), under_way = ncclInProgress;
+    atomic_compare_exchange_strong(&comm->state, &under_way, result);
+    return NULL;
+}
+
+static ncclResult_t init(ncclComm_t *out, int ranks, const ncclUniqueId *id, int rank, bool blocks)
 {
     int gpu;
     if (ranks < 1 || ranks > LINK_MAX_RANKS || rank < 0 || rank >= ranks)
@@ -589,16 +658,44 @@ ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int r
     comm->rank = rank;
     comm->ranks = ranks;
     comm->gpu = gpu;
-    struct patience patience = {.ended = is_ended, .arg = comm};
-    id.internal[sizeof id.internal - 1] = '\0';
-    ncclResult_t result =
-        result_of(link_open(id.internal, rank, ranks, host_hash(), gpu, &patience, &comm->link));
-    if (result != ncclSuccess) {
+    memcpy(comm->id, id->internal, sizeof comm->id - 1);
+    comm->free_running = !blocks;
+    comm->luck = (uint32_t)rank + 1;
+    ncclResult_t result = ncclInProgress;
+    if (blocks) {
+        result = meet(comm);
+    } else {
+        atomic_store(&comm->state, ncclInProgress);
+        comm->has_thread = pthread_create(&comm->thread, NULL, meet_later, comm) == 0;
+        result = comm->has_thread ? ncclInProgress : ncclSystemError;
+    }
+    if (result != ncclSuccess && result != ncclInProgress) {
         free(comm);
         return result;
     }
     *out = comm;
-    return ncclSuccess;
+    return result;
+}
+
+ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
+{
+    return init(out, ranks, &id, rank, true);
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t *config)
+{
+    if (fault_call(__func__) != cudaSuccess)
+        _exit(9);
+    if (config && config->magic != (unsigned)0xcafebeef)
+        return wrong(ncclInvalidArgument, "a configuration without NCCL_CONFIG_INITIALIZER");
+    return init(out, ranks, &id, rank, !config || config->blocking != 0);
+}
+
+/* What was pushed may go on. */
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+    return check_usable(comm);
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *out)

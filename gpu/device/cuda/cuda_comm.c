@@ -6,9 +6,10 @@
  * processes meet; the others get it there. NCCL has neither time limit nor callback: its errors
  * are polled during waits (cuda_comm_check), and only an abort ends its kernels.
  *
- * ncclCommInitRank waits for all members, so it is called when all of them have come to call it. One whose process ends
- * within that call leaves the others to NCCL's own limits there; swrun ends them, a library's user has to. NCCL's
- * non-blocking communicators would end sooner, but each of their calls may then want to be asked again.
+ * Communicators are made when all members have come to do so. From NCCL 2.14 on they do not block (ncclConfig_t): a
+ * call that is ncclInProgress is asked for until it is not (settle), so that the abort of the world ends it, also where a
+ * member dies in it. In earlier ones that leaves the others to NCCL's own limits there; swrun ends them, a library's user
+ * has to. A communicator of the program's own is as the program made it, and is asked in the same way.
  *
  * NCCL connects two ranks at their first message, and their hosts wait for each other then. A push must not
  * wait, so opening a communicator sends one message between every pair of its ranks (warm_up); the
@@ -20,8 +21,7 @@
  */
 #include "cuda_impl.h"
 
-#ifdef HAVE_CUDA
-#ifdef HAVE_NCCL
+#if defined HAVE_CUDA && defined HAVE_NCCL
 
 #include "nccl_load.h"
 #include "net/rendezvous.h"
@@ -75,6 +75,49 @@ void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
         snprintf(description, size, "%s", why.count ? why.messages[0].text : "no NCCL");
     }
     diag_fini(&why);
+}
+
+/* While a communicator is made no thread watches the others: has one of its members died? */
+static enum status members_ended(struct cuda_comm *comm, struct diag *diag)
+{
+    struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
+    struct rendezvous *rendezvous = world->base.config.rendezvous;
+    enum status status = cuda_world_ended(world, diag);
+    const int gone = rendezvous && !status ? rendezvous_gone(rendezvous) : -1;
+    if (gone < 0)
+        return status;
+    if (gone == rendezvous_size(rendezvous))
+        return diag_error(diag, STATUS_SYSTEM, "communicator %s: the ranks' broker is gone",
+                          comm->base.name);
+    return diag_error(diag, STATUS_SYSTEM, "communicator %s: rank %d is gone", comm->base.name,
+                      gone);
+}
+
+/* The end of a call that may still be under way; with comm->lock, or, with `diag`, while the communicator is made. */
+static ncclResult_t settle(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
+{
+    while (result == ncclInProgress) {
+        if (atomic_load(&comm->aborted) || (diag && members_ended(comm, diag)))
+            return ncclInvalidUsage; /* what an aborted communicator gives */
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+        if (!atomic_load(&comm->aborted) &&
+            comm->nccl->CommGetAsyncError(comm->handle, &result) != ncclSuccess)
+            return ncclInternalError;
+    }
+    return result;
+}
+
+/* A call within a group may be under way, too. */
+static bool passes(ncclResult_t result)
+{
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
+/* The end of a group whose calls gave `result`. */
+static ncclResult_t end_group(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
+{
+    const ncclResult_t ended = comm->nccl->GroupEnd();
+    return passes(result) ? settle(comm, ended, diag) : result;
 }
 
 enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag)
@@ -230,6 +273,57 @@ static void *own_handle(const struct device *device, const char *name)
     return own && own->comm ? own->comm(own->arg, device->rank, name) : NULL;
 }
 
+#ifdef NCCL_HAS_CONFIG
+/* An abort of the world ends it. */
+static enum status init_without_blocking(struct cuda_comm *comm, ncclUniqueId id, struct diag *diag)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    const size_t before = diag->errors;
+    config.blocking = 0;
+    ncclResult_t result =
+        comm->nccl->CommInitRankConfig(&comm->handle, comm->base.count, id, comm->base.me, &config);
+    result = settle(comm, result, diag);
+    if (result == ncclSuccess)
+        return STATUS_OK;
+    enum status status =
+        diag->errors > before ? STATUS_SYSTEM : refused(comm, "cannot be made", result, diag);
+    if (comm->handle)
+        comm->nccl->CommAbort(comm->handle);
+    comm->handle = NULL;
+    return status;
+}
+#endif
+
+static enum status init(struct cuda_comm *comm, ncclUniqueId id, struct diag *diag)
+{
+#ifdef NCCL_HAS_CONFIG
+    if (comm->nccl->CommInitRankConfig && comm->nccl->CommFinalize)
+        return init_without_blocking(comm, id, diag);
+#endif
+    ncclResult_t result =
+        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
+    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+}
+
+/* What was pushed is done; the communicator may be one that does not block. */
+static void destroy(struct cuda_comm *comm)
+{
+#ifdef NCCL_HAS_CONFIG
+    ncclResult_t result =
+        comm->nccl->CommFinalize ? comm->nccl->CommFinalize(comm->handle) : ncclSuccess;
+    for (int64_t left_ns = ABORT_WAIT_S * INT64_C(1000000000);
+         result == ncclInProgress && left_ns > 0; left_ns -= WARM_UP_PAUSE_NS) {
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+        comm->nccl->CommGetAsyncError(comm->handle, &result);
+    }
+    if (result != ncclSuccess) {
+        comm->nccl->CommAbort(comm->handle);
+        return;
+    }
+#endif
+    comm->nccl->CommDestroy(comm->handle);
+}
+
 static enum status make(struct cuda_comm *comm, struct diag *diag)
 {
     void *handle = own_handle(comm->base.device, comm->base.name);
@@ -237,11 +331,7 @@ static enum status make(struct cuda_comm *comm, struct diag *diag)
     if (handle)
         return adopt(comm, handle, diag);
     enum status status = agree_on_id(comm, &id, diag);
-    if (status)
-        return status;
-    ncclResult_t result =
-        comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
-    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+    return status ? status : init(comm, id, diag);
 }
 
 /* Steps that can fail on one rank alone come before the call that all ranks make together. */
@@ -297,37 +387,36 @@ static struct cuda_comm *comm_new(struct cuda_device *device, const char *name, 
 }
 
 /* A number from every rank to every rank, and a sum. */
-static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream)
+static ncclResult_t push_warm_up(struct cuda_comm *comm, cudaStream_t stream, struct diag *diag)
 {
     const struct nccl *nccl = comm->nccl;
     char *mine = comm->scratch + (size_t)comm->base.me * sizeof(float);
     ncclResult_t result = nccl->GroupStart();
-    for (int i = 0; i < comm->base.count && result == ncclSuccess; i++) {
+    for (int i = 0; i < comm->base.count && passes(result); i++) {
         if (i == comm->base.me)
             continue;
         result = nccl->Send(mine, sizeof(float), ncclChar, i, comm->handle, stream);
-        if (result == ncclSuccess)
+        if (passes(result))
             result = nccl->Recv(comm->scratch + (size_t)i * sizeof(float), sizeof(float), ncclChar,
                                 i, comm->handle, stream);
     }
-    ncclResult_t ended = nccl->GroupEnd();
-    if (result == ncclSuccess)
-        result = ended;
+    result = end_group(comm, result, diag);
     if (result == ncclSuccess)
         result = nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
                                  stream);
-    return result;
+    return settle(comm, result, diag);
 }
 
 static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
     ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
+    const size_t before = diag->errors;
     pthread_mutex_lock(&comm->lock);
     if (!atomic_load(&comm->aborted))
-        result = push_warm_up(comm, device->service);
+        result = push_warm_up(comm, device->service, diag);
     pthread_mutex_unlock(&comm->lock);
-    enum status status = cuda_world_ended(device->world, diag);
+    enum status status = diag->errors > before ? STATUS_SYSTEM : members_ended(comm, diag);
     if (!status && result != ncclSuccess)
         status = refused(comm, "cannot be used", result, diag);
     while (!status) {
@@ -335,7 +424,7 @@ static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
         if (error == cudaSuccess)
             break;
         status = error == cudaErrorNotReady
-                     ? cuda_world_ended(device->world, diag)
+                     ? members_ended(comm, diag)
                      : cuda_refused(diag, "a communicator's first use", error);
         nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
     }
@@ -401,7 +490,7 @@ void cuda_comm_close(struct device_comm *base)
     if (!mine)
         cuda_comm_settle(device);
     else if (!comm->adopted)
-        comm->nccl->CommDestroy(comm->handle);
+        destroy(comm);
     comm_free(comm);
 }
 
@@ -559,16 +648,15 @@ static ncclResult_t all_to_all(struct cuda_comm *comm, const struct device_colle
     const struct nccl *nccl = comm->nccl;
     size_t block = (size_t)what->bytes / (size_t)comm->base.count;
     ncclResult_t result = nccl->GroupStart();
-    for (int i = 0; i < comm->base.count && result == ncclSuccess; i++) {
+    for (int i = 0; i < comm->base.count && passes(result); i++) {
         size_t offset = (size_t)i * block;
         result =
             nccl->Send(ref_address(what->send) + offset, block, ncclChar, i, comm->handle, stream);
-        if (result == ncclSuccess)
+        if (passes(result))
             result = nccl->Recv(ref_address(what->recv) + offset, block, ncclChar, i, comm->handle,
                                 stream);
     }
-    ncclResult_t ended = nccl->GroupEnd();
-    return result != ncclSuccess ? result : ended;
+    return end_group(comm, result, NULL);
 }
 
 static ncclDataType_t type_of(enum number number)
@@ -617,7 +705,7 @@ static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group
 {
     const struct nccl *nccl = comm->nccl;
     ncclResult_t result = nccl->GroupStart();
-    for (size_t i = 0; i < group->count && result == ncclSuccess; i++) {
+    for (size_t i = 0; i < group->count && passes(result); i++) {
         const struct device_p2p *part = &group->parts[i];
         int peer = device_comm_place(&comm->base, part->peer);
         char *data = ref_address(part->data);
@@ -625,8 +713,7 @@ static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group
                      ? nccl->Send(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream)
                      : nccl->Recv(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream);
     }
-    ncclResult_t ended = nccl->GroupEnd();
-    return result != ncclSuccess ? result : ended;
+    return end_group(comm, result, NULL);
 }
 
 /* A push that is refused behind the death of a peer: the abort, which says who it was, may come in a moment. */
@@ -650,6 +737,7 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
         result = op->kind == DEVICE_OP_GROUP
                      ? push_group(comm, &op->group, stream->handle)
                      : push_collective(comm, &op->collective, stream->handle);
+    result = settle(comm, result, NULL);
     pthread_mutex_unlock(&comm->lock);
     await_news(stream->device->world, result);
     if (result != ncclSuccess)
@@ -660,77 +748,7 @@ void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
 
 #else
 
-void *cuda_comm_handle(struct device_comm *comm)
-{
-    (void)comm;
-    return NULL;
-}
-
-enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
-                           struct device_comm **out, struct diag *diag)
-{
-    (void)device, (void)members, (void)count, (void)out;
-    return diag_error(diag, STATUS_SYSTEM,
-                      "communicator %s: this program was built without NCCL's header", name);
-}
-
-void cuda_comm_close(struct device_comm *comm)
-{
-    (void)comm;
-}
-
-void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
-{
-    (void)stream, (void)op;
-}
-
-void cuda_comm_check(struct cuda_device *device)
-{
-    (void)device;
-}
-
-bool cuda_comm_abort(struct cuda_device *device)
-{
-    (void)device;
-    return true;
-}
-
-void cuda_comm_abort_here(struct cuda_device *device)
-{
-    (void)device;
-}
-
-void cuda_comm_settle(struct cuda_device *device)
-{
-    (void)device;
-}
-
-void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
-{
-    (void)device;
-    snprintf(description, size, "built without NCCL");
-}
-
-enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag)
-{
-    (void)device, (void)diag;
-    return STATUS_OK;
-}
-
-void cuda_nccl_close(struct cuda_device *device)
-{
-    (void)device;
-}
-
-void cuda_comm_forget(struct cuda_world *world)
-{
-    (void)world;
-}
-
-#endif
-#else
-
 /* ISO C wants a declaration in every file. */
-typedef int cuda_comm_is_empty_without_cuda;
+typedef int cuda_comm_is_empty_without_nccl;
 
 #endif
