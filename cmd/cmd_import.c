@@ -192,7 +192,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"report", 0, NULL,
          "print the ledger: why streams are idle, and what says so; of dumps: the calls",
          OPTION_FLAG, .value = &request.report},
-        {"db", 0, "FILE", "store the measured run, for runs and render", OPTION_TEXT,
+        {"db", 0, "FILE", "store the measured run, for runs, compare and render", OPTION_TEXT,
          .value = &request.db},
         {"opaque", 0, NULL, "idle time without a cause becomes work of the name 'opaque'",
          OPTION_FLAG, .value = &request.options.form.opaque},

@@ -238,15 +238,22 @@ static int64_t duration(const struct job_work *work)
     return work->end_ns - work->start_ns;
 }
 
+/* A send was there when it was called: on its stream it begins after the wait for the one before it, which may come late. */
+static int64_t asked_for(const struct job_rank *rank, const struct job_work *work)
+{
+    return work->send && work->call >= 0 ? rank->calls[work->call].start_ns : work->start_ns;
+}
+
 /* The time of a message of gloo, whose end is that of the wait for it. Where its receiver was waiting it is the time from
    when both had asked for it; else the least that one of its channel took. */
 static int64_t message_time(const struct job *job, const struct members *members, size_t i)
 {
     int64_t begin_ns = INT64_MIN, end_ns = INT64_MIN;
     for (size_t m = 0; m < members->count; m++) {
-        const struct job_work *work =
-            &job->ranks[members->ranks[m]].works[member_entry(members, m, i)->work];
-        begin_ns = work->start_ns > begin_ns ? work->start_ns : begin_ns;
+        const struct job_rank *rank = &job->ranks[members->ranks[m]];
+        const struct job_work *work = &rank->works[member_entry(members, m, i)->work];
+        const int64_t asked_ns = asked_for(rank, work);
+        begin_ns = asked_ns > begin_ns ? asked_ns : begin_ns;
         if (!work->send && work->awaited)
             end_ns = work->end_ns;
     }

@@ -113,6 +113,11 @@ static enum status check_rank(const struct job_rank *rank, bool several, struct 
                               "%s: it has messages between ranks, and the ranks of a pipeline are "
                               "alike: --form=host takes them",
                               rank->file);
+    if (rank->is_host && rank->work_count == 0)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: it has neither work of a GPU nor operations of gloo, of which a "
+                          "pipeline's tasks are made: --form=host takes it",
+                          rank->file);
     if (rank->is_host)
         diag_note(
             diag,

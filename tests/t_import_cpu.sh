@@ -61,6 +61,9 @@ check "... an iteration takes what a step took, 257 ms" sh -c "'$SWSIM' predict 
 check "... that the layers are CPU time is said" found "its layers are CPU time" "$dir/err"
 check "... and that the other rank has no trace, in the verdict" \
     says "proved but for 1 of 2 ranks: no trace of them" "$SWSIM" verify "$dir/plan.yaml"
+printf '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "a layer", "pid": 1, "tid": 1, "ts": 1, "dur": 1000}]}' >"$dir/one.json"
+check "a process that works alone is no pipeline" complains 3 "neither work of a GPU nor operations of gloo, of which a pipeline" \
+    "$SWSIM" import --form=pipeline "$dir/one.json"
 imports "$dir/none.yaml" --form=pipeline "$dumps/cpu_pipe/rank0.json"
 check "pipe as a pipeline: messages are refused" found "it has messages between ranks" "$dir/err"
 
@@ -131,10 +134,12 @@ import sys
 
 for rank in 0, 1:
     events = [{"ph": "X", "cat": "user_annotation", "name": "all", "pid": 1, "tid": 1, "ts": 0, "dur": 100000}]
+    def received(i):
+        return 1010 + 5000 * i + 2000 + 53 * i * i % 700
     for i in range(10):
-        # The sender waits for each message as the next but one is sent; the receiver at once.
+        # The receiver waits at once, the sender for each message as the next one has come.
         start = 1000 + 5000 * i + 10 * rank
-        late = start + (5000 + 37 * i if rank == 0 else 40)
+        late = received(i + 1 if rank == 0 else i)
         events.append({"ph": "X", "cat": "cpu_op", "name": "c10d::recv_" if rank else "c10d::send", "pid": 1, "tid": 1, "ts": start, "dur": 5})
         events.append({"ph": "X", "cat": "user_annotation", "name": "gloo:recv" if rank else "gloo:send", "pid": 1, "tid": 1, "ts": start + 5, "dur": late - start})
     json.dump({"distributedInfo": {"backend": "gloo", "rank": rank, "world_size": 2}, "traceEvents": events},
@@ -143,4 +148,5 @@ PYTHON
 imports "$dir/plan.yaml" "$dir"/late?.json
 check "messages that are waited for late meet in their order" test "$(count 'send: message' "$dir/plan.yaml")" = 10
 check "... and are proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
+check "... each takes what its receiver waited, behind the sender's call" found 'recv: message.*time: 2482us' "$dir/plan.yaml"
 done_testing
