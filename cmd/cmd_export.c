@@ -117,8 +117,10 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
         status = app_create(app, request->path, &output);
     if (status != STATUS_OK)
         return status;
-    status = format == PROMELA ? write_promela(app, plan, request, output.file)
-                               : plan_write(app, plan, (enum plan_format)format, output.file);
+    bool later = request->version + 1 == PYTORCH_2_15;
+    status = format == PROMELA    ? write_promela(app, plan, request, output.file)
+             : format == PLAN_CSV ? plan_write_csv(app, plan, later, output.file)
+                                  : plan_write(app, plan, (enum plan_format)format, output.file);
     return app_close_file(app, &output, status);
 }
 

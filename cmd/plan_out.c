@@ -67,9 +67,10 @@ static enum status warn_left_out(struct app *app, const struct plan *plan)
     return status;
 }
 
-/* Actions that no version of PyTorch reads, or only later ones, and copies of the model, which rows do not show. */
+/* Actions that no version of PyTorch reads, or, unless it is meant, only later ones, and copies of the model, which rows
+   do not show. */
 static void warn_unread(struct app *app, const struct plan *plan, const struct rank_program *ranks,
-                        int rank_count)
+                        int rank_count, bool is_later)
 {
     unsigned kinds = 0;
     for (int rank = 0; rank < rank_count; rank++)
@@ -78,7 +79,7 @@ static void warn_unread(struct app *app, const struct plan *plan, const struct r
     for (int kind = ACTION_WAIT_SEND_F; kind <= ACTION_REDUCE_EMBEDDING; kind++) {
         bool later = kind == ACTION_WAIT_SEND_F || kind == ACTION_WAIT_SEND_B ||
                      kind == ACTION_WAIT_REDUCE_GRAD;
-        if (kinds & 1u << kind)
+        if (kinds & 1u << kind && !(later && is_later))
             diag_warn(&app->diag, "%s: %s of PyTorch reads %s", plan->name,
                       later ? "only a version from 2.15 on" : "no version",
                       action_text((enum action_kind)kind));
@@ -91,7 +92,7 @@ static void warn_unread(struct app *app, const struct plan *plan, const struct r
             plan->name, rank_programs_copies(plan));
 }
 
-static enum status write_csv(struct app *app, const struct plan *plan, FILE *out)
+enum status plan_write_csv(struct app *app, const struct plan *plan, bool later, FILE *out)
 {
     struct rank_program *ranks = plan->programs.ranks;
     int rank_count = plan->ranks;
@@ -106,7 +107,7 @@ static enum status write_csv(struct app *app, const struct plan *plan, FILE *out
             return status;
     }
     write_rows(ranks, rank_count, out);
-    warn_unread(app, plan, ranks, rank_count);
+    warn_unread(app, plan, ranks, rank_count, later);
     return warn_left_out(app, plan);
 }
 
@@ -117,5 +118,5 @@ enum status plan_write(struct app *app, const struct plan *plan, enum plan_forma
     case PLAN_JSON: return write_json(app, plan, out);
     case PLAN_CSV: break;
     }
-    return write_csv(app, plan, out);
+    return plan_write_csv(app, plan, false, out);
 }

@@ -17,4 +17,7 @@ enum plan_format { PLAN_YAML, PLAN_JSON, PLAN_CSV };
 enum status plan_write(struct app *app, const struct plan *plan, enum plan_format format,
                        FILE *out);
 
+/* The same in CSV; `later`: it is known to be for PyTorch 2.15 or a later version. */
+enum status plan_write_csv(struct app *app, const struct plan *plan, bool later, FILE *out);
+
 #endif

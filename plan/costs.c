@@ -2,12 +2,14 @@
 /* costs.c - see costs.h. */
 #include "costs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "balance.h"
 #include "model.h"
 #include "plan.h"
 #include "rank_programs.h"
+#include "units.h"
 
 enum { NS_PER_S = 1000 * 1000 * 1000 };
 
@@ -24,11 +26,10 @@ static const struct link *find_edge(const struct links *links, int from, int to)
 }
 
 /* The links of a message, narrowest first; returns how many. */
-static int links_of(const struct links *links, int from, int to, bool apart, bool forward,
+static int links_of(const struct links *links, const struct link *edge, bool apart, bool forward,
                     const struct link *out[MOST_LINKS])
 {
     int count = 0;
-    const struct link *edge = find_edge(links, from, to);
     if (edge)
         out[count++] = edge;
     if (apart)
@@ -46,9 +47,11 @@ static int links_of(const struct links *links, int from, int to, bool apart, boo
             break;                                                                                 \
         }
 
+/* Of what costs_resolve has checked, exactly; of more, as much as is refused. */
 static int64_t transfer_ns(int64_t bytes, int64_t bandwidth)
 {
-    return bandwidth ? (int64_t)((double)bytes * NS_PER_S / (double)bandwidth + 0.5) : 0;
+    double ns = bandwidth ? (double)bytes * NS_PER_S / (double)bandwidth + 0.5 : 0;
+    return ns < 2.0 * COST_MOST_NS ? (int64_t)ns : 2 * COST_MOST_NS;
 }
 
 /* A time given for either end of a message is that of the message. */
@@ -72,12 +75,13 @@ struct message_cost costs_link(const struct link *const *links, int count, int64
                                  .metadata_ns = latency + transfer_ns(METADATA_BYTES, bandwidth)};
 }
 
-struct message_cost costs_message(const struct plan *plan, int from, int to, bool apart,
-                                  bool forward)
+/* `edge`: the link of its own that a message has; NULL: none. */
+static struct message_cost message_over(const struct plan *plan, const struct link *edge,
+                                        bool apart, bool forward)
 {
     const struct programs *programs = &plan->programs;
     const struct link *links[MOST_LINKS];
-    int count = links_of(&programs->links, from, to, apart, forward, links);
+    int count = links_of(&programs->links, edge, apart, forward, links);
     int64_t bytes = programs->p2p_bytes, given;
     if (bytes == 0 && programs->stages.model.layers) {
         struct model_spec model = costs_model(plan);
@@ -89,6 +93,12 @@ struct message_cost costs_message(const struct plan *plan, int from, int to, boo
     if (given_time(programs, forward, &given))
         return (struct message_cost){.bytes = cost.bytes, .latency_ns = given};
     return cost;
+}
+
+struct message_cost costs_message(const struct plan *plan, int from, int to, bool apart,
+                                  bool forward)
+{
+    return message_over(plan, find_edge(&plan->programs.links, from, to), apart, forward);
 }
 
 /* ---- a model --------------------------------------------------------------------------------- */
@@ -277,6 +287,93 @@ static void fill_rest(const struct programs *programs, struct stage_cost *row)
         row->of[COST_LEFT] = row->of[COST_ACTIVATION];
 }
 
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static enum status refuse_cost(const struct plan *plan, const char *what, bool time, int64_t value,
+                               struct mark mark, struct diag *diag)
+{
+    char found[UNITS_TEXT], most[UNITS_TEXT];
+    if (time) {
+        units_show_time((double)value, found);
+        units_show_time((double)COST_MOST_NS, most);
+    } else {
+        units_show_bytes((double)value, found);
+        units_show_bytes((double)COST_MOST_BYTES, most);
+    }
+    /* What is negative is the result of a model too large for 64 bits. */
+    return diag_error_at(diag, plan->file, NULL, mark, "found %s of %s, expected at most %s", what,
+                         value < 0 ? "more than 64 bits hold" : found, most);
+}
+
+static bool is_within(enum cost cost, int64_t value)
+{
+    return value >= 0 && value <= (cost_is_time(cost) ? COST_MOST_NS : COST_MOST_BYTES);
+}
+
+static enum status check_table(const struct plan *plan, const struct cost_table *table,
+                               struct diag *diag)
+{
+    for (int c = 0; c < COST_COUNT; c++)
+        for (size_t i = 0; i < table->of[c].count; i++)
+            if (!is_within((enum cost)c, table->of[c].items[i]))
+                return refuse_cost(plan, cost_key((enum cost)c), cost_is_time((enum cost)c),
+                                   table->of[c].items[i], table->of[c].mark, diag);
+    return STATUS_OK;
+}
+
+/* Before they are added up: then no sum of layers overflows. */
+static enum status check_given(const struct plan *plan, const struct layers *layers,
+                               struct diag *diag)
+{
+    const struct cost_table *tables[] = {&plan->programs.stages.stages, &layers->each,
+                                         &layers->embedding, &layers->head};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof *tables; i++)
+        status = check_table(plan, tables[i], diag);
+    for (int kind = 0; status == STATUS_OK && kind < ACTION_IDLE; kind++) {
+        int64_t ns = plan->programs.times[kind].time_ns;
+        if (ns > COST_MOST_NS)
+            status = refuse_cost(plan, action_text((enum action_kind)kind), true, ns,
+                                 (struct mark){0}, diag);
+    }
+    return status;
+}
+
+static enum status check_rows(const struct plan *plan, const struct stage_cost *rows, int stages,
+                              struct mark mark, struct diag *diag)
+{
+    for (int s = 0; s < stages; s++)
+        for (int c = 0; c < COST_COUNT; c++)
+            if (!is_within((enum cost)c, rows[s].of[c])) {
+                char what[64];
+                snprintf(what, sizeof what, "%s of stage %d", cost_key((enum cost)c), s);
+                return refuse_cost(plan, what, cost_is_time((enum cost)c), rows[s].of[c], mark,
+                                   diag);
+            }
+    return STATUS_OK;
+}
+
+/* Every combination of links that a message may have. */
+static enum status check_links(const struct plan *plan, struct diag *diag)
+{
+    const struct links *links = &plan->programs.links;
+    for (size_t i = 0; i <= links->edge_count; i++)
+        for (int way = 0; way < 4; way++) {
+            const struct edge_link *edge = i < links->edge_count ? &links->edges[i] : NULL;
+            struct message_cost cost =
+                message_over(plan, edge ? &edge->link : NULL, way & 1, way >> 1);
+            struct mark mark = edge ? edge->mark : (struct mark){0};
+            bool heavy = cost.bytes > COST_MOST_BYTES;
+            if (heavy || cost.latency_ns > COST_MOST_NS || cost.transfer_ns > COST_MOST_NS)
+                return refuse_cost(plan, "a message", !heavy,
+                                   heavy                            ? cost.bytes
+                                   : cost.latency_ns > COST_MOST_NS ? cost.latency_ns
+                                                                    : cost.transfer_ns,
+                                   mark, diag);
+        }
+    return STATUS_OK;
+}
+
 enum status costs_resolve(const struct plan *plan, int stages, struct arena *arena,
                           struct stage_cost **out, struct diag *diag)
 {
@@ -287,6 +384,10 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
     int length = stages % copies == 0 ? stages / copies : stages; /* of a copy of the model */
     bool filled = !model.layers || model_fill(&model, length, arena, &layers);
     enum status status = rows && filled ? STATUS_OK : diag_no_memory(diag);
+    if (status == STATUS_OK)
+        status = check_given(plan, &layers, diag);
+    if (status == STATUS_OK)
+        status = check_links(plan, diag);
     if (status == STATUS_OK && layers.count)
         status = add_layers(plan, &layers, length, arena, rows, diag);
     for (int s = length; status == STATUS_OK && s < stages; s++)
@@ -295,6 +396,8 @@ enum status costs_resolve(const struct plan *plan, int stages, struct arena *are
         status = put_stages(plan, stages, length, rows, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++)
         fill_rest(&plan->programs, &rows[s]);
+    if (status == STATUS_OK)
+        status = check_rows(plan, rows, stages, layers.mark, diag);
     if (status == STATUS_OK)
         *out = rows;
     return status;

@@ -265,6 +265,14 @@ grid()
 check "all schedules of random sizes are refused with a reason or right with a channel for each edge" grid
 
 "$SWSIM" generate 1f1b -p 2 -m 2 --megatron=batch > "$dir/megatron.yaml"
+later()
+{
+    "$SWSIM" generate zb_h1 -p2 -m4 | "$SWSIM" export -f csv - >"$dir/passes.csv" &&
+        exits 0 "$SWSIM" export -f csv --pytorch=2.15 "$dir/passes.csv" && grep -q WAIT_SEND "$dir/out" && ! grep warning "$dir/err" &&
+        mv "$dir/out" "$dir/waits.csv" &&
+        complains 0 'only a version from 2.15 on of PyTorch reads WAIT_SEND_F' "$SWSIM" export -f csv "$dir/waits.csv"
+}
+check "waits for a version that was asked for are not warned of" later
 check "a CSV with waits that PyTorch does not know is told" says "no version of PyTorch reads WAIT_RECV_F" \
     "$SWSIM" export --format=csv "$dir/megatron.yaml"
 "$SWSIM" generate dualpipe -p 2 -m 4 > "$dir/dualpipe.yaml"

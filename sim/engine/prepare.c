@@ -25,7 +25,25 @@ static int64_t most_iterations(const struct program *p, int64_t *pushes)
     return limit < SIMULATE_MAX_ITERATIONS ? limit : SIMULATE_MAX_ITERATIONS;
 }
 
-enum status simulate_check(const struct program *p, struct diag *diag)
+/* No run takes longer than all its work one after another. */
+static enum status check_times(const struct program *p, const struct timing *timing,
+                               struct diag *diag)
+{
+    const double most_ns = 0x1p62, year_ns = 365.25 * 86400 * 1e9;
+    int64_t iterations = 1;
+    double ns = 0;
+    for (int rank = 0; p->tasks && rank < p->ranks; rank++)
+        iterations = p->ends[rank] > iterations ? p->ends[rank] : iterations;
+    for (size_t i = 0; i < p->op_count; i++)
+        ns += (double)timing->ops[i].mean_ns + (double)p->plan->machine.launch_latency_ns;
+    if (ns * (double)iterations <= most_ns)
+        return STATUS_OK;
+    return diag_error(diag, STATUS_INPUT,
+                      "%s: found times that add up to %.3g years, expected less than %.0f",
+                      p->plan->name, ns * (double)iterations / year_ns, most_ns / year_ns);
+}
+
+enum status simulate_check(const struct program *p, const struct timing *timing, struct diag *diag)
 {
     int64_t *pushes = calloc((size_t)p->stream_count + 1, sizeof *pushes);
     if (!pushes)
@@ -42,7 +60,7 @@ enum status simulate_check(const struct program *p, struct diag *diag)
                               "what this plan does in 32 bits",
                               (long long)p->ends[rank], (long long)limit);
     }
-    return STATUS_OK;
+    return check_times(p, timing, diag);
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -491,7 +509,7 @@ enum status prepare(struct simulation *sim, const struct program *program,
                     struct diag *diag)
 {
     *sim = (struct simulation){.timing = timing, .options = options, .diag = diag};
-    enum status status = simulate_check(program, diag);
+    enum status status = simulate_check(program, timing, diag);
     if (status != STATUS_OK)
         return status;
     sim->lean = *program;

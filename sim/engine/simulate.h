@@ -173,7 +173,9 @@ enum status simulate_run(const struct program *program, const struct timing *tim
                          struct diag *diag);
 void simulation_fini(struct simulation_result *result);
 
-/* Can this number of iterations be simulated? STATUS_USAGE when it is open or too large. */
-enum status simulate_check(const struct program *program, struct diag *diag);
+/* Can this number of iterations be simulated? STATUS_USAGE when it is open or too large, STATUS_INPUT when the times of
+   all work add up to more than half of what 64 bits hold. */
+enum status simulate_check(const struct program *program, const struct timing *timing,
+                           struct diag *diag);
 
 #endif

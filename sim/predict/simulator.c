@@ -35,7 +35,7 @@ enum status simulator_open(const struct program *program, const struct timing *t
     if (!simulator)
         return diag_no_memory(diag);
     *simulator = (struct simulator){program, timing, wanted, NULL};
-    enum status status = simulate_check(program, diag);
+    enum status status = simulate_check(program, timing, diag);
     if (status == STATUS_OK && wanted != ENGINE_EVENT)
         status = recurrence_build(program, timing, &simulator->recurrence, why, diag);
     if (status == STATUS_OK && *why && wanted != ENGINE_AUTO)
