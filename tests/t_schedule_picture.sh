@@ -57,7 +57,7 @@ check "backward passes in two parts" holds \
 "$SWSIM" export -f csv -o "$dir/v.csv" "$dir/v.yaml"
 check "a CSV is drawn" drawn --p2p=edge --times=F=1ms,B=2ms,I=1ms,W=1ms,OVERLAP_F_B=3ms --palette=dualpipe "$dir/v.csv"
 check "overlapped pairs have two numbers" holds \
-    '"forward and backward at once" in text and "4+0" in text and "chunk 0 to 1" in text and
+    '"forward and backward at once" in text and "4+0" in text and "chunks 0 and 1" in text and
      "4 ranks, 10 microbatches, a step of 66.0 ms, bubble 9.1%" in text'
 check "palettes have colours of their own" sh -c "
     for palette in pytorch dualpipe zero-bubble; do
@@ -117,7 +117,7 @@ check "or as streams" drawn --as=timeline "$dir/run.db"
 check "which have names" holds '"compute" in text and "p2p" in text'
 check "chunks have shades there, too" exits 0 "$SWSIM" predict --p2p=edge --times=F=1ms,B=2ms,I=1ms,W=1ms --db="$dir/v.db" "$dir/v.yaml"
 check "with overlapped pairs" drawn "$dir/v.db"
-check "of two numbers" holds '"4+0" in text and "chunk 0 to 1" in text'
+check "of two numbers" holds '"4+0" in text and "chunks 0 and 1" in text'
 "$SWSIM" predict -q --db="$dir/hello.db" "$srcdir/plans/examples/hello.yaml" >"$dir/out"
 check "other runs have no passes" complains 3 'no work of the run is named as a pass' \
     "$SWSIM" render --as=schedule -o "$dir/h.svg" "$dir/hello.db"

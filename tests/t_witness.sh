@@ -262,6 +262,14 @@ if "$SWSIM" render -o "$dir/long.svg" "$dir/long.db" 2>"$dir/err"; then
     check "a long storyboard is folded" sh -c "grep -qE '>21(-|&#45;)80<' '$dir/long.svg' && grep -q '>the same 20<' '$dir/long.svg' &&
         ! grep -q '>50<' '$dir/long.svg'"
     check "... its end is not" sh -c "for step in 121 122 123 124 125 126 127 128 129 130; do grep -q \">\$step<\" '$dir/long.svg' || exit 1; done"
+    check "steps of one thread in a row are one column" sh -c "'$SWSIM' verify -q --no-fix --driver=clock \
+        --witness='$dir/runs.svg' '$plans/knobs/batches_broken.yaml' >'$dir/out' || grep -qE '>5(-|&#45;)21<' '$dir/runs.svg' &&
+        grep -q '>17 steps, the<' '$dir/runs.svg'"
+    # Rank 0's row of memcpy is in both bands, rank 1's only in the second, where its copies are.
+    check "a band has the rows in which something happens" sh -c "grep -c '>memcpy<' '$dir/runs.svg' | grep -qx 3"
+    check "of what is still long the middle is left out" sh -c "'$SWSIM' verify -q --no-fix --witness='$dir/left.svg' \
+        '$plans/reality/groups_reduce_broken.yaml' >'$dir/out' || grep -q 'steps are left out' '$dir/left.svg' &&
+        grep -q '>844<' '$dir/left.svg' && ! grep -q '>600<' '$dir/left.svg'"
     check "so is that of a long race" sh -c "'$SWSIM' render -o '$dir/race.svg' '$dir/race.db' && grep -q '>the same' '$dir/race.svg'"
     check "... with both accesses and the arrow" sh -c "grep -q '>43<' '$dir/race.svg' && grep -q '>124<' '$dir/race.svg' &&
         grep -q '<path[^>]*stroke=\"#c0392b\"' '$dir/race.svg'"

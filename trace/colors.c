@@ -109,11 +109,12 @@ int colors_group(const struct colors *colors, const char *name)
     return found >= 0 ? colors->items[found].group : -1;
 }
 
-/* "send F0@1 to rank 1" is "send F@ to rank "; NULL: there are no digits, or nothing else. */
+/* "0F3" is "F", and "send F0@1 to rank 1", a message of rank programs, is "send F"; NULL: there are no digits, or
+   nothing else. */
 static const char *without_digits(struct arena *arena, const char *name)
 {
     char *out = strpbrk(name, "0123456789") ? arena_strdup(arena, name) : NULL, *end = out;
-    for (const char *c = out; c && *c; c++)
+    for (const char *c = out; c && *c && *c != '@'; c++)
         if (*c < '0' || *c > '9')
             *end++ = *c;
     if (end)

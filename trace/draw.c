@@ -426,13 +426,13 @@ double draw_text_width(const char *text, double font_pt)
 /* Paul Tol's "light" scheme, then its colours a shade darker. */
 static const char *const fills[DRAW_COLORS] = {
     "#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99",
-    "#bbcc33", "#aaaa00", "#dddddd", "#5d8fc2", "#d06f4e", "#d2c06a",
-    "#e08a9c", "#7cc2e5", "#2f9f7f", "#9fae22", "#8f8f00", "#bdbdbd",
+    "#bbcc33", "#aaaa00", "#dddddd", "#ce84e0", "#bba381", "#69a7ae",
+    "#63d863", "#85ae69", "#c1ade0", "#63d8d8", "#bbc99b", "#e084b2",
 };
 static const char *const borders[DRAW_COLORS] = {
     "#4f7ba8", "#b35f43", "#b3a455", "#c27785", "#66a3c2", "#2c8a6e",
-    "#88961c", "#787800", "#9c9c9c", "#3f6a94", "#97492d", "#978843",
-    "#a35c6c", "#538eab", "#1c6f57", "#6f7a10", "#606000", "#858585",
+    "#88961c", "#787800", "#9c9c9c", "#8c5998", "#7f6e57", "#477176",
+    "#439243", "#5a7647", "#837598", "#439292", "#7f8869", "#985979",
 };
 
 const char *draw_fill(int n)

@@ -281,7 +281,8 @@ static double draw_shades(const struct sheet *sheet, double x, double y)
         palette_fill(sheet->options->palette, CHART_F, chunk, chunks, fill);
         sheet_area(sheet, x + i * KEY, y, KEY, KEY, fill);
     }
-    snprintf(text, sizeof text, "%s 0 to %d", sheet->chart->copies ? "copy" : "chunk", chunks - 1);
+    snprintf(text, sizeof text, "%s 0 %s %d", sheet->chart->copies ? "copies" : "chunks",
+             chunks == 2 ? "and" : "to", chunks - 1);
     return end_key(sheet, x + (shown - 1) * KEY, y, text);
 }
 

@@ -14,10 +14,10 @@
  *     +------------------------------------------------------------------+
  *            left_pt ^                       blocked_pt ^      right_pt ^
  *
- * Of a long witness, stretches of steps that come several times in a row are one column, "the same 20 steps, 3 times
- * more"; accesses of a race are never in it. What is still long is broken into bands, one below the other, as a score is.
+ * A long witness has columns of several steps (storyboard_columns.h) and is broken into bands, one below the other, as a
+ * score is. A band has rows for the agents that begin or end a piece of work in it.
  *
- * Everything has its place before the sheet is opened: rows from the agents, columns from the steps, the
+ * Everything has its place before the sheet is opened: columns from the steps, rows from the agents of each band, the
  * room at the right from the number of arrows, each of which gets a lane of its own.
  */
 #include "storyboard.h"
@@ -28,10 +28,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/repeats.h"
-
 #include "draw.h"
 #include "lanes.h"
+#include "storyboard_columns.h"
 
 /* Sizes in points. */
 enum {
@@ -44,8 +43,6 @@ enum {
     STEPS_WIDTH = 780, /* of all steps, if that makes them neither too narrow nor too wide */
     MIN_STEP = 58,
     MAX_STEP = 104,
-    BAND_STEPS = 26, /* most in a band, */
-    BAND_SLACK = 6,  /* unless that leaves but a few for the last */
     BAND_GAP = 34,
     LABEL_FONT = 7,
     BLOCKED_WIDTH = 236,
@@ -53,8 +50,6 @@ enum {
     LINES = 3, /* of text in a box */
     ARC_LANE = 11,
     SHEET_MIN = 520,
-    WHOLE_END = 10,    /* steps at the end that are never folded, */
-    LEAST_FOLDED = 6,  /* and the fewest that a fold leaves out */
     MAX_SHAPES = 20000 /* what Graphviz draws in seconds */
 };
 
@@ -63,24 +58,16 @@ static const char text_dark[] = "#222222", text_grey[] = "#777777", grid_color[]
                   pale_fill[] = "#fdf1ef", grey_arrow[] = "#999999", culprit_fill[] = "#d9513f",
                   plain_fill[] = "#e4e4e4", fold_fill[] = "#f3f1e6", plain_border[] = "#9c9c9c";
 
-/* Steps first .. last; times > 0: they are that many times more what `length` steps before were. */
-struct column {
-    int64_t first, last;
-    size_t length, times;
-};
-
 struct board {
     const struct trace *trace;
     struct arena arena; /* of this picture */
     struct drawing *drawing;
-    struct lanes rows;
+    struct lanes *rows;  /* of each band */
     const char **colors; /* the names that have one; their index is the colour */
     size_t color_count;
     int64_t steps;
-    struct column *columns; /* a step each, or a stretch of steps that is folded */
-    int64_t *column_of;     /* of each step */
-    int64_t column_count, bands, band_columns; /* as many in each band, or fewer in the last */
-    double band_pt;                            /* from the top of one to that of the next */
+    struct columns columns;
+    int64_t bands, band_columns; /* as many in each band, or fewer in the last */
     size_t arcs;
     double step_pt, left_pt, blocked_pt, arcs_pt, width_pt, height_pt;
     const char *title;        /* NULL: the plan's name */
@@ -99,15 +86,6 @@ static bool is_arc(const struct trace_edge *edge)
     return edge->kind == EDGE_CYCLE || edge->kind == EDGE_BLOCKED;
 }
 
-/* The words of a step; NULL: they were not loaded. */
-static const struct trace_step *step_of(const struct board *board, int64_t seq)
-{
-    const struct trace *trace = board->trace;
-    if (seq >= 0 && (size_t)seq < trace->step_count && trace->steps[seq].seq == seq)
-        return &trace->steps[seq]; /* the order of a store, and of the checker */
-    return NULL;
-}
-
 /* A thread decides what a stream does and stands above it. */
 static const struct lanes_style style = {
     .threads_first = true,
@@ -124,18 +102,6 @@ static const struct lanes_style style = {
     .least_gutter_pt = 56,
 };
 
-static bool choose_rows(struct board *board)
-{
-    const struct trace *trace = board->trace;
-    board->colors = ARENA_ARRAY(&board->arena, trace->span_count + 1, const char *);
-    board->nodes = ARENA_ARRAY(&board->arena, trace->span_count + 1, struct draw_node *);
-    if (!lanes_open(&board->rows, trace, &style, &board->arena) || !board->colors || !board->nodes)
-        return false;
-    for (size_t i = 0; i < trace->agent_count; i++)
-        lanes_add(&board->rows, (int)i);
-    return true;
-}
-
 static int find_color(const struct board *board, const char *name)
 {
     for (size_t i = 0; i < board->color_count; i++)
@@ -145,13 +111,17 @@ static int find_color(const struct board *board, const char *name)
 }
 
 /* Each subject of work on a stream has a colour, also on threads that name it. */
-static void choose_colors(struct board *board)
+static bool choose_colors(struct board *board)
 {
+    board->colors = ARENA_ARRAY(&board->arena, board->trace->span_count + 1, const char *);
+    if (!board->colors)
+        return false;
     for (size_t i = 0; i < board->trace->span_count; i++) {
         const struct trace_span *span = &board->trace->spans[i];
         if (span->kind == SPAN_DEVICE && span->task && find_color(board, span->task) < 0)
             board->colors[board->color_count++] = span->task;
     }
+    return true;
 }
 
 /* ---- where it stands ------------------------------------------------------------------------- */
@@ -159,7 +129,7 @@ static void choose_colors(struct board *board)
 /* The place at which a column begins in a band; those of other bands are at its ends. */
 static double x_of(const struct board *board, int64_t band, int64_t column)
 {
-    int64_t first = band * board->band_columns, left = board->column_count - first;
+    int64_t first = band * board->band_columns, left = board->columns.count - first;
     int64_t count = left < board->band_columns ? left : board->band_columns;
     int64_t at = column < first ? 0 : column > first + count ? count : column - first;
     return board->left_pt + board->step_pt * (double)at;
@@ -168,26 +138,90 @@ static double x_of(const struct board *board, int64_t band, int64_t column)
 /* The first column of a span, and the one behind its last. */
 static int64_t start_of(const struct board *board, const struct trace_span *span)
 {
-    return span->start_ns < board->steps ? board->column_of[span->start_ns] : board->column_count;
+    return span->start_ns < board->steps ? board->columns.of_step[span->start_ns]
+                                         : board->columns.count;
 }
 
 static int64_t end_of(const struct board *board, const struct trace_span *span)
 {
     int64_t last = span->end_ns < board->steps ? span->end_ns : board->steps;
-    return last > span->start_ns ? board->column_of[last - 1] + 1 : start_of(board, span);
+    return last > span->start_ns ? board->columns.of_step[last - 1] + 1 : start_of(board, span);
+}
+
+static bool shows(const struct board *board, int64_t band, int agent)
+{
+    return board->rows[band].of_agent[agent] >= 0;
 }
 
 static double y_of(const struct board *board, int64_t band, int agent)
 {
-    return lanes_of(&board->rows, agent)->y_pt + board->band_pt * (double)band;
+    return lanes_of(&board->rows[band], agent)->y_pt;
+}
+
+static double band_height(const struct board *board, int64_t band)
+{
+    return board->rows[band].bottom_pt - board->rows[band].top_pt;
+}
+
+/* "rank 1", where there are several. */
+static const char **name_ranks(struct board *board)
+{
+    const struct trace *trace = board->trace;
+    int last = 0;
+    for (size_t i = 0; i < trace->agent_count; i++)
+        last = trace->agents[i].rank > last ? trace->agents[i].rank : last;
+    if (last == 0)
+        return NULL;
+    const char **names = ARENA_ARRAY(&board->arena, (size_t)last + 1, const char *);
+    for (size_t i = 0; names && i < trace->agent_count; i++) {
+        int rank = trace->agents[i].rank;
+        if (!names[rank])
+            names[rank] = arena_printf(&board->arena, "rank %d", rank);
+    }
+    return names;
+}
+
+/* The agent has a row in this band. */
+static void add_row(struct board *board, int64_t band, int agent)
+{
+    struct lanes *rows = &board->rows[band];
+    if (rows->of_agent[agent] < 0) {
+        rows->of_agent[agent] = 0; /* lanes_place sets the right one */
+        lanes_add(rows, agent);
+    }
+}
+
+/* The bands in which a span begins and ends; a span that goes through a band has no row there. */
+static bool choose_rows(struct board *board)
+{
+    const char **headings = name_ranks(board);
+    board->rows = ARENA_ARRAY(&board->arena, (size_t)board->bands, struct lanes);
+    for (int64_t band = 0; board->rows && band < board->bands; band++) {
+        if (!lanes_open(&board->rows[band], board->trace, &style, &board->arena))
+            return false;
+        board->rows[band].headings = headings;
+    }
+    for (size_t i = 0; board->rows && i < board->trace->span_count; i++) {
+        const struct trace_span *span = &board->trace->spans[i];
+        int64_t last = board->bands - 1, start = start_of(board, span) / board->band_columns;
+        int64_t end = (end_of(board, span) - 1) / board->band_columns;
+        if (!is_blocked(board, span))
+            add_row(board, end < start ? start : end, span->agent);
+        add_row(board, start < last && !is_blocked(board, span) ? start : last, span->agent);
+    }
+    return board->rows && !board->arena.failed;
 }
 
 static void place_rows(struct board *board)
 {
-    lanes_place(&board->rows, MARGIN + HEAD_HEIGHT);
-    board->band_pt = board->rows.bottom_pt - board->rows.top_pt + BAND_GAP;
-    board->height_pt = board->rows.bottom_pt + board->band_pt * (double)(board->bands - 1) + MARGIN;
-    board->left_pt = MARGIN + board->rows.gutter_pt + style.name_gap_pt;
+    double top_pt = MARGIN + HEAD_HEIGHT, gutter_pt = 0;
+    for (int64_t band = 0; band < board->bands; band++) {
+        lanes_place(&board->rows[band], top_pt);
+        top_pt = board->rows[band].bottom_pt + BAND_GAP;
+        gutter_pt = fmax(gutter_pt, board->rows[band].gutter_pt);
+    }
+    board->height_pt = top_pt - BAND_GAP + MARGIN;
+    board->left_pt = MARGIN + gutter_pt + style.name_gap_pt;
 }
 
 static int64_t count_steps(const struct trace *trace)
@@ -226,69 +260,15 @@ static enum status check_size(const struct trace *trace, struct diag *diag)
     return shapes > MAX_SHAPES ? too_large(steps, diag) : STATUS_OK;
 }
 
-/* ---- folding --------------------------------------------------------------------------------- */
-
-/* A step without words, and an access of a race, are like no other. */
-static uint64_t *make_keys(struct board *board)
-{
-    const struct trace *trace = board->trace;
-    uint64_t *keys = ARENA_ARRAY(&board->arena, (size_t)board->steps + 1, uint64_t);
-    for (int64_t s = 0; keys && s < board->steps; s++) {
-        const struct trace_step *step = step_of(board, s);
-        keys[s] = step ? repeats_key(step->op, repeats_key(step->agent, 1)) : (uint64_t)s + 2;
-    }
-    for (size_t i = 0; keys && i < trace->edge_count; i++)
-        for (int end = 0; trace->edges[i].kind == EDGE_RACE && end < 2; end++) {
-            int64_t s = trace->spans[end ? trace->edges[i].to : trace->edges[i].from].start_ns;
-            if (s < board->steps)
-                keys[s] = (uint64_t)s + 2;
-        }
-    return keys;
-}
-
-static void add_column(struct board *board, int64_t first, int64_t last, size_t length,
-                       size_t times)
-{
-    for (int64_t step = first; step <= last; step++)
-        board->column_of[step] = board->column_count;
-    board->columns[board->column_count++] = (struct column){first, last, length, times};
-}
-
-/* Of a long witness, stretches of steps that come several times in a row are told once; its end stays whole. */
-static bool choose_columns(struct board *board)
-{
-    size_t steps = (size_t)board->steps;
-    bool is_long = board->steps > BAND_STEPS + BAND_SLACK;
-    board->columns = ARENA_ARRAY(&board->arena, steps + 1, struct column);
-    board->column_of = ARENA_ARRAY(&board->arena, steps + 1, int64_t);
-    uint64_t *keys = make_keys(board);
-    struct stretch *found = ARENA_ARRAY(&board->arena, steps / 2 + 1, struct stretch);
-    if (!board->columns || !board->column_of || !keys || !found)
-        return false;
-    size_t count = is_long ? repeats_find(keys, steps - WHOLE_END, LEAST_FOLDED, found) : 0, f = 0;
-    for (int64_t step = 0; step < board->steps;) {
-        const struct stretch *next = f < count ? &found[f] : NULL;
-        int64_t rest = next ? (int64_t)(next->first + next->length) : board->steps;
-        if (step < rest) {
-            add_column(board, step, step, 0, 0);
-            step++;
-            continue;
-        }
-        int64_t end = (int64_t)(next->first + next->times * next->length);
-        add_column(board, rest, end - 1, next->length, next->times - 1);
-        step = end;
-        f++;
-    }
-    return true;
-}
-
 static bool measure(struct board *board)
 {
     bool blocked = false;
     board->steps = count_steps(board->trace);
-    if (!choose_columns(board))
+    board->nodes = ARENA_ARRAY(&board->arena, board->trace->span_count + 1, struct draw_node *);
+    if (!board->nodes ||
+        !columns_choose(&board->columns, board->trace, board->steps, &board->arena))
         return false;
-    int64_t last = board->column_count;
+    int64_t last = board->columns.count;
     for (size_t i = 0; i < board->trace->span_count; i++)
         blocked |= is_blocked(board, &board->trace->spans[i]);
     for (size_t i = 0; i < board->trace->edge_count; i++)
@@ -296,6 +276,8 @@ static bool measure(struct board *board)
     board->bands = last <= BAND_STEPS + BAND_SLACK ? 1 : (last + BAND_STEPS - 1) / BAND_STEPS;
     board->band_columns = last > 0 ? (last + board->bands - 1) / board->bands : 1;
     board->step_pt = fmin(fmax(STEPS_WIDTH / (double)board->band_columns, MIN_STEP), MAX_STEP);
+    if (!choose_rows(board))
+        return false;
     place_rows(board);
     board->blocked_pt = x_of(board, board->bands - 1, last);
     board->arcs_pt = board->blocked_pt + (blocked ? BLOCKED_WIDTH : 0);
@@ -380,7 +362,7 @@ static const char *subject(struct board *board, const struct trace_span *span)
 /* A thread's label is its operation, a stream's only the subject of its work. */
 static const char *work_label(struct board *board, const struct trace_span *span, double width_pt)
 {
-    const struct trace_step *step = step_of(board, span->start_ns);
+    const struct trace_step *step = columns_step(board->trace, span->start_ns);
     const char *what = span->kind != SPAN_DEVICE && step ? step->op : subject(board, span);
     return what ? wrap(board, what, width_pt, LABEL_FONT) : NULL;
 }
@@ -388,7 +370,7 @@ static const char *work_label(struct board *board, const struct trace_span *span
 static const char *tooltip(struct board *board, const struct trace_span *span)
 {
     const struct trace_agent *agent = &board->trace->agents[span->agent];
-    const struct trace_step *step = step_of(board, span->start_ns);
+    const struct trace_step *step = columns_step(board->trace, span->start_ns);
     if (span->kind == SPAN_WAIT)
         return arena_printf(&board->arena, "rank %d %s %s %s", agent->rank,
                             trace_agent_kind_text(agent->kind), agent->name,
@@ -423,15 +405,18 @@ static void draw_title(struct board *board, const char *title)
 }
 
 /* "the same 20 steps, 3 times more", over all rows. */
-static void draw_fold(struct board *board, const struct column *column, double x, double y)
+static void draw_fold(struct board *board, const struct column *column, int64_t band, double x)
 {
-    const char *words =
-        arena_printf(&board->arena, "the same %zu step%s, %zu time%s more", column->length,
-                     column->length == 1 ? "" : "s", column->times, column->times == 1 ? "" : "s");
+    const char *words = column->kind == COLUMN_REPEAT
+                            ? arena_printf(&board->arena, "the same %zu step%s, %zu time%s more",
+                                           column->length, column->length == 1 ? "" : "s",
+                                           column->times, column->times == 1 ? "" : "s")
+                            : arena_printf(&board->arena, "%" PRId64 " steps are left out",
+                                           column->last - column->first + 1);
     struct draw_box box = {.x_pt = x + 1,
-                           .y_pt = y,
+                           .y_pt = board->rows[band].top_pt,
                            .width_pt = board->step_pt - 1,
-                           .height_pt = board->band_pt - BAND_GAP,
+                           .height_pt = band_height(board, band),
                            .fill = fold_fill,
                            .tooltip = words};
     draw_box(board->drawing, &box);
@@ -442,22 +427,54 @@ static void draw_fold(struct board *board, const struct column *column, double x
     draw_box(board->drawing, &box);
 }
 
+/* "18 steps, then pushes x", in the row of their thread. */
+static void draw_run(struct board *board, const struct column *column, int64_t band, double x)
+{
+    const struct trace *trace = board->trace;
+    const struct trace_step *last = columns_step(trace, column->last);
+    const struct trace_step *first = columns_step(trace, column->first);
+    int agent = column->agent;
+    const char *words =
+        arena_printf(&board->arena, "%" PRId64 " steps%s%s", column->last - column->first + 1,
+                     last ? ", the last " : "", last ? last->op : "");
+    const char *tip =
+        arena_printf(&board->arena, "steps %" PRId64 " to %" PRId64 ": rank %d %s %s %s ... %s",
+                     column->first + 1, column->last + 1, trace->agents[agent].rank,
+                     trace_agent_kind_text(trace->agents[agent].kind), trace->agents[agent].name,
+                     first ? first->op : "", last ? last->op : "");
+    draw_box(board->drawing,
+             &(struct draw_box){.x_pt = x + 1,
+                                .y_pt = y_of(board, band, agent),
+                                .width_pt = board->step_pt - 1,
+                                .height_pt = ROW_HEIGHT,
+                                .fill = plain_fill,
+                                .border = plain_border,
+                                .label = words ? wrap(board, words, board->step_pt - 7, LABEL_FONT)
+                                               : NULL,
+                                .text_color = text_dark,
+                                .font_pt = LABEL_FONT,
+                                .tooltip = tip});
+}
+
 /* A number above a column, and a line where it begins. */
 static void draw_column(struct board *board, int64_t number)
 {
-    const struct column *column = &board->columns[number];
+    const struct column *column = &board->columns.items[number];
     int64_t band = number / board->band_columns;
-    double x = x_of(board, band, number), y = board->rows.top_pt + board->band_pt * (double)band;
-    const char *text = column->times ? arena_printf(&board->arena, "%" PRId64 "-%" PRId64,
-                                                    column->first + 1, column->last + 1)
-                                     : arena_printf(&board->arena, "%s%" PRId64,
-                                                    number ? "" : "step ", column->first + 1);
-    if (column->times)
-        draw_fold(board, column, x, y);
+    double x = x_of(board, band, number), y = board->rows[band].top_pt;
+    const char *prefix = number ? "" : column->last > column->first ? "steps " : "step ";
+    const char *text = column->last > column->first
+                           ? arena_printf(&board->arena, "%s%" PRId64 "-%" PRId64, prefix,
+                                          column->first + 1, column->last + 1)
+                           : arena_printf(&board->arena, "%s%" PRId64, prefix, column->first + 1);
+    if (column->kind == COLUMN_REPEAT || column->kind == COLUMN_LEFT_OUT)
+        draw_fold(board, column, band, x);
+    else if (column->kind == COLUMN_RUN)
+        draw_run(board, column, band, x);
     draw_box(board->drawing, &(struct draw_box){.x_pt = x,
                                                 .y_pt = y,
                                                 .width_pt = 1,
-                                                .height_pt = board->band_pt - BAND_GAP,
+                                                .height_pt = band_height(board, band),
                                                 .fill = grid_color});
     draw_text(board->drawing, &(struct draw_text){.x_pt = x + board->step_pt / 2,
                                                   .y_pt = y - HEADER_FONT,
@@ -469,12 +486,12 @@ static void draw_column(struct board *board, int64_t number)
 
 static void draw_columns(struct board *board)
 {
-    for (int64_t column = 0; column < board->column_count; column++)
+    for (int64_t column = 0; column < board->columns.count; column++)
         draw_column(board, column);
-    double last_pt = board->band_pt * (double)(board->bands - 1);
+    double last_pt = board->rows[board->bands - 1].top_pt;
     if (board->arcs_pt > board->blocked_pt)
-        draw_line(board->drawing, board->blocked_pt, board->rows.top_pt + last_pt - HEADER_FONT,
-                  "no agent can go on", red, HEADER_FONT);
+        draw_line(board->drawing, board->blocked_pt, last_pt - HEADER_FONT, "no agent can go on",
+                  red, HEADER_FONT);
 }
 
 static bool in_cycle(const struct board *board, size_t span)
@@ -543,9 +560,10 @@ static void draw_span(struct board *board, size_t index)
     const struct trace_span *span = &board->trace->spans[index];
     int64_t start = start_of(board, span), end = end_of(board, span);
     int64_t first = start / board->band_columns;
-    bool folded = start < board->column_count && board->columns[start].times && end == start + 1;
+    bool folded = start < board->columns.count && board->columns.items[start].kind != COLUMN_STEP &&
+                  end == start + 1;
     for (int64_t band = first; band < board->bands && !folded; band++)
-        if (x_of(board, band, end) > x_of(board, band, start))
+        if (shows(board, band, span->agent) && x_of(board, band, end) > x_of(board, band, start))
             draw_piece(board, index, band, band == first);
 }
 
@@ -618,10 +636,9 @@ static enum status draw_all(void *context, const struct draw_target *target, cha
         return status;
     draw_title(board, board->title);
     for (int64_t band = 0; band < board->bands; band++)
-        lanes_draw(&board->rows, board->drawing, board->left_pt,
-                   band == board->bands - 1 ? board->arcs_pt
-                                            : x_of(board, band, board->column_count),
-                   board->band_pt * (double)band);
+        lanes_draw(
+            &board->rows[band], board->drawing, board->left_pt,
+            band == board->bands - 1 ? board->arcs_pt : x_of(board, band, board->columns.count), 0);
     draw_columns(board);
     for (size_t i = 0; i < board->trace->span_count; i++)
         if (is_blocked(board, &board->trace->spans[i]))
@@ -646,13 +663,10 @@ enum status storyboard_render(const struct trace *trace, const char *title,
         status = diag_error(diag, STATUS_INPUT, "nothing to draw: the witness has no steps");
     else
         status = check_size(trace, diag);
-    if (status == STATUS_OK && !choose_rows(&board))
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK) {
-        choose_colors(&board);
-        status =
-            measure(&board) ? draw_picture(target, draw_all, &board, diag) : diag_no_memory(diag);
-    }
+    if (status == STATUS_OK)
+        status = choose_colors(&board) && measure(&board)
+                     ? draw_picture(target, draw_all, &board, diag)
+                     : diag_no_memory(diag);
     arena_fini(&board.arena);
     return status;
 }
