@@ -2,7 +2,7 @@
 /*
  * option_texts.h - options with a grammar of their own, for the commands and libswsim alike.
  *
- * Texts that are made live in the arena of `reader`. What cannot be read is STATUS_USAGE, and the message names the
+ * Texts that are made live in the arena of `reader`. A text that cannot be read is STATUS_USAGE, and the message names the
  * option as the command has it: "--property: unknown property 'rase' (did you mean 'race'?)".
  */
 #ifndef SWSIM_OPTION_TEXTS_H

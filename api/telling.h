@@ -3,7 +3,7 @@
  * telling.h - the lines of a story: steps that belong together are one.
  *
  * These are: the steps by which a worker submits an instance; the start and the end of the same work; pushes of one
- * thread in a row, as nothing else happens between them. What many ranks or iterations do alike is told once.
+ * thread in a row, as nothing else happens between them. Steps that many ranks or iterations take alike are told once.
  */
 #ifndef SWSIM_TELLING_H
 #define SWSIM_TELLING_H

@@ -3,7 +3,7 @@
  * memory.h - the bytes that host and rank programs hold, against `machine: {memory}`.
  *
  * A host program holds the buffers that it uses and never allocates all the time; those that it allocates are counted
- * by the machine, at each alloc. What a rank program holds follows from its list (plan/rank_memory.h).
+ * by the machine, at each alloc. The bytes that a rank program holds follow from its list (plan/rank_memory.h).
  */
 #ifndef SWSIM_MEMORY_H
 #define SWSIM_MEMORY_H

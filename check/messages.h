@@ -3,7 +3,7 @@
  * messages.h - sends and receives without a partner: the property `message`.
  *
  * The messages of a channel meet in their order, so each tag must be sent and received equally often; in a pipeline,
- * by the tasks of one iteration. What has no partner hangs under rendezvous, or is left behind, or meets another's:
+ * by the tasks of one iteration. A message without a partner hangs under rendezvous, or is left behind, or meets another's:
  * in every run. So this is a fact about the program, found without a search.
  */
 #ifndef SWSIM_MESSAGES_H

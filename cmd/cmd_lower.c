@@ -74,7 +74,7 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
         .arguments = "PLAN",
         .about =
             "Print what PLAN means: the threads, streams and communicators of every rank and the\n"
-            "machine operations they execute. Whatever its form, this is what is verified,\n"
+            "machine operations they execute. In all three forms these are verified,\n"
             "simulated and run.",
         .examples = "  swsim lower plans/torchrec/base.yaml\n"
                     "  swsim generate 1f1b --ranks=4 --microbatches=8 | swsim lower -",

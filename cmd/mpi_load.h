@@ -4,7 +4,7 @@
  *
  * Loading libmpi takes longer than most plans take to verify, and initialising it a hundred times as
  * long. So it is no dependency of the programs: it is opened by the name the linker would have used,
- * and its functions are called through a table. Whatever fails inside MPI ends all processes with MPI's
+ * and its functions are called through a table. A failure inside MPI ends all processes with MPI's
  * own message, as is its default: the functions below have nothing to report.
  *
  * One thread uses it. Once ended MPI cannot begin again in this process.

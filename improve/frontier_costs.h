@@ -27,7 +27,7 @@ struct frontier_sizes {
 bool frontier_scale_costs(struct programs *programs, const struct frontier_sizes *sizes,
                           struct arena *arena);
 
-/* The same model in `to` stages instead of `from`. What a plan says of each stage is spread evenly over it; the
+/* The same model in `to` stages instead of `from`. The costs that a plan gives of each stage are spread evenly over it; the
    input of a stage stays as big as it is. Layers are the model's own. */
 bool frontier_divide_costs(struct programs *programs, int from, int to, struct arena *arena);
 

@@ -3,7 +3,7 @@
  * arithmetic.h - `arithmetic:`, the dense layers that a real run of rank programs computes.
  *
  * A stage is some layers y = f(x W + b) of one width; a microbatch has `batch` rows. The last layer of the model is
- * linear, and a loss follows it. What passes do with these numbers is in gpu/exec/layers.h. The key changes no verdict;
+ * linear, and a loss follows it. gpu/exec/layers.h computes with these numbers. The key changes no verdict;
  * without another size a message carries the bytes of an activation.
  */
 #ifndef SWSIM_PLAN_ARITHMETIC_H

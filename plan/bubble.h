@@ -2,7 +2,7 @@
 /*
  * bubble.h - how long an order of passes takes, and the least that any order takes.
  *
- * A schedule with split backwards is an order of F and I on each rank; the W fill its gaps. What is sought is the least
+ * A schedule with split backwards is an order of F and I on each rank; the W fill its gaps. The search is for the least
  * span: the longest time, over the ranks, from the start of the first pass to the end of the last. All times are in
  * nanoseconds. Source: Qi et al. 2023, "Zero bubble pipeline parallelism", for the objective and the memory.
  */

@@ -4,7 +4,7 @@
  *
  * `generate: {memory: N}` says it for all ranks; without it, the schedule. Neither may be more than `machine: {memory}` has
  * room for beside weights and state of the rank's own stages; `memory: fit` is as many as that. An activation is as
- * large as that of the rank's largest stage. What messages need is known when there are lists: found_limits_lower.
+ * large as that of the rank's largest stage. The memory of messages is known when there are lists: found_limits_lower.
  */
 #ifndef SWSIM_FOUND_LIMITS_H
 #define SWSIM_FOUND_LIMITS_H

@@ -6,7 +6,7 @@
  * file, synchronised and renamed: whatever happens, `path` is the old file or the new one. Nothing else is left, also
  * by SIGINT, SIGTERM and SIGHUP, which take effect afterwards; SIGKILL may leave the file beside.
  * A symbolic link stays one and its target is replaced; permissions stay, and owner and group where the system lets
- * them. Other hard links keep the old text. What is no ordinary file (a terminal, a pipe, /dev/null) is written to as
+ * them. Other hard links keep the old text. A file that is not an ordinary one (a terminal, a pipe, /dev/null) is written to as
  * it is, and so is a file in a folder that lets no file be made.
  */
 #ifndef SWSIM_OUTPUT_H

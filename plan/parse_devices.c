@@ -5,7 +5,7 @@
  *     {launch: k, device: 1, stream: s, reads: [x, r0.y]}      {wait: r0.copied, device: 1, stream: s}
  *
  * `device: 1` is the device of rank 1: the operation's stream, event and buffers are those of rank 1. A
- * name `r0.y` is y of rank 0, on whatever device it is used. What is said twice is kept once: a rank that is
+ * name `r0.y` is y of rank 0, on whatever device it is used. A statement that is there twice is kept once: a rank that is
  * the operation's own is not stored.
  */
 #include <string.h>

@@ -4,7 +4,7 @@
  *
  *     graphs := {name: [operation, ...], ...}
  *
- * What CUDA refuses to capture is refused here: work that ends outside of the stream in which the capture began,
+ * Work that CUDA refuses to capture is refused here: work that ends outside of the stream in which the capture began,
  * streams that do not fork from it, waits for events of other work ("Prohibited and Unhandled Operations",
  * CUDA programming guide). The streams and events of a graph are its own.
  */

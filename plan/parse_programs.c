@@ -84,7 +84,7 @@ static bool parse_list_program(struct parser *parser, const struct node *node,
     return true;
 }
 
-/* False: there is no list. What is no action in it is told, and idle. */
+/* False: there is no list. A cell that is no action is reported, and idle. */
 static bool parse_program(struct parser *parser, const struct node *node, struct rank_program *out)
 {
     if (node->kind == NODE_LIST)

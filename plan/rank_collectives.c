@@ -5,7 +5,7 @@
  * A pass calls those of its groups on the stream of the passes, as PyTorch does with collectives that are not asynchronous;
  * with `overlap` on a stream of their group, beside the pass: they start when it may start, and it is done when they are,
  * too. With sequence parallelism the first all-gather stands before the pass; all others stand behind it: those of the
- * group cp, then tp, ep and expert-tp. What waits for the pass waits for the last of them.
+ * group cp, then tp, ep and expert-tp. A wait for the pass is a wait for the last of them.
  *
  * Sources: Megatron-Core 0.16, tensor_parallel/mappings.py and layers.py (a layer gathers and scatters twice, for attention
  * and for the MLP); Transformer Engine 2.4, attention/context_parallel.py (the ring of keys and values: backward their

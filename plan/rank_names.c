@@ -2,7 +2,7 @@
 /*
  * rank_names.c - see rank_internal.h: the names of operations and the tags of messages.
  *
- * A schedule has four of them for each stage and microbatch. Who takes the operations gets each text once, and a number
+ * A schedule has four of them for each stage and microbatch. The receiver of the operations gets each text once, and a number
  * afterwards, which stands at the stage and microbatch: no text is looked up.
  */
 #include <string.h>

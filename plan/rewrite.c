@@ -3,7 +3,7 @@
  * rewrite.c - see rewrite.h.
  *
  * Three trees are walked together: that of the author's text, and the canonical ones before and after. Where the
- * latter two differ, the first gets an edit: some of its bytes are replaced. What is new is written in brackets, on
+ * latter two differ, the first gets an edit: some of its bytes are replaced. New items are written in brackets, on
  * one line, in the words of the canonical text. Edits that overlap are none.
  */
 #include "rewrite.h"

@@ -2,7 +2,7 @@
 /*
  * text_stream.h - a stream whose text is kept in memory, and that notices when memory runs out.
  *
- * What open_memstream promises, but for its failures: there a text that could not grow ends early and nobody is told.
+ * As open_memstream, but for its failures: there a text that could not grow ends early without an error.
  * The text belongs to the stream until text_close hands it over; the caller frees it.
  */
 #ifndef SWSIM_TEXT_STREAM_H

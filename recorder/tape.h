@@ -2,7 +2,7 @@
 /*
  * tape.h - what the calls of a thread are written to: its own chunks of the process's file, without a lock.
  *
- * A call is bracketed by tape_begin and tape_end, which writes its item. What a library calls in turn is no call of
+ * A call is bracketed by tape_begin and tape_end, which writes its item. A call that a library makes in turn is no call of
  * the program: calls within a bracketed one write nothing. The file is made when the first item is written; a
  * process that forks gets one of its own. SWSIM_RECORD says where: PATH.PID is the file.
  */

@@ -18,7 +18,7 @@
 /* Make `*bytes` bytes, which nobody need free. */
 typedef enum status apart_work(void *context, char **data, size_t *bytes, struct diag *diag);
 
-/* Do the work in a child, for at most `limit_s` seconds; on success the caller frees *data. What the libraries said on standard error is a warning,
+/* Do the work in a child, for at most `limit_s` seconds; on success the caller frees *data. Messages of the libraries on standard error are warnings,
    or the reason of a failure. STATUS_SYSTEM where the child cannot be started or does not come to its end;
    else the status and the error of `work`. `subject` names the result in messages. */
 enum status apart_run(apart_work *work, void *context, const char *subject, unsigned limit_s,

@@ -6,7 +6,7 @@
  * machine once more, each at the time it was measured. In between every stream is asked what the
  * simulator asks its own streams (idle_cause.c). So a measured account and a predicted one mean the same.
  *
- * What the machine does at once takes time in a real run. A thread that could take its next step and
+ * Steps that the machine takes at once need time in a real run. A thread that could take its next step and
  * has not is in a CPU part; a stream whose head could start and has not waits for its launch: both
  * are `host`. A step is logged no earlier than it took effect, so it counts as taken by the time of
  * any later step.

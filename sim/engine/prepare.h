@@ -3,7 +3,7 @@
  * prepare.h - make a simulation's tables; private to sim/.
  *
  * prepare refuses what cannot be simulated. The simulation must not be moved in memory afterwards.
- * Whatever prepare returned, prepare_free releases all but the result.
+ * prepare_free releases, after an error too, all but the result.
  */
 #ifndef SWSIM_PREPARE_H
 #define SWSIM_PREPARE_H

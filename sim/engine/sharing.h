@@ -15,11 +15,11 @@
  *                                            time ------------------------->
  *
  * An item is what takes time on streams: a kernel or copy, or a collective with a leg on a stream of
- * each member, which goes as fast as its slowest leg. What it wants is fixed while it runs, also
+ * each member, which goes as fast as its slowest leg. Its demand is fixed while it runs, also
  * where another resource slows it. A collective or group that has started and waits for its peers
  * wants its SMs, where its kernel spins, but not the link.
  *
- * What is wanted is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
+ * Demand is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
  * and changes only when the rate does, so work that is never slowed ends to the nanosecond when it
  * would alone, and the end of others is that of the exact model, rounded to the nearest nanosecond.
  * Nothing depends on the order in which items of one instant start or end: rates change in

@@ -3,7 +3,7 @@
  * statistics.h - what a series of durations says about its mean and its quantiles, and how surely.
  *
  * Intervals are of 95%. Durations in a row depend on each other, means of long batches of them hardly:
- * intervals are made of batch means or of replications. What comes before the steady state is cut off
+ * intervals are made of batch means or of replications. The part before the steady state is cut off
  * where that makes the rest's mean surest (MSER-5). Times are nanoseconds.
  */
 #ifndef SWSIM_STATISTICS_H

@@ -7,7 +7,7 @@
  *
  *     end of the piece before -- reason -- at -- reason -- at -- begin of the piece
  *
- * What a reason is booked with is the sum of `at` after it less that before it.
+ * The time booked for a reason is the sum of `at` after it less that before it.
  */
 #include "recurrence_internal.h"
 

@@ -9,7 +9,7 @@
  *     messages   from the later start of its two ends to their later end, by edge, instead of `p2p:`
  *
  * A backward pass that was measured only as a whole is divided as the plan divides it, else in halves; one measured only
- * as I and W is both together. What was not measured keeps the plan's costs.
+ * as I and W is both together. A pass that was not measured keeps the plan's costs.
  */
 #ifndef SWSIM_PROFILE_RANKS_H
 #define SWSIM_PROFILE_RANKS_H

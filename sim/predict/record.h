@@ -3,7 +3,7 @@
  * record.h - a simulated run goes into a trace store while it happens.
  *
  * A recorder is the observer of one simulation: recorder_begin as predict_options.begin,
- * recorder_observer as its observer. What streams and threads did, what streams were idle for,
+ * recorder_observer as its observer. Work of streams and threads, causes of idle streams,
  * dependences and launches become spans and edges of a run of kind simulated, and its ledger. Memory does not grow
  * with the iterations. The recorder refers to the plan and the store, which must outlive it.
  */

@@ -44,7 +44,7 @@ enum status result_wire_end(const struct result_wire *wire, enum status status, 
                             const struct diag *why, struct diag *diag);
 
 /* On rank 0: put all that the others send in its place among `results`, which has room for `count` and
-   is zeroed there; rank 0's own are there already. What is no result, comes twice or not at all, or
+   is zeroed there; rank 0's own are there already. A message that is no result, comes twice or not at all, or
    speaks of tasks and streams that the program does not have, is refused. *cpu_seconds grows by theirs. When one has failed: its status and words. The others
    are heard to their end in any case. */
 enum status result_wire_gather(const struct result_wire *wire, const struct program *program,
