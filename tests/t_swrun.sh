@@ -101,6 +101,29 @@ check "and its races are seen" \
     "$SWRUN" "$srcdir/plans/properties/cpu_race_broken.yaml"
 check "results that differ from a serial run are a failure" \
     exits 1 "$SWRUN" --driver dataflow -n 30 "$srcdir/plans/properties/serial_broken.yaml"
+cat >"$dir/sums.yaml" <<'PLAN'
+swplan: 1
+buffers: {sum: {scope: shared}}
+schedule:
+  A: {stage: 0, reads: [sum], writes: [sum]}
+  B: {stage: 1, reads: [sum], writes: [sum]}
+intra_iter_deps: [[B, A]]
+PLAN
+check "also of what is added to a buffer" prints 1 "results  *DIFFERENT" "$SWRUN" --driver=clock -n 8 "$dir/sums.yaml"
+cat >"$dir/exchange.yaml" <<'PLAN'
+swplan: 1
+ranks: 2
+schedule:
+  Send: {stream: n, work: {send: x, peer: 1, comm: pp, bytes: 1KiB}}
+  Recv: {stream: n, work: {recv: y, peer: 1, comm: pp, bytes: 1KiB}}
+rank_overrides:
+  1:
+    schedule: {Send: {work: {send: y, peer: 0, comm: pp, bytes: 1KiB}}, Recv: {work: {recv: x, peer: 0, comm: pp, bytes: 1KiB}}}
+    enqueue_order: [Recv, Send]
+enqueue_order: [Send, Recv]
+PLAN
+check "without a serial run that ends nothing is compared, which is said" \
+    complains 0 "results are not compared: a serial run, .* hangs" "$SWRUN" -n 3 "$dir/exchange.yaml"
 check "and not where the plan may be stale" \
     exits 0 "$SWRUN" -n 20 "$srcdir/plans/properties/staleness.yaml"
 check "also in JSON" prints 0 '"stats":{"Copy":{"calls":40,"device_ns":[1-9]' "$SWRUN" -n 20 --stats --json "$dir/quick.yaml"

@@ -304,7 +304,7 @@ static enum status open_stream_memory(struct run *run, int stream, struct diag *
 {
     const struct program *p = run->program;
     struct device *device = run->ranks[p->streams[stream].rank].device;
-    int64_t operands = 0, results = p->tasks == 0 ? DIGEST_BYTES : 0;
+    int64_t operands = 0, results = DIGEST_BYTES;
     for (size_t i = 0; i < p->op_count; i++) {
         if (p->ops[i].stream != stream)
             continue;

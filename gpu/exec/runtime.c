@@ -241,6 +241,47 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
     return status;
 }
 
+/* Any run of the program; false: memory is exhausted. */
+static bool take_steps(const struct program *p, bool *ends)
+{
+    struct state *state = machine_state(p);
+    struct transition *steps = calloc((size_t)p->agent_count + 1, sizeof *steps);
+    const bool ready = state && steps;
+    struct effect effect;
+    while (ready && machine_enabled(p, state, steps) > 0)
+        machine_step(p, state, steps[0], &effect);
+    *ends = ready && machine_done(p, state);
+    free(steps);
+    machine_free(state);
+    return ready;
+}
+
+/* Does a serial run come to its end? Sends and receives may need another order of tasks than the one that all ranks have in
+   it. What two iterations leave is what all do. */
+static enum status find_serial_end(const struct plan *plan, const struct runtime_options *options,
+                                   bool *ends, struct diag *diag)
+{
+    enum { ITERATIONS = 2 };
+    struct variant variant;
+    struct program *program = NULL;
+    struct diag unheard;
+    const struct program_options build = {
+        .driver = DRIVER_CLOCK,
+        .iterations = options->iterations < ITERATIONS ? options->iterations : ITERATIONS,
+        .ranks = options->ranks,
+        .no_knowledge = true};
+    diag_init(&unheard);
+    enum status status = variant_init(&variant, plan, true, options->device, &unheard);
+    diag_fini(&unheard);
+    if (!status)
+        status = program_build(&variant.plan, &build, &program, diag);
+    if (!status && !take_steps(program, ends))
+        status = diag_no_memory(diag);
+    program_close(program);
+    variant_fini(&variant);
+    return status;
+}
+
 /* The first place where they differ, -1: nowhere. */
 static int64_t find_difference(const struct results *a, const struct results *b)
 {
@@ -266,7 +307,18 @@ static enum status compare(const struct plan *plan, const struct run *run,
                            struct runtime_result *result, struct diag *diag)
 {
     struct results expected = {0};
-    enum status status = run_reference(plan, options, run->config.instances, &expected, diag);
+    bool ends;
+    enum status status = find_serial_end(plan, options, &ends, diag);
+    if (status)
+        return status;
+    if (!ends) {
+        diag_note(
+            diag,
+            "the results are not compared: a serial run, each rank's tasks one after the other in "
+            "topological order, ties by name, hangs");
+        return STATUS_OK;
+    }
+    status = run_reference(plan, options, run->config.instances, &expected, diag);
     if (status)
         return status;
     int64_t at = find_difference(results, &expected);

@@ -6,8 +6,8 @@
  * of a task go, in the same stream,
  *
  *     kernels       w := c(task, iteration) + sum of a_k * r_k     w the first mark written, r_k those
- *                   digest(task) += w                              read; a buffer read and written is
- *                   other marks written := w                       scaled down instead of set
+ *                   digest(task) += w                              read; to a buffer read and written
+ *                   other marks written := w                       c is added, and its old mark scaled down
  *     copies,       digest(task) += sum of a_k * r_k
  *     collectives   then the operation itself moves whole buffers, marks included
  *
@@ -142,11 +142,11 @@ static struct device_ref digest_ref(const struct job *job)
                                (size_t)job->op->task * (size_t)DIGEST_BYTES};
 }
 
-/* The buffer with a newly set mark; -1: none. */
-static int set_anew(const struct job *job)
+/* A place in the stream's own memory. */
+static struct device_ref own(const struct job *job, bool write, size_t at)
 {
-    int first = data_access(job->run, job->op, true, 0);
-    return first >= 0 && !is_read(job->run, job->op, first) ? first : -1;
+    const struct run_stream *stream = &job->run->streams[job->op->stream];
+    return (struct device_ref){write ? stream->results : stream->operands, at};
 }
 
 /* The operations of host programs have no digest; what they read goes into their stream's own memory. */
@@ -154,6 +154,16 @@ static struct device_ref sum_ref(const struct job *job)
 {
     const struct run_stream *stream = &job->run->streams[job->op->stream];
     return job->op->task >= 0 ? digest_ref(job) : (struct device_ref){stream->results, 0};
+}
+
+/* Of an accumulator: what was in it counts, and so does each addition. */
+static enum status add_to_mark(struct job *job, struct device_ref mark)
+{
+    const struct device_ref aside = own(job, true, 0);
+    enum status status = add_mark(job, mark, mark, -0.75F);
+    if (!status)
+        status = set_mark(job, aside);
+    return status ? status : add_mark(job, aside, mark, 1.0F);
 }
 
 /* A kernel: everything read goes into everything written. */
@@ -164,7 +174,7 @@ static enum status mix(struct job *job)
         return add_reads(job, sum_ref(job), -1);
     struct device_ref mark = data_buffer(job->run, first, job->iteration);
     enum status status =
-        set_anew(job) < 0 ? add_mark(job, mark, mark, -0.75F) : set_mark(job, mark);
+        is_read(job->run, job->op, first) ? add_to_mark(job, mark) : set_mark(job, mark);
     if (!status)
         status = add_reads(job, mark, first);
     if (!status && job->op->task >= 0)
@@ -191,13 +201,6 @@ static enum status push_marks(struct job *job)
 }
 
 /* ---- the work -------------------------------------------------------------------------------- */
-
-/* A place in the stream's own memory. */
-static struct device_ref own(const struct job *job, bool write, size_t at)
-{
-    const struct run_stream *stream = &job->run->streams[job->op->stream];
-    return (struct device_ref){write ? stream->results : stream->operands, at};
-}
 
 /* The first buffer read or written, if there is one, else a place in the stream's own memory. */
 static struct device_ref operand(const struct job *job, bool write, size_t at)
@@ -376,6 +379,6 @@ void work_refresh(struct run *run, const struct op *op, int64_t iteration)
     if (op->kind == OP_COPY && job.of->work.direction == DIRECTION_H2D)
         staging(&job);
     else if (op->kind == OP_LAUNCH && run->config.digest && op->access_count > 0 &&
-             set_anew(&job) >= 0)
+             data_access(run, op, true, 0) >= 0)
         write_constant(&job);
 }
