@@ -171,7 +171,7 @@ static bool is_ready(struct run_thread *self)
 static bool enqueue(struct run_thread *self)
 {
     struct run *run = self->run;
-    int64_t before = policy_admitted(run->policy, self->rank), now_ns = run_now(run);
+    int64_t before = policy_admitted(run->policy, self->rank), now_ns = run_step_ns(self);
     bool as_graph = graph_takes(run, self->rank, before);
     graph_expect(run, self->rank, as_graph);
     policy_enqueue(run->policy, self->rank);
@@ -186,7 +186,7 @@ static bool enqueue(struct run_thread *self)
 static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 {
     struct run *run = self->run;
-    int64_t now_ns = run_now(run);
+    int64_t now_ns = run_step_ns(self);
     policy_retire(run->policy, self->rank);
     choose_changed(run, self->rank);
     run_wake_rank(run, self->rank); /* a dependence on a retired iteration may be skipped now */
@@ -206,7 +206,7 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 static bool decide(struct run_thread *self, int64_t *room_for)
 {
     struct run *run = self->run;
-    int64_t iteration = 0, begin_ns = run_now(run);
+    int64_t iteration = 0, begin_ns = run_step_ns(self);
     bool goes_on = true;
     switch (policy_next(run->policy, self->rank, &iteration)) {
     case POLICY_ENQUEUE: {
@@ -305,7 +305,7 @@ bool drive_enqueue(struct run_thread *self)
 bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_now(run);
+    int64_t begin_ns = run_step_ns(self);
     if (!await_iteration(self, iteration, retire_goal(run), deadline_ns))
         return false;
     pthread_mutex_lock(&run->lock);

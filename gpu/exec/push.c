@@ -24,15 +24,16 @@ struct push {
     struct diag diag;
 };
 
-/* Wait for room in the launch queue: for what was pushed `cap` operations ago. */
+/* Wait for room in the launch queue: for what was pushed `cap` operations ago, or the first mark behind it. */
 static bool await_room(struct run *run, int index, struct diag *diag)
 {
     struct run_stream *stream = &run->streams[index];
-    if (!stream->room)
+    int64_t before = stream->items - stream->cap, mark = before / stream->marked;
+    if (!stream->room || before < 0 || mark < stream->passed)
         return true;
-    int cap = run->program->streams[index].cap;
-    struct device_event *before = stream->room[stream->items % cap];
-    return run_check(run, device_event_sync(before, DEVICE_FOREVER, diag), diag);
+    struct device_event *event = stream->room[mark % stream->room_marks];
+    stream->passed = mark + 1;
+    return run_check(run, device_event_sync(event, DEVICE_FOREVER, diag), diag);
 }
 
 bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag)
@@ -51,7 +52,7 @@ static bool push_begin(struct push *push, struct run_thread *self, const struct 
                           .stream = &run->streams[op->stream],
                           .op = op,
                           .iteration = iteration,
-                          .begin_ns = run_now(run)};
+                          .begin_ns = run_step_ns(self)};
     diag_init(&push->diag);
     if (!push_enter(self, op, &push->diag))
         return false;
@@ -64,12 +65,11 @@ static bool push_begin(struct push *push, struct run_thread *self, const struct 
 static bool mark_room(struct run *run, int index, struct diag *diag)
 {
     struct run_stream *stream = &run->streams[index];
-    int64_t items = stream->items++;
-    if (!stream->room)
+    int64_t items = ++stream->items, mark = items / stream->marked - 1;
+    if (!stream->room || items % stream->marked != 0)
         return true;
-    int cap = run->program->streams[index].cap;
-    enum status status = device_record(stream->handle, stream->room[items % cap], NULL, diag);
-    return run_check(run, status, diag);
+    struct device_event *event = stream->room[mark % stream->room_marks];
+    return run_check(run, device_record(stream->handle, event, NULL, diag), diag);
 }
 
 bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag)

@@ -302,21 +302,28 @@ static enum status open_ranks(struct run *run, struct diag *diag)
     return status;
 }
 
-/* A launch queue is a ring of events: a push into place k waits for what was there before. The device
-   itself is not limited, because one operation of the program may be several of the device. */
+/* A launch queue is a ring of events, each behind so many operations: a push waits for what was pushed `cap` operations
+   ago. The device itself is not limited, because one operation of the program may be several of the device.
+   A queue that the plan limits has an event behind each operation. Without a limit the queue holds the operations of two
+   iterations more than are in flight (size_windows in machine/lower_pipeline.c); an event an iteration will do, and a push
+   waits for a little more than it must. On one rank that cannot hang: what is in a stream needs nothing that is pushed
+   later. Ranks need what others push; there it is exact. */
 static enum status open_room(struct run *run, struct run_stream *stream, struct device *device,
                              int cap, struct diag *diag)
 {
     const struct plan *plan = run->program->plan;
-    bool limited = plan->machine.launch_queue > 0 ||
-                   (run->program->tasks && plan->pipeline.retire != RETIRE_DEVICE);
-    if (!limited)
+    bool by_plan = plan->machine.launch_queue > 0;
+    int iterations = run->program->depth + 2;
+    stream->cap = cap;
+    stream->marked = by_plan || run->program->ranks > 1 || cap < iterations ? 1 : cap / iterations;
+    stream->room_marks = cap / stream->marked + 2;
+    if (!by_plan && !(run->program->tasks && plan->pipeline.retire != RETIRE_DEVICE))
         return STATUS_OK;
-    stream->room = array((size_t)cap, sizeof(struct device_event *));
+    stream->room = array((size_t)stream->room_marks, sizeof(struct device_event *));
     if (!stream->room)
         return diag_no_memory(diag);
     enum status status = STATUS_OK;
-    for (int i = 0; i < cap && !status; i++)
+    for (int i = 0; i < stream->room_marks && !status; i++)
         status = device_event_open(device, &stream->room[i], diag);
     return status;
 }
@@ -581,7 +588,7 @@ static void close_streams(struct run *run)
     const struct program *p = run->program;
     for (int s = 0; run->streams && s < p->stream_count; s++) {
         struct run_stream *stream = &run->streams[s];
-        close_events(stream->room, (size_t)p->streams[s].cap);
+        close_events(stream->room, (size_t)stream->room_marks);
         if (stream->mark)
             device_event_close(stream->mark);
     }

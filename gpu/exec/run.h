@@ -86,9 +86,11 @@ struct run_thread {
 struct run_stream {
     struct device_stream *handle;
     pthread_mutex_t gate; /* the device operations of one program operation go in together */
-    struct device_event *
-        *room;     /* [program cap]: the last operation in each place; NULL: unlimited */
-    int64_t items; /* program operations pushed, under the gate */
+    /* A launch queue of `cap` program operations: there is a mark, in a ring, behind each `marked` of them. NULL: unlimited */
+    struct device_event **room;
+    int cap, marked, room_marks;
+    int64_t items;             /* program operations pushed, under the gate */
+    int64_t passed;            /* marks that were waited for, under the gate */
     struct device_event *mark; /* for operations that leave nothing else in the stream */
     /* For operands and results that no buffer of the plan stands for. Operands are never written: what
        an operation reads does not depend on what its stream did before. */
@@ -252,6 +254,12 @@ void run_join(struct run *run);
 static inline int64_t run_now(const struct run *run)
 {
     return device_now(run->world);
+}
+
+/* The same for a step of this thread that may be logged; 0 where there is no log. */
+static inline int64_t run_step_ns(const struct run_thread *self)
+{
+    return self->log ? run_now(self->run) : 0;
 }
 
 /* The two ends of a step of this thread, in a run that is forced into an order. Begin without a lock. */

@@ -28,9 +28,9 @@ static bool note_op(struct run_thread *self, const struct op *op, int64_t iterat
 
 /* ---- limits of waiting ----------------------------------------------------------------------- */
 
-static int64_t wait_deadline(const struct run *run, int64_t begin_ns)
+static int64_t wait_deadline(const struct run *run)
 {
-    return run->config.wait_ns ? begin_ns + run->config.wait_ns : DEVICE_FOREVER;
+    return run->config.wait_ns ? run_now(run) + run->config.wait_ns : DEVICE_FOREVER;
 }
 
 /* Without the lock; always false. */
@@ -69,15 +69,15 @@ static bool flag_is_set(const struct run *run, int rank, const struct op *op, in
 static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
+    int64_t begin_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
     bool in_time = true;
     if (depends_always(run, op) && atomic_load(&run->flags[run_instance(run, op, iteration)]))
-        return !run_stopped(run) && note_op(self, op, iteration, begin_ns, run_now(run));
+        return !run_stopped(run) && note_op(self, op, iteration, begin_ns, run_step_ns(self));
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
     bool done =
-        !run_stopped(run) && in_time && note_op(self, op, iteration, begin_ns, run_now(run));
+        !run_stopped(run) && in_time && note_op(self, op, iteration, begin_ns, run_step_ns(self));
     pthread_mutex_unlock(&run->lock);
     return in_time ? done : waited_too_long(self, op, iteration);
 }
@@ -87,7 +87,7 @@ static bool set_flag(struct run_thread *self, const struct op *op, int64_t itera
 {
     struct run *run = self->run;
     atomic_bool *flag = &run->flags[run_instance(run, op, iteration)];
-    int64_t now_ns = run_now(run);
+    int64_t now_ns = run_step_ns(self);
     atomic_store(flag, true);
     run_wake(run, flag);
     return note_op(self, op, iteration, now_ns, now_ns);
@@ -149,7 +149,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
 {
     struct run *run = self->run;
     const void *object = object_of(self, op);
-    int64_t begin_ns = run_now(run), deadline_ns = wait_deadline(run, begin_ns);
+    int64_t begin_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
     bool in_time = true;
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !may_proceed(self, op))
@@ -158,7 +158,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
     if (done) {
         pass(self, op);
         run_wake(run, object);
-        done = note_op(self, op, iteration, begin_ns, run_now(run));
+        done = note_op(self, op, iteration, begin_ns, run_step_ns(self));
     }
     pthread_mutex_unlock(&run->lock);
     return in_time ? done : waited_too_long(self, op, iteration);
@@ -174,7 +174,7 @@ static bool has_turn(const struct run_thread *self)
 
 static bool note_call(struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    int64_t now_ns = run_now(self->run);
+    int64_t now_ns = run_step_ns(self);
     if (!note_op(self, op, iteration, now_ns, now_ns))
         return false;
     run_end_step(self);
@@ -219,9 +219,8 @@ static bool is_loaded(struct run_thread *self, const struct op *op)
 
 static bool sync_host(struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    struct run *run = self->run;
     struct diag diag;
-    int64_t begin_ns = run_now(run);
+    int64_t begin_ns = run_step_ns(self);
     bool done = true;
     diag_init(&diag);
     switch (op->sync) {
@@ -232,7 +231,7 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     case SYNC_LOAD: done = is_loaded(self, op) || sync_work(self, op, iteration, &diag); break;
     }
     diag_fini(&diag);
-    return done && note_op(self, op, iteration, begin_ns, run_now(run));
+    return done && note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -240,10 +239,10 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
 static bool spend(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_now(run);
+    int64_t begin_ns = run_step_ns(self);
     if (run->config.timed && !run_spend(run, op->time_ns))
         return false;
-    return note_op(self, op, iteration, begin_ns, run_now(run));
+    return note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
 
 /* With the lock held. */
@@ -251,7 +250,7 @@ static bool count_complete(struct run_thread *self, const struct op *op, int64_t
 {
     struct run *run = self->run;
     struct in_flight *state = run_iteration(run, self->rank, iteration);
-    int64_t now_ns = run_now(run);
+    int64_t now_ns = run_step_ns(self);
     state->submit_left--;
     if (--run->ranks[self->rank].handed_out == 0 && run->ranks[self->rank].graphs)
         run_wake(run, &run->ranks[self->rank].handed_out);
@@ -273,7 +272,7 @@ static bool complete(struct run_thread *self, const struct op *op, int64_t itera
 /* Memory itself is there for the whole run; what counts is the order, which the log keeps. */
 static bool mark_buffer(struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    int64_t now_ns = run_now(self->run);
+    int64_t now_ns = run_step_ns(self);
     return note_op(self, op, iteration, now_ns, now_ns);
 }
 
@@ -285,7 +284,7 @@ static bool wait_event(struct run_thread *self, const struct op *op, int64_t ite
         return push_wait(self, op, iteration);
     pthread_mutex_lock(&run->lock);
     bool skipped = !depends(run, self->rank, op, iteration), done = true;
-    int64_t now_ns = run_now(run);
+    int64_t now_ns = run_step_ns(self);
     if (skipped)
         done = note_op(self, op, iteration, now_ns, now_ns);
     pthread_mutex_unlock(&run->lock);
@@ -411,7 +410,7 @@ static bool note_taken(struct run_thread *self, int64_t begin_ns)
     if (run->program->plan->pipeline.slot_reset == SLOT_RESET_SUBMIT)
         drive_arm_slot(run, self->rank, self->current.task, self->current.iteration);
     return run_note(self, LOG_TAKE, self->current.task, self->current.iteration, begin_ns,
-                    run_now(run));
+                    run_step_ns(self));
 }
 
 /* The last steps of a task, and the taking of the next one if it is there, in one section of the lock: SIGNAL and
@@ -424,7 +423,7 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
     push_count_record(run, completed->task, run_iteration(run, self->rank, iteration));
     bool done = set_flag(self, signal, iteration) && count_complete(self, completed, iteration);
     if (done && self->loops && !run->config.chooser && take_first(self))
-        self->has_taken = done = note_taken(self, run_now(run));
+        self->has_taken = done = note_taken(self, run_step_ns(self));
     pthread_mutex_unlock(&run->lock);
     return done;
 }
@@ -503,7 +502,7 @@ static bool take(struct run_thread *self)
     struct run *run = self->run;
     run_begin_step(self);
     pthread_mutex_lock(&run->lock);
-    int64_t begin_ns = run_now(run);
+    int64_t begin_ns = run_step_ns(self);
     bool taken = wait_for_instance(self);
     if (taken) {
         taken = note_taken(self, begin_ns);
@@ -523,7 +522,7 @@ bool worker_submit(struct run_thread *self)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
-    bool taken = note_taken(self, run_now(run));
+    bool taken = note_taken(self, run_step_ns(self));
     pthread_mutex_unlock(&run->lock);
     return taken && execute_current(self);
 }

@@ -3,7 +3,7 @@
  * hand.c - the library beside what one would write by hand: SparseDist's graph, eight tasks on three lanes, three
  * iterations in flight.
  *
- *     hand [--rounds=N] [--ns=N]... [WAY...]
+ *     hand [--rounds=N] [--ns=N]... [--iterations=N] [WAY...]
  *
  *     futex     a thread a lane, a counter a task; a lane sleeps on a counter that is too low
  *     streams   the library, data-flow: tasks are functions that launch their work
@@ -253,11 +253,11 @@ static bool measure(const struct way *way, struct figures *out, int round)
     return true;
 }
 
-static bool compare(int rounds, const bool *chosen)
+static bool compare(int rounds, int given, const bool *chosen)
 {
     static struct figures figures[WAYS];
     double first_us = 0;
-    iterations = (int)(400000000 / (8 * task_ns + 40000));
+    iterations = given ? given : (int)(400000000 / (8 * task_ns + 40000));
     for (int round = 0; round < rounds; round++)
         for (int w = 0; w < WAYS; w++)
             if (chosen[w] && !measure(&ways[w], &figures[w], round))
@@ -288,18 +288,21 @@ static bool choose(const char *name, bool *chosen)
 int main(int argc, char **argv)
 {
     int64_t times[MOST_TIMES] = {0, 10000, 100000};
-    int rounds = 7, given = 0, named = 0;
+    int rounds = 7, given = 0, named = 0, wanted = 0;
     bool chosen[WAYS] = {false}, good = true;
     for (int i = 1; i < argc && good; i++) {
         if (strncmp(argv[i], "--rounds=", 9) == 0)
             rounds = atoi(argv[i] + 9);
+        else if (strncmp(argv[i], "--iterations=", 13) == 0)
+            wanted = atoi(argv[i] + 13);
         else if (strncmp(argv[i], "--ns=", 5) == 0 && given < MOST_TIMES)
             times[given++] = atoll(argv[i] + 5);
         else if ((good = choose(argv[i], chosen)))
             named++;
     }
-    if (!good || rounds < 1 || rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: hand [--rounds=N] [--ns=N]... [futex|streams|workers|clock|record|"
+    if (!good || wanted < 0 || rounds < 1 || rounds > MOST_ROUNDS) {
+        fprintf(stderr, "usage: hand [--rounds=N] [--ns=N]... [--iterations=N] "
+                        "[futex|streams|workers|clock|record|"
                         "store]...\n");
         return 2;
     }
@@ -307,7 +310,7 @@ int main(int argc, char **argv)
         chosen[w] = true;
     for (int t = 0; t < (given ? given : 3) && good; t++) {
         task_ns = times[t];
-        good = compare(rounds, chosen);
+        good = compare(rounds, wanted, chosen);
     }
     return good ? 0 : 1;
 }

@@ -156,9 +156,9 @@ struct entry {
     struct host_stream *stream;
     struct device_op op;
     struct stamp *stamp;
-    int64_t number; /* -1: the device's next, when it goes into the FIFO */
-    int64_t pushed_ns;
-    int64_t begun_ns; /* a wait: its start; 0: it has not begun, or its thread says when */
+    int64_t number;    /* -1: the device's next, when it goes into the FIFO */
+    int64_t pushed_ns; /* 0: nothing depends on it */
+    int64_t begun_ns;  /* a wait: its start; 0: it has not begun, or its thread says when */
     enum phase phase;
     enum status injected;
     struct place awaited;    /* WAIT: the snapshot */

@@ -177,7 +177,9 @@ static void run(struct entry *entry)
     if (stream_failed(stream))
         return;
     stream->device->slots->free -= entry->op.sm;
-    int64_t start_ns = entry->begun_ns ? entry->begun_ns : device_now(&stream->world->base);
+    int64_t start_ns = entry->begun_ns;
+    if (start_ns == 0 && (entry->stamp || entry->op.time_ns > 0))
+        start_ns = device_now(&stream->world->base);
     if (entry->stamp) {
         entry->stamp->start_ns = start_ns;
         entry->stamp->started = true;
@@ -450,7 +452,8 @@ static void append(struct entry *entry)
     if (!numbered)
         entry->number = stream->device->pushes++;
     entry->injected = injection_take(&stream->device->injections, entry->number);
-    entry->pushed_ns = device_now(&stream->world->base);
+    if (entry->stamp || stream->world->base.config.launch_latency_ns > 0)
+        entry->pushed_ns = device_now(&stream->world->base);
     if (entry->stamp && !numbered) {
         entry->stamp->number = entry->number;
         entry->stamp->pushed_from_ns = entry->stamp->pushed_by_ns = entry->pushed_ns;
