@@ -3,7 +3,7 @@
  * hand.c - the library beside what one would write by hand: SparseDist's graph, eight tasks on three lanes, three
  * iterations in flight.
  *
- *     hand [--rounds=N] [--ns=N]... [--iterations=N] [WAY...]
+ *     hand [--rounds=N] [--ns=N]... [--iterations=N] [--peer=NAME=FILE]... [WAY...]
  *
  *     futex     a thread a lane, a counter a task; a lane sleeps on a counter that is too low
  *     streams   the library, data-flow: tasks are functions that launch their work
@@ -12,10 +12,13 @@
  *     record    as `streams`, recorded (swpipe_record), kept in memory
  *     store     the same, into a trace store
  *
+ * and the peers: NAME is `peer_run` of the shared object FILE (hand.sh makes those there are libraries for).
+ *
  * All ways in turns, so many rounds; medians. A task computes for `ns` (0: nothing). Printed: microseconds an iteration
  * and a task, the same of processor time, iterations a second, context switches a task, and the rate as a part of that
  * of the first way.
  */
+#include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,7 +34,7 @@
 
 #include "gpu/lib/swpipe.h"
 
-enum { TASKS = 8, LANES = 3, IN_FLIGHT = 3, MOST_ROUNDS = 101, MOST_TIMES = 8 };
+enum { TASKS = 8, LANES = 3, IN_FLIGHT = 3, MOST_ROUNDS = 101, MOST_TIMES = 8, MOST_PEERS = 4 };
 
 /* %s: a thread group a lane, or nothing: one for all. */
 static const char plan[] =
@@ -205,12 +208,42 @@ static bool run_store(void)
 
 /* ---- all of them, in turns --------------------------------------------------------------------- */
 
-static const struct way {
+typedef bool peer_function(int iterations, int in_flight, void (*work)(void *));
+
+enum { OWN_WAYS = 6, MOST_WAYS = OWN_WAYS + MOST_PEERS };
+static struct way {
     const char *name;
-    bool (*run)(void);
-} ways[] = {{"futex", run_futex}, {"streams", run_streams}, {"workers", run_workers},
-            {"clock", run_clock}, {"record", run_record},   {"store", run_store}};
-enum { WAYS = sizeof ways / sizeof ways[0] };
+    bool (*run)(void); /* NULL: a peer */
+    peer_function *peer;
+} ways[MOST_WAYS] = {
+    {.name = "futex", .run = run_futex},     {.name = "streams", .run = run_streams},
+    {.name = "workers", .run = run_workers}, {.name = "clock", .run = run_clock},
+    {.name = "record", .run = run_record},   {.name = "store", .run = run_store}};
+static int way_count = OWN_WAYS;
+
+static bool run_way(const struct way *way)
+{
+    return way->run ? way->run() : way->peer(iterations, IN_FLIGHT, work);
+}
+
+/* NAME=FILE */
+static bool add_peer(char *text)
+{
+    char *file = strchr(text, '=');
+    if (!file || way_count == MOST_WAYS)
+        return false;
+    *file++ = '\0';
+    void *library = dlopen(file, RTLD_NOW);
+    void *found = library ? dlsym(library, "peer_run") : NULL;
+    if (!found) {
+        fprintf(stderr, "hand: %s\n", dlerror());
+        return false;
+    }
+    struct way *way = &ways[way_count++];
+    way->name = text;
+    memcpy(&way->peer, &found, sizeof found);
+    return true;
+}
 
 struct figures {
     double iteration_us[MOST_ROUNDS], busy_us[MOST_ROUNDS], switches[MOST_ROUNDS];
@@ -244,7 +277,7 @@ static bool measure(const struct way *way, struct figures *out, int round)
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     int64_t begin_ns = now_ns();
-    if (!way->run())
+    if (!run_way(way))
         return false;
     out->iteration_us[round] = 1e-3 * (double)(now_ns() - begin_ns) / iterations;
     getrusage(RUSAGE_SELF, &after);
@@ -255,16 +288,16 @@ static bool measure(const struct way *way, struct figures *out, int round)
 
 static bool compare(int rounds, int given, const bool *chosen)
 {
-    static struct figures figures[WAYS];
+    static struct figures figures[MOST_WAYS];
     double first_us = 0;
     iterations = given ? given : (int)(400000000 / (8 * task_ns + 40000));
     for (int round = 0; round < rounds; round++)
-        for (int w = 0; w < WAYS; w++)
+        for (int w = 0; w < way_count; w++)
             if (chosen[w] && !measure(&ways[w], &figures[w], round))
                 return false;
     printf("tasks of %lld us, %d iterations, %d rounds\n", (long long)task_ns / 1000, iterations,
            rounds);
-    for (int w = 0; w < WAYS; w++) {
+    for (int w = 0; w < way_count; w++) {
         if (!chosen[w])
             continue;
         double us = median(figures[w].iteration_us, rounds);
@@ -279,7 +312,7 @@ static bool compare(int rounds, int given, const bool *chosen)
 
 static bool choose(const char *name, bool *chosen)
 {
-    for (int w = 0; w < WAYS; w++)
+    for (int w = 0; w < way_count; w++)
         if (strcmp(ways[w].name, name) == 0)
             return chosen[w] = true;
     return false;
@@ -289,24 +322,27 @@ int main(int argc, char **argv)
 {
     int64_t times[MOST_TIMES] = {0, 10000, 100000};
     int rounds = 7, given = 0, named = 0, wanted = 0;
-    bool chosen[WAYS] = {false}, good = true;
+    bool chosen[MOST_WAYS] = {false}, good = true;
     for (int i = 1; i < argc && good; i++) {
         if (strncmp(argv[i], "--rounds=", 9) == 0)
             rounds = atoi(argv[i] + 9);
         else if (strncmp(argv[i], "--iterations=", 13) == 0)
             wanted = atoi(argv[i] + 13);
+        else if (strncmp(argv[i], "--peer=", 7) == 0)
+            good = add_peer(argv[i] + 7);
         else if (strncmp(argv[i], "--ns=", 5) == 0 && given < MOST_TIMES)
             times[given++] = atoll(argv[i] + 5);
         else if ((good = choose(argv[i], chosen)))
             named++;
     }
     if (!good || wanted < 0 || rounds < 1 || rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: hand [--rounds=N] [--ns=N]... [--iterations=N] "
-                        "[futex|streams|workers|clock|record|"
-                        "store]...\n");
+        fprintf(stderr,
+                "usage: hand [--rounds=N] [--ns=N]... [--iterations=N] [--peer=NAME=FILE]... "
+                "[futex|streams|workers|clock|record|"
+                "store]...\n");
         return 2;
     }
-    for (int w = 0; named == 0 && w < WAYS; w++)
+    for (int w = 0; named == 0 && w < way_count; w++)
         chosen[w] = true;
     for (int t = 0; t < (given ? given : 3) && good; t++) {
         task_ns = times[t];
