@@ -3,6 +3,8 @@
 # make bench-hand: the library beside a pipeline by hand (hand.c), and beside oneTBB and StarPU where they are installed.
 #
 #     HAND=tests/bench/hand srcdir=. tests/bench/hand.sh [arguments of hand]
+#
+# Not with real-time priority where StarPU is installed: its workers spin, and leave the machine no time.
 set -u
 here=${srcdir:-.}/tests/bench
 dir=$(mktemp -d) || exit 1
