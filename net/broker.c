@@ -144,12 +144,14 @@ static void bury(struct broker *broker, int rank)
 static void bound_outboxes(struct broker *broker)
 {
     int slowest = 0;
-    if (broker->outbox_bytes <= broker->outbox_limit)
-        return;
-    for (int rank = 1; rank < broker->size; rank++)
+    pthread_mutex_lock(&broker->lock);
+    bool full = broker->outbox_bytes > broker->outbox_limit;
+    for (int rank = 1; full && rank < broker->size; rank++)
         if (broker->peers[rank].outbox_bytes > broker->peers[slowest].outbox_bytes)
             slowest = rank;
-    bury(broker, slowest);
+    pthread_mutex_unlock(&broker->lock);
+    if (full)
+        bury(broker, slowest);
 }
 
 static void enter_barrier(struct broker *broker, int from)
