@@ -139,8 +139,8 @@ static void check_edits_of(const char *source, struct op_stats *op_stats)
     }
     edits_number(&plan);
     static const enum property properties[] = {PROPERTY_DEADLOCK, PROPERTY_LIFETIME,
-                                               PROPERTY_FAULTS};
-    for (int i = 0; i < 3; i++) {
+                                               PROPERTY_FAULTS, PROPERTY_VALUE};
+    for (size_t i = 0; i < sizeof properties / sizeof *properties; i++) {
         struct arena arena;
         struct diag diag;
         struct suspects suspects;
@@ -256,6 +256,10 @@ static const char programs_text[] =
 static const char unpaired_text[] = "swplan: 1\nname: u\nprograms:\n"
                                     "  - 0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
                                     "  - 1RECV_F0 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1\n";
+/* A pass whose input is neither sent nor received. */
+static const char missing_text[] = "swplan: 1\nname: m\nprograms:\n"
+                                   "  - 0F0 0SEND_F0 0F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+                                   "  - 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1\n";
 static const char differing_text[] =
     "swplan: 1\nname: d\nparallel: {dp: 2, grad_reduce: end, ranks: {1: {grad_reduce: overlap}}}\n"
     "generate: {schedule: 1f1b, ranks: 2, microbatches: 2}\n";
@@ -268,6 +272,7 @@ static void test_kinds(void)
     check_edits_of(twins_text, &op_stats);
     check_edits_of(programs_text, &op_stats);
     check_edits_of(unpaired_text, &op_stats);
+    check_edits_of(missing_text, &op_stats);
     check_edits_of(differing_text, &op_stats);
     for (int kind = 0; kind < EDIT_COUNT; kind++)
         tap_ok(op_stats.made[kind] > 0, "%s: proposed %d times, %d changed a plan",
