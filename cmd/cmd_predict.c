@@ -479,7 +479,7 @@ static enum status refuse_pipeline_options(struct app *app, const struct predict
                                            const struct arguments *arguments,
                                            const struct plan *plan)
 {
-    static const char *const of_pipelines[] = {"max-depth", "exposed"};
+    static const char *const of_pipelines[] = {"iterations", "max-depth", "exposed"};
     for (size_t i = 0; i < sizeof of_pipelines / sizeof *of_pipelines; i++)
         if (plan->form != FORM_PIPELINE && options_given(arguments, of_pipelines[i]))
             return diag_error(&app->diag, STATUS_USAGE,
@@ -600,8 +600,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
         {"driver", 0, "clock|dataflow|both",
          "pipeline form: which driver (default: the plan's, else both)", OPTION_CHOICE,
          .value = &request->driver},
-        {"iterations", 'n', "N", "iterations in a replication (default 1000)", OPTION_INTEGER,
-         .value = &line->iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
+        {"iterations", 'n', "N", "pipeline form: iterations in a replication (default 1000)",
+         OPTION_INTEGER, .value = &line->iterations, .min = 1, .max = SIMULATE_MAX_ITERATIONS},
         {"replications", 0, "N", "simulations, each with other random numbers (default 1)",
          OPTION_INTEGER, .value = &line->replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
         {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &line->seed,

@@ -44,6 +44,9 @@ say()
 {
     echo "$verbs" | while read -r verb; do
         arguments=$(echo "$verb" | sed 's/ PLAN$//')
+        case $verb in # only a pipeline has a number of them
+        predict*) grep -q '^schedule:' "$2" || arguments=$(echo "$arguments" | sed 's/ --iterations=[0-9]*//') ;;
+        esac
         echo "== swsim $verb"
         # shellcheck disable=SC2086
         (set -f; timeout 300 "$1/swsim" $arguments "$2" 2>&1 </dev/null; echo "exit code $?")

@@ -20,7 +20,7 @@ observe()
     covers) "$SWSIM" verify --json --no-fix "$2" | grep -oE '"but_for":\[[^]]*\]' ;;
     faults) "$SWSIM" verify --json --no-fix --faults "$2" | grep -oE '"properties":\{[^}]*\}' ;;
     expect) "$SWSIM" verify --expect --no-fix -q "$2" >"$dir/expected" && echo as expected || echo otherwise ;;
-    predict) "$SWSIM" predict --json -n 20 "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
+    predict) "$SWSIM" predict --json $(sed -n 's/^schedule:.*/-n 20/p' "$2") "$2" | grep -oE '"(makespan|iteration|fill)_ns":[^}]*' ;;
     held) "$SWSIM" predict --json "$2" | grep -oE '"most_bytes":[0-9]+' ;;
     moved) # longer than a small copy takes, the shortest of three runs
         for run in 1 2 3; do "$SWRUN" --no-check --stats --json "$2" | grep -oE '"device_ns":[0-9]+'; done |

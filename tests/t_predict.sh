@@ -188,8 +188,15 @@ check "times of no action" says 2 "--times: found 'Q'" $predict --times=Q=1ms "$
 check "times for a plan without actions" says 2 "only rank programs" \
     $predict --times=F=1ms "$dir/plan.yaml"
 check "no depth under the clock driver" complains 2 'only data-flow has it' $predict --driver=clock --max-depth=2 "$dir/plan.yaml"
-check "no depth of host programs" complains 2 'found --max-depth, but only plans of the pipeline form' \
-    $predict --max-depth=2 "$srcdir/plans/bugs/deepspeed_bucket_overwrite_fixed.yaml"
+for option in --max-depth=2 --iterations=3; do
+    check "no ${option%=*} of host programs" complains 2 "found ${option%=*}, but only plans of the pipeline form" \
+        $predict $option "$srcdir/plans/bugs/deepspeed_bucket_overwrite_fixed.yaml"
+done
+printf '%s\n' 'swplan: 1' 'times: {F: 1ms, B: 2ms}' 'generate: {schedule: gpipe, ranks: 2, microbatches: 2}' >"$dir/lists.yaml"
+for program in "$predict" "$SWRUN"; do
+    check "nor of rank programs, ${program##*/}" complains 2 "found --iterations, but only plans of the pipeline form" \
+        $program -n 3 "$dir/lists.yaml"
+done
 for option in --critical-path --exposed --sweep=max_depth=1..2 "--db=$dir/x.db"; do
     check "no ${option%%=*} beside --p2p=all" complains 2 "found --p2p=all together with ${option%%=*}" \
         $predict --p2p=all $option "$dir/plan.yaml"
