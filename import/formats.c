@@ -37,7 +37,7 @@ static enum status recognise_json(struct bytes *bytes, enum format *out, struct 
 
 static bool begins_json(const char *head, size_t length)
 {
-    size_t i = 0;
+    size_t i = json_mark_length(head, length);
     while (i < length && head[i] && strchr(" \t\r\n", head[i]))
         i++;
     return i < length && (head[i] == '{' || head[i] == '[');

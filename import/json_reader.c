@@ -21,23 +21,6 @@ enum {
     WANT_NOTHING      /* the text is over */
 };
 
-enum status json_reader_open(struct json_reader *reader, struct bytes *bytes, struct diag *diag)
-{
-    *reader = (struct json_reader){.bytes = bytes, .diag = diag, .cap = FIRST_WINDOW};
-    reader->buffer = malloc(FIRST_WINDOW + PADDING);
-    if (!reader->buffer)
-        return diag_no_memory(diag);
-    reader->at = reader->end = reader->buffer;
-    memset(reader->end, 0, PADDING);
-    return STATUS_OK;
-}
-
-void json_reader_close(struct json_reader *reader)
-{
-    free(reader->buffer);
-    reader->buffer = NULL;
-}
-
 static enum json_token fail(struct json_reader *reader, enum status status)
 {
     reader->status = status;
@@ -111,6 +94,26 @@ static bool more(struct json_reader *reader)
     return got > 0;
 }
 
+enum status json_reader_open(struct json_reader *reader, struct bytes *bytes, struct diag *diag)
+{
+    *reader = (struct json_reader){.bytes = bytes, .diag = diag, .cap = FIRST_WINDOW};
+    reader->buffer = malloc(FIRST_WINDOW + PADDING);
+    if (!reader->buffer)
+        return diag_no_memory(diag);
+    reader->at = reader->end = reader->buffer;
+    memset(reader->end, 0, PADDING);
+    while (reader->end - reader->at < JSON_MARK_BYTES && more(reader))
+        continue;
+    reader->at += json_mark_length(reader->at, (size_t)(reader->end - reader->at));
+    return STATUS_OK;
+}
+
+void json_reader_close(struct json_reader *reader)
+{
+    free(reader->buffer);
+    reader->buffer = NULL;
+}
+
 static inline bool is_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
@@ -133,6 +136,18 @@ static enum json_token ended(struct json_reader *reader)
     if (reader->status != STATUS_OK)
         return JSON_FAILED;
     return wrong(reader, reader->end, "the JSON text ends before it is complete");
+}
+
+/* The text is over behind a value or its comma. */
+static enum json_token ended_behind_value(struct json_reader *reader)
+{
+    const bool in_list = reader->depth == 1 && !reader->in_object[0];
+    if (reader->status != STATUS_OK || !reader->end_is_optional || !in_list)
+        return ended(reader);
+    reader->has_no_end = true;
+    reader->depth = 0;
+    reader->state = WANT_NOTHING;
+    return JSON_ARRAY_END;
 }
 
 /* ---- strings --------------------------------------------------------------------------------- */
@@ -346,13 +361,22 @@ static const char *number_end(const char *at)
     return at;
 }
 
+/* As more(); *at stays at its place in the text. */
+static bool more_of(struct json_reader *reader, const char **at)
+{
+    const size_t length = (size_t)(*at - reader->at);
+    const bool found = more(reader);
+    *at = reader->at + length;
+    return found;
+}
+
 static enum json_token read_number(struct json_reader *reader)
 {
     const char *at = reader->at;
     while ((*at >= '0' && *at <= '9') || *at == '.' || *at == '-' || *at == '+' || *at == 'e' ||
            *at == 'E')
-        if (++at == reader->end && more(reader))
-            at = reader->at;
+        if (++at == reader->end && !more_of(reader, &at))
+            break;
     if (reader->status != STATUS_OK)
         return JSON_FAILED;
     if (number_end(reader->at) != at)
@@ -472,11 +496,13 @@ static inline enum json_token read_after_value(struct json_reader *reader, char 
         return close_level(reader);
     if (c != ',')
         return reader->at == reader->end
-                   ? ended(reader)
+                   ? ended_behind_value(reader)
                    : wrong(reader, reader->at,
                            object ? "expected ',' or '}'" : "expected ',' or ']'");
     reader->at++;
     c = skip_space(reader);
+    if (c == 0 && reader->at == reader->end)
+        return ended_behind_value(reader);
     return object ? read_key(reader, c) : read_value(reader, c);
 }
 

@@ -6,7 +6,8 @@
  * is one buffer, as large as the longest string or number, at most JSON_MAX_TOKEN bytes; nesting has a limit
  * too. Every byte is checked against the grammar (RFC 8259), also of values that are passed over. Wider than the
  * grammar, because writers of traces are: NaN, Infinity and -Infinity are read as null, control characters may
- * stand in strings, and bytes in strings that are no UTF-8 read as '?'.
+ * stand in strings, and bytes in strings that are no UTF-8 read as '?'. A byte order mark in front of the text is
+ * passed over, and the ']' of an outermost array may be missing where the caller says so.
  *
  *     for (token = json_next(r); token == JSON_KEY; token = json_next(r))    the members of an object
  *         if (json_text_is(r, "ts")) ... json_next(r) ...
@@ -24,7 +25,7 @@
 
 #include "bytes.h"
 
-enum { JSON_MAX_NESTING = 256, JSON_MAX_TOKEN = 64 * 1024 * 1024 };
+enum { JSON_MAX_NESTING = 256, JSON_MAX_TOKEN = 64 * 1024 * 1024, JSON_MARK_BYTES = 3 };
 
 enum json_token {
     JSON_FAILED,
@@ -53,9 +54,20 @@ struct json_reader {
     int state;
     int depth;
     bool in_object[JSON_MAX_NESTING];
-    const char *text; /* of a key, string or number; not terminated, gone with the next token */
+    bool
+        end_is_optional; /* set by the caller: an outermost array may end with the text, without ']' */
+    bool has_no_end;     /* it did */
+    const char *text;    /* of a key, string or number; not terminated, gone with the next token */
     size_t length;
 };
+
+/* The bytes of UTF-8's byte order mark at the beginning of a text; 0: it has none. */
+static inline size_t json_mark_length(const char *text, size_t length)
+{
+    return length >= JSON_MARK_BYTES && memcmp(text, "\xef\xbb\xbf", JSON_MARK_BYTES) == 0
+               ? JSON_MARK_BYTES
+               : 0;
+}
 
 /* Reads what `bytes` still holds. The reader owns its buffer; json_reader_close ends it, not `bytes`. */
 enum status json_reader_open(struct json_reader *reader, struct bytes *bytes, struct diag *diag);

@@ -46,7 +46,23 @@ static enum status read_events(struct kineto *kineto)
     if (status == STATUS_OK && open.count > 0)
         diag_warn(kineto->diag, "%s: %zu events that begin and do not end are left out",
                   kineto->rank->file, open.count);
+    if (status == STATUS_OK && kineto->reversed_count > 0)
+        diag_warn(kineto->diag,
+                  "%s: events that end before they begin are left out: %zu, first '%.60s'",
+                  kineto->rank->file, kineto->reversed_count, kineto->reversed_name.bytes);
     open_events_fini(&open);
+    return status;
+}
+
+/* The file is a list of events, whose ']' may be missing where the program that wrote it has ended early. */
+static enum status read_bare_list(struct kineto *kineto)
+{
+    kineto->reader.end_is_optional = true;
+    const enum status status = read_events(kineto);
+    if (status == STATUS_OK && kineto->reader.has_no_end)
+        diag_warn(kineto->diag,
+                  "%s: its list of events has no end (']'): later events may be missing",
+                  kineto->rank->file);
     return status;
 }
 
@@ -172,7 +188,7 @@ static enum status read_file(struct kineto *kineto)
     struct json_reader *reader = &kineto->reader;
     enum json_token token = json_next(reader);
     enum status status = token == JSON_OBJECT  ? read_top(kineto)
-                         : token == JSON_ARRAY ? read_events(kineto)
+                         : token == JSON_ARRAY ? read_bare_list(kineto)
                                                : json_refuse(reader, "a trace, '{' or '['");
     if (status == STATUS_OK && json_next(reader) != JSON_DONE)
         status = reader->status;

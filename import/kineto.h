@@ -10,7 +10,8 @@
 #include "bytes.h"
 #include "job.h"
 
-/* Add the trace as a rank, or as one for each process in it. STATUS_INPUT for text that is no JSON or no trace, and for times that run backwards. */
+/* Add the trace as a rank, or as one for each process in it. STATUS_INPUT for text that is no
+   JSON or no trace, and for times that no clock shows. Events that end before they begin are left out, with a warning that counts them. */
 enum status kineto_read(struct bytes *bytes, struct job *job, struct diag *diag);
 
 #endif

@@ -63,7 +63,9 @@ struct kineto {
     int64_t base_ns; /* baseTimeNanoseconds */
     uint32_t place;  /* of the event */
     bool has_events;
-    struct text worked_tid; /* of the operator that was kept last, and its end */
+    size_t reversed_count;     /* events that end before they begin */
+    struct text reversed_name; /* of the first */
+    struct text worked_tid;    /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
     int worked_thread;
 };
@@ -79,7 +81,8 @@ enum status kineto_read_event(struct kineto *kineto, struct event *out);
 /* Is it an operator of torch.distributed? */
 bool kineto_is_distributed(const struct event *event);
 
-/* Adds a complete event to the rank, if its category is of use. STATUS_INPUT for times that cannot be. */
+/* Adds a complete event to the rank, if its category is of use. One that ends before it begins is counted and left
+   out; STATUS_INPUT for times that cannot be. */
 enum status kineto_take_event(struct kineto *kineto, const struct event *event);
 
 #endif

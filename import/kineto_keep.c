@@ -219,9 +219,15 @@ static bool keep_event(struct kineto *kineto, const struct event *event)
 static enum status refuse_times(struct kineto *kineto, const struct event *event)
 {
     return diag_error(kineto->diag, STATUS_INPUT,
-                      "%s: '%.60s' ends before it begins, or in no time "
-                      "that can be",
-                      kineto->rank->file, event->name.bytes);
+                      "%s: '%.60s' begins or ends in no time that can be", kineto->rank->file,
+                      event->name.bytes);
+}
+
+static enum status leave_out(struct kineto *kineto, const struct event *event)
+{
+    if (kineto->reversed_count++ == 0)
+        kineto->reversed_name = event->name;
+    return STATUS_OK;
 }
 
 /* Annotations of the device are kept where they name a pass. */
@@ -242,6 +248,8 @@ enum status kineto_take_event(struct kineto *kineto, const struct event *event)
         return STATUS_OK;
     int64_t end_ns;
     kineto->place++;
+    if (event->duration_ns < 0)
+        return leave_out(kineto, event);
     if (!event->has_start || __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
         !job_times_are_sane(event->start_ns, end_ns))
         return refuse_times(kineto, event);

@@ -427,6 +427,25 @@ echo 'swplan: 1' >"$dir/plan.txt"
 : >"$dir/empty"
 check "a truncated compressed file" refuses "$dir/cut.json.gz" "truncated"
 check "a truncated text" refuses "$dir/cut.json" "ends before it is complete"
+# Chrome's format lets the ']' of a list of events be missing, and a writer that is ended leaves its last comma.
+sed '$d' "$dir/array.json" >"$dir/open.json"
+{ cat "$dir/open.json"; echo ','; } >"$dir/comma.json"
+sed '$s/}$//' "$dir/open.json" >"$dir/open_cut.json"
+sed '$d' "$dir/two.json" >"$dir/object_cut.json"
+"$SWSIM" import --name=x "$dir/array.json" >"$dir/closed_plan" 2>"$dir/err"
+for list in open comma; do
+    check "a list without its end is read, and said ($list)" complains 0 "$list.json: its list of events has no end" \
+        "$SWSIM" import --name=x -o "$dir/$list.yaml" "$dir/$list.json"
+    check "... as with its end" cmp "$dir/closed_plan" "$dir/$list.yaml"
+done
+check "a list that is cut off in an event" refuses "$dir/open_cut.json" "ends before it is complete"
+check "an object that is cut off behind an event" refuses "$dir/object_cut.json" "ends before it is complete"
+for list in array two; do
+    { printf '\357\273\277'; cat "$dir/$list.json"; } >"$dir/marked.json"
+    "$SWSIM" import --name=x "$dir/$list.json" >"$dir/unmarked_plan" 2>"$dir/err"
+    check "a byte order mark is passed over ($list)" exits 0 "$SWSIM" import --name=x -o "$dir/marked.yaml" "$dir/marked.json"
+    check "... and changes nothing" cmp "$dir/unmarked_plan" "$dir/marked.yaml"
+done
 check "no work of a GPU" refuses "$dir/cpu.json" "no work of a GPU"
 {
     call cudaLaunchKernel 1 1000.000 5.000 1
@@ -440,7 +459,13 @@ while [ $n -le 20 ]; do
     n=$((n + 1))
 done | trace >"$dir/reversed.json"
 check "times that fall where ids rise" refuses "$dir/reversed.json" "later calls of a thread have earlier ids"
-check "times that run backwards" refuses "$dir/backwards.json" "ends before it begins"
+# Of events that end before they begin, the file's others are read.
+check "an event that ends before it begins is left out, and said" complains 0 "left out: 1, first 'void at::native" \
+    "$SWSIM" import -o "$dir/plan.yaml" "$dir/backwards.json"
+check "... the others are read" sh -c "grep 'launch: second' '$dir/plan.yaml' && ! grep 'launch: first' '$dir/plan.yaml'"
+check "... a plan that is proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
+sed 's/"dur":/"dur":-/' "$dir/two.json" >"$dir/all_back.json"
+check "... a file of nothing else" complains 3 "no work of a GPU" "$SWSIM" import "$dir/all_back.json"
 sed 's/"ts":1998.000/"ts":1998000000000.000/' "$dir/two.json" >"$dir/apart.json"
 sed 's/"ts":1998.000/"ts":1e300/' "$dir/two.json" >"$dir/huge.json"
 check "times that are not of one clock" refuses "$dir/apart.json" "hours apart"

@@ -18,6 +18,8 @@ static const char *const token_words[] = {
     [JSON_ARRAY] = "[",  [JSON_ARRAY_END] = "]", [JSON_KEY] = "k",    [JSON_STRING] = "s",
     [JSON_NUMBER] = "n", [JSON_TRUE] = "t",      [JSON_FALSE] = "f",  [JSON_NULL] = "0"};
 
+static bool end_is_optional; /* of what is read next */
+
 /* All tokens of a text as one line; the caller frees it. */
 static char *read_all(struct bytes *bytes, struct diag *diag)
 {
@@ -27,6 +29,7 @@ static char *read_all(struct bytes *bytes, struct diag *diag)
     struct json_reader reader;
     enum json_token token = JSON_FAILED;
     if (json_reader_open(&reader, bytes, diag) == STATUS_OK) {
+        reader.end_is_optional = end_is_optional;
         do {
             token = json_next(&reader);
             fprintf(out, "%s", token_words[token]);
@@ -86,6 +89,38 @@ static void bad_characters(void)
     reads("\"\xed\xa0\x80\"", "s<?\?\?>.");
     reads("\"\xf4\x90\x80\x80\xf0\x80\x80\x80\"", "s<?\?\?\?\?\?\?\?>.");
     reads("\"\\ud83d\\u0041\\ude00\\ud83d\"", "s<?A?\?>.");
+}
+
+static void marks(void)
+{
+    reads("\xef\xbb\xbf[1]", "[n<1>].");
+    reads("\xef\xbb\xbf\n{}", "{}.");
+    reads("\xef\xbb\xbf", "!");
+    reads("\xef\xbb", "!");
+    reads("\xef\xbb\xbf\xef\xbb\xbf[]", "!");
+    reads(" \xef\xbb\xbf[]", "!");
+    reads("[\xef\xbb\xbf]", "[!");
+}
+
+/* The ']' of an outermost array may be missing, that of another one or a '}' not. */
+static void missing_ends(void)
+{
+    end_is_optional = true;
+    reads("[1,{}", "[n<1>{}].");
+    reads("[{}]", "[{}].");
+    reads("[{},\n", "[{}].");
+    reads("[[1],", "[[n<1>]].");
+    reads("[{},,", "[{}!");
+    reads("[{},]", "[{}!");
+    reads("[{\"a\":1", "[{k<a>n<1>!");
+    reads("[{},\"a", "[{}!");
+    reads("[[1,", "[[n<1>!");
+    reads("{\"a\":[1", "{k<a>[n<1>!");
+    reads("{\"a\":1", "{k<a>n<1>!");
+    reads("{\"a\":1,", "{k<a>n<1>!");
+    reads("[{}] ]", "[{}]!");
+    reads("[", "[!");
+    end_is_optional = false;
 }
 
 static void bad_texts(void)
@@ -397,6 +432,8 @@ int main(void)
 {
     good_texts();
     bad_characters();
+    marks();
+    missing_ends();
     bad_texts();
     nesting();
     windows();
