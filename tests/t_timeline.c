@@ -329,6 +329,60 @@ static void test_witness(void)
     arena_fini(&arena);
 }
 
+/* The middle of a label, in points from the left; 0: not in the picture. */
+static double label_x(const char *svg, const char *label)
+{
+    static const char before[] = "text-anchor=\"middle\" x=\"";
+    char words[64];
+    double x = 0;
+    snprintf(words, sizeof words, ">%s<", label);
+    const char *at = strstr(svg, words);
+    for (const char *text = svg; at && (text = strstr(text, before)) && text < at; text++)
+        x = strtod(text + strlen(before), NULL);
+    return at ? x : 0;
+}
+
+/* Measured waits overlap work: on a stream First lasts from 0 to 50, Second from 100 to 150. */
+static void test_overlap(void)
+{
+    static const struct {
+        int64_t start_ns, end_ns;
+        const char *cause;
+    } waits[] = {{20, 100, "launch"}, {60, 120, "resource"}, {105, 145, "hidden"}};
+    struct arena arena;
+    struct trace trace;
+    arena_init(&arena, 0);
+    trace_init(&trace, &arena);
+    trace_set_info(&trace, &(struct run_info){.kind = RUN_MEASURED, .plan_name = "p", .ranks = 1});
+    for (int i = 0; i < 3; i++) {
+        int stream =
+            trace_add_agent(&trace, 0, TRACE_STREAM, (const char *[]){"a", "b", "c"}[i], i);
+        char names[2][16];
+        snprintf(names[0], sizeof names[0], "First%d", i);
+        snprintf(names[1], sizeof names[1], "Second%d", i);
+        for (int k = 0; k < 2; k++)
+            trace_add_span(&trace, &(struct trace_span){stream, SPAN_DEVICE, names[k], -1, 100 * k,
+                                                        100 * k + 50, NULL});
+        trace_add_span(&trace, &(struct trace_span){stream, SPAN_WAIT, NULL, -1, waits[i].start_ns,
+                                                    waits[i].end_ns, waits[i].cause});
+    }
+    trace_sort(&trace);
+    if (render(&trace, (struct timeline_options){.range = TIMELINE_ALL}, "overlap.svg")) {
+        char *svg = file_text(path_temp("overlap.svg"));
+        double first = label_x(svg, "First0"), second = label_x(svg, "Second0");
+        double ns = (second - first) / 100; /* middles: 25 and 125 */
+        tap_ok(first > 0 && second > first, "works have labels");
+        tap_ok(label_x(svg, "launch") > first + 49 * ns && label_x(svg, "launch") < first + 51 * ns,
+               "a wait that begins under work has its label behind that");
+        tap_ok(label_x(svg, "resource") > first + 54 * ns &&
+                   label_x(svg, "resource") < first + 56 * ns,
+               "one that ends under work has it in front");
+        tap_ok(label_x(svg, "hidden") == 0, "one under work has none");
+        free(svg);
+    }
+    arena_fini(&arena);
+}
+
 int main(void)
 {
     struct arena arena;
@@ -342,6 +396,7 @@ int main(void)
     render(&four, (struct timeline_options){0}, "ranks.svg");
     render(&four, (struct timeline_options){.shows = is_of_rank_2}, "rank2.svg");
     test_witness();
+    test_overlap();
     test_refusals(&one);
     arena_fini(&arena);
     return tap_done();

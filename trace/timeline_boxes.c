@@ -112,41 +112,50 @@ static const char *tooltip(const struct view *view, const struct trace_span *spa
 
 /* ---- one span -------------------------------------------------------------------------------- */
 
-static void draw_work(const struct view *view, const struct trace_span *span, struct draw_box *box)
+static struct draw_box box_of(const struct view *view, const struct trace_span *span)
 {
-    int task = view_task(view, span);
-    int color = task >= 0 ? view->key->colors.items[task].color : 0;
-    box->fill = task >= 0 ? draw_fill(color) : other_fill;
-    box->border = box->width_pt >= 3 ? (task >= 0 ? draw_border(color) : "#888888") : NULL;
-    box->text_color = text_dark;
-    box->label = work_label(view, span, box->width_pt, box->height_pt, &box->font_pt);
+    const struct lane *lane = lanes_of(&view->lanes, span->agent);
+    double left = view_x(view, span->start_ns);
+    return (struct draw_box){.x_pt = left,
+                             .y_pt = lane->y_pt,
+                             .width_pt = view_x(view, span->end_ns) - left,
+                             .height_pt = lane->height_pt,
+                             .tooltip = tooltip(view, span)};
 }
 
-static void draw_wait(const struct view *view, const struct trace_span *span, struct draw_box *box)
-{
-    box->fill = timeline_waits[timeline_look(view->trace, span)].fill;
-    box->text_color = wait_text;
-    if (fit(span->cause, box->width_pt, fmin(7, box->height_pt - 3), 5, &box->font_pt))
-        box->label = span->cause;
-}
-
-static void draw_span(struct view *view, size_t index)
+static void draw_work(struct view *view, size_t index)
 {
     const struct trace_span *span = &view->trace->spans[index];
-    const struct lane *lane = lanes_of(&view->lanes, span->agent);
-    double left = view_x(view, span->start_ns), right = view_x(view, span->end_ns);
-    struct draw_box box = {
-        .x_pt = left,
-        .y_pt = lane->y_pt,
-        .width_pt = right - left,
-        .height_pt = lane->height_pt,
-        .tooltip = tooltip(view, span),
-    };
-    if (span->kind == SPAN_WAIT)
-        draw_wait(view, span, &box);
-    else
-        draw_work(view, span, &box);
+    struct draw_box box = box_of(view, span);
+    int task = view_task(view, span);
+    int color = task >= 0 ? view->key->colors.items[task].color : 0;
+    box.fill = task >= 0 ? draw_fill(color) : other_fill;
+    box.border = box.width_pt >= 3 ? (task >= 0 ? draw_border(color) : "#888888") : NULL;
+    box.text_color = text_dark;
+    box.label = work_label(view, span, box.width_pt, box.height_pt, &box.font_pt);
     view->nodes[index] = draw_box(view->drawing, &box);
+}
+
+/* The label is where no work stands in front of the wait: from `clear_ns` to `taken_ns`. */
+static void draw_wait(struct view *view, size_t index, int64_t clear_ns, int64_t taken_ns)
+{
+    const struct trace_span *span = &view->trace->spans[index];
+    struct draw_box box = box_of(view, span), part = box;
+    box.fill = timeline_waits[timeline_look(view->trace, span)].fill;
+    part.x_pt = view_x(view, clear_ns);
+    part.width_pt = view_x(view, taken_ns) - part.x_pt;
+    part.text_color = wait_text;
+    if (fit(span->cause, part.width_pt, fmin(7, box.height_pt - 3), 5, &part.font_pt))
+        part.label = span->cause;
+    bool whole = part.width_pt + 1 >= box.width_pt;
+    if (whole) {
+        box.label = part.label;
+        box.text_color = part.text_color;
+        box.font_pt = part.font_pt;
+    }
+    view->nodes[index] = draw_box(view->drawing, &box);
+    if (part.label && !whole)
+        draw_box(view->drawing, &part);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
@@ -350,15 +359,44 @@ static void draw_blocks(const struct view *view, int agent)
         draw_block(view, &last);
 }
 
+static bool has_box(const struct view *view, const struct trace_span *span)
+{
+    return view_has(view, span) && !is_narrow(view, span);
+}
+
+static bool is_work_box(const struct view *view, const struct trace_span *span)
+{
+    return span->kind != SPAN_WAIT && has_box(view, span);
+}
+
+/* A measured wait may begin before the thread of the work in front of it has ended, or end behind the start of the next. */
+static void draw_waits(struct view *view, int agent)
+{
+    size_t end = view->first[agent + 1], next = view->first[agent];
+    int64_t busy_ns = INT64_MIN; /* the end of the works so far */
+    for (size_t at = next; at < end; at++) {
+        const struct trace_span *span = span_at(view, at);
+        if (is_work_box(view, span) && span->end_ns > busy_ns)
+            busy_ns = span->end_ns;
+        if (span->kind != SPAN_WAIT || !has_box(view, span))
+            continue;
+        for (next = next > at ? next : at + 1; next < end; next++)
+            if (is_work_box(view, span_at(view, next)))
+                break;
+        int64_t taken_ns = next < end ? span_at(view, next)->start_ns : span->end_ns;
+        draw_wait(view, (size_t)view->order[at],
+                  busy_ns > span->start_ns ? busy_ns : span->start_ns,
+                  taken_ns < span->end_ns ? taken_ns : span->end_ns);
+    }
+}
+
 /* Waits first: work stands in front of them. */
 static void draw_lane(struct view *view, int agent)
 {
-    for (int work = 0; work <= 1; work++)
-        for (size_t at = view->first[agent]; at < view->first[agent + 1]; at++) {
-            const struct trace_span *span = span_at(view, at);
-            if ((span->kind != SPAN_WAIT) == work && view_has(view, span) && !is_narrow(view, span))
-                draw_span(view, (size_t)view->order[at]);
-        }
+    draw_waits(view, agent);
+    for (size_t at = view->first[agent]; at < view->first[agent + 1]; at++)
+        if (is_work_box(view, span_at(view, at)))
+            draw_work(view, (size_t)view->order[at]);
     draw_blocks(view, agent);
 }
 
