@@ -19,8 +19,8 @@
  * Ownership. A plan and a result are the caller's, who gives each back once, swsim_close and swsim_free; NULL is
  * allowed. Texts belong to what they were asked of.
  *
- * Errors. A function returns a status. What it makes is made whatever the status, so that it can be asked for its
- * error, but NULL where memory is exhausted. The library prints nothing, and ends no process.
+ * Errors. A function returns a status. Its result is made with every status, so that it can be asked for its
+ * error, but is NULL where memory is exhausted. The library prints nothing, and ends no process.
  *
  * Threads. A plan is never changed, so threads may share it. A result and a store belong to one thread at a time. Nothing else is
  * shared. swsim_interrupt may be called by any thread, and by a signal handler.

@@ -9,7 +9,7 @@
 
 #include "check/verify.h"
 
-/* Write a certificate for each of the reports, of one plan and several drivers. What none covers is told in a note, and nothing
+/* Write a certificate for each of the reports, of one plan and several drivers. A property that none covers is told in a note, and nothing
    is written where not all are proved. */
 enum status certificate_save(struct app *app, const struct plan *plan,
                              const struct verify_options *options,

@@ -4,7 +4,7 @@
  *
  * Work can begin when the work before it on its stream has ended, when it has been launched, and when
  * the events that its stream waits for have happened. The latest of these is its cause, if the work
- * begins within EXPLAINED_NS of it. What a stream waits for is told, in this order of trust, by
+ * begins within EXPLAINED_NS of it. A wait is explained, in this order of trust, by
  *
  *     id           a row of the trace names the record that a wait waits for
  *     call order   a wait belongs to the last work that its thread pushed to another stream before it

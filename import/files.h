@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * files.h - the files that the arguments of an import name. A folder stands for the files in it, by name, where
- * numbers count as numbers: rank2 comes before rank10. What is in a folder and neither a trace nor a dump is
+ * numbers count as numbers: rank2 comes before rank10. A file of a folder that is neither a trace nor a dump is
  * passed over, with a note.
  */
 #ifndef SWSIM_FILES_H

@@ -2,7 +2,7 @@
 /*
  * kineto.h - traces of PyTorch's profiler (Kineto), which are JSON of the Chrome Trace Event format, as ranks of
  * a job: an object with `traceEvents`, or the bare array of them. Names of CUDA and of HIP; the categories of
- * all versions since 2021. What no plan needs (operators, queries, flows) is passed over and costs no memory.
+ * all versions since 2021. Events that no plan needs (operators, queries, flows) are passed over and cost no memory.
  */
 #ifndef SWSIM_KINETO_H
 #define SWSIM_KINETO_H

@@ -8,7 +8,7 @@
  * CPU time alone, else a number. Times are the means over the steps, jitter their factors.
  *
  * Ranks with the same annotations are one pipeline: a piece is long where it is long in the mean of their steps. A task
- * of a rank has its own times where they differ by more than 1% of those of another. What ranks do together is a
+ * of a rank has its own times where they differ by more than 1% of those of another. Work of ranks together is a
  * collective; its time is the least over the ranks, because what is longer is waiting.
  *
  * A task's stage is told by the number that ends its annotation ("forward 12" beside "copy 14"), else by the names of

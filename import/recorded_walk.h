@@ -2,8 +2,8 @@
 /*
  * recorded_walk.h - a walk over the items of a recording, in the order of their ends.
  *
- * recorded_calls.c walks and takes the items of CUDA, recorded_copies.c those about memory, recorded_groups.c those of NCCL. What a function makes lives in the
- * job's arena; false or NULL: no memory.
+ * recorded_calls.c walks and takes the items of CUDA, recorded_copies.c those about memory,
+ * recorded_groups.c those of NCCL. Results of a function live in the job's arena; false or NULL: no memory.
  */
 #ifndef SWSIM_RECORDED_WALK_H
 #define SWSIM_RECORDED_WALK_H

@@ -3,7 +3,7 @@
  * dlrm_kernels.c - the kernels of doc/examples/dlrm on emulated CUDA: not a GPU.
  *
  * Each reaches the memory of its arguments, which must be the device's, or pinned, and large enough, and goes through
- * its threads. What a thread computes is the example's own (kernels.h).
+ * its threads. The work of a thread is the example's own (kernels.h).
  */
 #include "doc/examples/dlrm/kernels.h"
 #include "tests/cuda_emulation/emulation.h"

@@ -2,7 +2,7 @@
 /*
  * mutants.h - certificates in which a word is left out, doubled or changed, or which end at it.
  *
- * Reading any of them ends. What lacks a word, or has one twice, is refused, unless it only claims less; a changed number can make
+ * Reading any of them ends. A text that lacks a word, or has one twice, is refused, unless it only claims less; a changed number can make
  * another proof.
  */
 #ifndef SWSIM_MUTANTS_H

@@ -168,7 +168,7 @@ differs()
     prints 1 '^  gradients   DIFFERENT from the serial ones: ' "$SWRUN" "$dir/plan.yaml" &&
         said "^              $1" && said '^swrun: error: lists: the results differ from those of a serial run'
 }
-# Whatever the threads do, the message comes late: behind others that wait for the pass.
+# The message comes late in every order of the threads: behind others that wait for the pass.
 lists '0F0 0B0 0F1 0SEND_F1 0SEND_F0 0RECV_B0 0RECV_B1 0B1' '1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1'
 check "a backward pass ahead of its gradient" differs 'rank 0, stage 0, layer 0, weight 0, 0: nan, serial '
 lists '0B0 0F0'

@@ -50,7 +50,7 @@ static void add(struct made *made, int agent, enum span_kind kind, const char *t
 }
 
 /* Copy takes 1000 ns and one more each iteration, on rank 1 twice that; the members of Sum start 300
-   ns apart and end together, 700 ns later. What warms up takes far longer. */
+   ns apart and end together, 700 ns later. Iterations that warm up take far longer. */
 static void add_iteration(struct made *made, int i)
 {
     int64_t at_ns = i * 1000000, slow = i < WARM_UP ? 100000 : 0;

@@ -60,7 +60,7 @@ python_nccl() { mkdir -p "$1/bin" "$1/lib/python3.12/site-packages/nvidia/nccl/l
 python_nccl "$dir/venv"
 printf '#!/bin/sh\n' >"$dir/venv/bin/python3"
 chmod +x "$dir/venv/bin/python3"
-# What comes first elsewhere is taken away, for these two alone.
+# Libraries that come first elsewhere are taken away, for these two alone.
 hidden='
     for file in /usr/local/cuda/lib64/libnccl.so.2 $(PATH=$PATH:/sbin ldconfig -p | sed -n "s|.*libnccl\.so\.2.*=> ||p"); do
         test ! -e "$file" || mount --bind /dev/null "$(realpath "$file")" || exit

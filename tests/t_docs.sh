@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What the documents show is what the program prints: every command of their examples is typed, in order, and
+# The documents show what the program prints: every command of their examples is typed, in order, and
 # its output compared. An example is an indented or fenced block with a `$ ` in front of each command; lines
 # of a block in front of its first command are shell too. A command goes on after a line that ends in `|` or `\`.
 # `...` stands for any lines, and where no output is shown the command only has to do its work

@@ -251,7 +251,7 @@ check "which the plan that is written does not have" sh -c \
     "'$SWSIM' tune -o - '$dir/list.yaml' 2>/dev/null | { ! grep activation; }"
 check "times are warned of" found 'gives no times' "$dir/err"
 
-# What hangs is no candidate: the first rank sends to a rank that sends to it.
+# A plan that hangs is no candidate: the first rank sends to a rank that sends to it.
 cat >"$dir/hangs.yaml" <<'END'
 swplan: 1
 name: hangs

@@ -344,8 +344,8 @@ static const char LITTLE[] = "swplan: 1\n"
                              "inter_iter_deps: [[Add, Add]]\n"
                              "buffers: {x: {scope: iteration}, sum: {scope: shared}}\n";
 
-/* Load writes 1, 2, 3, ... to x; Add adds x to the sum. What differs from iteration to iteration lies in
-   memory of the device: the counter. */
+/* Load writes 1, 2, 3, ... to x; Add adds x to the sum. The counter differs from iteration to
+   iteration, so it lies in memory of the device. */
 struct model {
     int counter, sum; /* of the device */
     int loads, adds;  /* calls of the functions */

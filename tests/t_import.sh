@@ -397,7 +397,7 @@ check "work without a launch is counted" sh -c \
     "sed '/\"cuda_runtime\".*\"correlation\":2}/d' '$dir/late.json' >'$dir/unlaunched.json'"
 check "..." reports unlaunched 1 "$dir/unlaunched.json"
 
-# What the stream still had to do when the trace began: the wait is for what was pushed behind it.
+# Work that the stream still had when the trace began: the wait is for what was pushed behind it.
 {
     work kernel before 7 1000 500 101
     work kernel before 7 1501 99 102

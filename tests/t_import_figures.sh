@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What plans imported from traces of real jobs predict, against what those traces measured beside them: one step,
+# Predictions of plans imported from traces of real jobs, against what those traces measured beside them: one step,
 # repeated, against the other steps; communication that takes no time against the time that it was alone. The figures of
 # doc/measurements.md; the traces are in ../shared/data.
 . "${srcdir:-.}/tests/tap.sh"

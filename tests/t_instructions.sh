@@ -33,7 +33,7 @@ obstacle()
     ! grep -qs "define SWSIM_CHECKS" config.h || echo "built with --enable-checks"
 }
 
-# What counts depend on, on one line.
+# The things that counts depend on, on one line.
 fingerprint()
 {
     flags=$(echo "$CFLAGS" | sed 's/-Werror//g' | xargs)
@@ -145,7 +145,7 @@ EOF
 
 # ---- counts --------------------------------------------------------------------------------------
 
-# What is counted, a command a line. @SHAPE:N is a plan of that shape; other plans are in plans/.
+# The commands that are counted, one a line. @SHAPE:N is a plan of that shape; other plans are in plans/.
 commands='--version
 verify -q reference/sparse_dist.yaml
 verify -q --threads=1 --no-reduction --driver=clock --ranks=1 --limit=states=5000 reference/sparse_dist.yaml

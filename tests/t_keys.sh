@@ -423,7 +423,7 @@ row time.REDUCE_EMBEDDING predict 'generate: {schedule: 1f1b, ranks: 2, microbat
 parallel: {dp: 2, embedding: last}
 @' '' 'times: {REDUCE_EMBEDDING: 1ms}'
 
-# What the lists cost: a time changes a prediction, bytes break a bound.
+# Costs of the lists: a time changes a prediction, bytes break a bound.
 costly='generate: {schedule: zb_h1, ranks: 2, microbatches: 4}
 machine: {memory: 10MiB}
 @'

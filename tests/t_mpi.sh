@@ -23,7 +23,7 @@ plan=$srcdir/plans/reference/sparse_dist.yaml
 # Root may not call mpirun unless it says so twice; there may be fewer processors than ranks.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
-# What parts of MPI leave behind has no name any more when they are unloaded, so it cannot be excepted.
+# Memory that parts of MPI leave behind has no name any more when they are unloaded, so it cannot be excepted.
 export ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS-}"
 
 # The figures without the time it took to find them.

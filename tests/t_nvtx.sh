@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a profiler sees: the ranges and names of a run, by an injection library of our own.
+# A profiler sees the ranges and names of a run, by an injection library of our own.
 . "${srcdir:-.}/tests/tap.sh"
 : "${TEST_CPPFLAGS:=}"
 

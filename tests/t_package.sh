@@ -42,7 +42,7 @@ check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"
 check "in CITATION.cff" grep -q "^version: $version\$" "$srcdir/CITATION.cff"
 check "in debian/changelog" grep -q "^swsim ($version)" "$srcdir/debian/changelog"
 
-# What is installed is in a Debian package, file by file. LIB stands for the folder of the libraries.
+# Each installed file is in a Debian package. LIB stands for the folder of the libraries.
 install_all()
 {
     make -s -C "$(dirname "$SWSIM")" DESTDIR="$dir/root" prefix=/usr libdir=/usr/lib/LIB install >"$dir/log" 2>&1 ||

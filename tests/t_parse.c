@@ -270,7 +270,7 @@ static void test_size_limit(void)
 
 /* ---- damaged plans --------------------------------------------------------------------------- */
 
-/* Whatever stands in it: accepted silently or refused with a position. */
+/* A text of any content is accepted silently or refused with a position. */
 static bool is_decided(const char *file_name, const char *text, size_t length)
 {
     struct plan plan;

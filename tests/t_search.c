@@ -202,7 +202,7 @@ static void test_interrupt(void)
     }
 }
 
-/* Whatever memory there may be, there is an answer. */
+/* There is an answer with any amount of memory. */
 static void test_little_memory(void)
 {
     int undecided = 0, decided = 0, wrong = 0;

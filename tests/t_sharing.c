@@ -915,7 +915,7 @@ static void test_room_for_all(void)
            "where there is room for all the engines agree, %d times", compared);
 }
 
-/* Whatever the number of threads, and with replications. */
+/* With any number of threads, and with replications. */
 static void test_threads(void)
 {
     static const char text[] =

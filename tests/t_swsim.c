@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* t_swsim.c - the calls of libswsim: errors, results, interruption, threads. What is said is compared with the commands
-   in t_swsim_lib.sh. */
+/* t_swsim.c - the calls of libswsim: errors, results, interruption, threads. Their words are compared with those of the
+   commands in t_swsim_lib.sh. */
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>

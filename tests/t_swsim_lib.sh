@@ -4,7 +4,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans
 
-# What each run measures of itself.
+# Without the figures that each run measures of itself.
 same() # same FILE: without it
 {
     sed -E 's/"(seconds|cpu_seconds|peak_bytes)":[^,}]*//g; s/  [0-9.]+ (ns|us|ms|s)$//; s/(steps|in) [0-9.]+ (ns|us|ms|s).*//' "$1"
@@ -70,7 +70,7 @@ check "a plan is not changed by its measured times" sh -c "doc/examples/judge be
 check "the fastest schedule is a plan" sh -c "doc/examples/judge better '$dir/1f1b.yaml' --axes=schedule=all >'$dir/better.yaml' 2>'$dir/log' && '$SWSIM' verify --quiet '$dir/better.yaml'"
 check "the command's" sh -c "'$SWSIM' tune '$dir/1f1b.yaml' --schedule=all -o '$dir/best.yaml' >'$dir/log' 2>&1; cmp '$dir/best.yaml' '$dir/better.yaml'"
 
-# What is wrong with an option is told as the command tells it.
+# A fault of an option is told as the command tells it.
 wrong()
 {
     # shellcheck disable=SC2086

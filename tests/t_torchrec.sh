@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What the plans in plans/torchrec say about TorchRec's pipelines at their heads: which is faster, by what, and which
+# The plans in plans/torchrec behave as their heads say of TorchRec's pipelines: which is faster, by what, and which
 # dependence is needed.
 . "${srcdir:-.}/tests/tap.sh"
 plans=$srcdir/plans/torchrec

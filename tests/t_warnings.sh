@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What a verdict says beside "proved": warnings about names, work without accesses; --werror; errors in JSON.
+# Words of a verdict beside "proved": warnings about names, work without accesses; --werror; errors in JSON.
 . "${srcdir:-.}/tests/tap.sh"
 
 plans="$srcdir/plans"

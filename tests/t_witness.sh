@@ -7,7 +7,7 @@
 plans=$srcdir/plans
 db=$dir/all.db
 
-# What is violated: a plan, its driver, the property.
+# Violated plans: a plan, its driver, the property.
 cat >"$dir/wanted" <<'LIST'
 lmcache_gil_callback_broken none deadlock
 megatron_barrier_before_recv_broken none deadlock
@@ -92,7 +92,7 @@ check "is the same picture" cmp "$dir/direct.svg" "$dir/picture.svg"
 
 # ---- what really happens --------------------------------------------------------------------------
 #
-# A hang takes as long as the time limit: a handful at a time then. What does not hang goes on to its
+# A hang takes as long as the time limit: a handful at a time then. Other runs go on to their
 # end, however slow the machine.
 
 replay()

@@ -53,8 +53,8 @@ static bool query_int(struct store *store, const char *sql, int64_t *out)
     return sqlite3_finalize(statement) == SQLITE_OK && found;
 }
 
-/* A trace store has tables and indexes, and one view. What else computes when it is read (views, triggers, virtual tables,
-   generated columns) comes from elsewhere, and could compute forever. */
+/* A trace store has tables and indexes, and one view. Everything else that computes when it is read (views, triggers,
+   virtual tables, generated columns) comes from elsewhere, and could compute forever. */
 static enum status check_tables(struct store *store, struct diag *diag)
 {
     int64_t strange = 0;

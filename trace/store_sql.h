@@ -235,7 +235,7 @@ void sql_free_steps(struct store *store);
    other changes. */
 enum status sql_move_steps(struct store *store, struct diag *diag);
 
-/* Numbers of a store: the noun, the least and the greatest. What is outside is damage. Differences of times,
+/* Numbers of a store: the noun, the least and the greatest. A number outside is damage. Differences of times,
    and sums of as many as a store holds in practice, stay within 64 bits. */
 #define QUANTITY_LIST(X)                                                                           \
     X(RANK, "rank", 0, PLAN_MAX_RANKS - 1)                                                         \

@@ -5,7 +5,7 @@
 #     SWSIM=./swsim SWRUN=./swrun sh tests/bench/load.sh [PART...]
 #
 # Parts: run stats store plans tasks ranks host; by default all, and `long`, a run of a million iterations (13 minutes and more). A row has the command, its size, processor and wall
-# seconds, the most memory, and the exit code. Who reads a row beside the one of half the size sees the growth.
+# seconds, the most memory, and the exit code. A row beside the one of half the size shows the growth.
 #
 #   ITERATIONS=N   of the longer run (default 30,000; the shorter has half as many)
 #   COPIES=N       the large store is a run of 500 iterations, so many times (default 800: 2.3 GB; needs sqlite3)

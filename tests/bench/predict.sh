@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # predict.sh - task executions a second of `swsim predict` beside two simulators and the floor, all on
 # TorchRec's SparseDist (one rank, 8 tasks, 3 streams, device times vary): $ITERATIONS iterations,
-# $ROUNDS rounds in which each takes its turn, medians of processor time. What is not installed is left out and named:
+# $ROUNDS rounds in which each takes its turn, medians of processor time. A program that is not installed is left out and named:
 # Debian has libsimgrid-dev and libns3-dev.
 #
 # Environment: SWSIM, srcdir, builddir (with the libraries), CC, CXX, CFLAGS_BENCH (how to compile

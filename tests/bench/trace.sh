@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What keeping a trace costs a run: the same plan with --db and without, in turns, medians.
+# The cost of a trace to a run: the same plan with --db and without, in turns, medians.
 #
 #     SWRUN=./swrun sh tests/bench/trace.sh [ROUNDS]
 #

@@ -692,7 +692,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
     return init(out, ranks, &id, rank, !config || config->blocking != 0);
 }
 
-/* What was pushed may go on. */
+/* Work that was pushed may go on. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
     return check_usable(comm);

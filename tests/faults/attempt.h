@@ -2,7 +2,7 @@
 /*
  * attempt.h - one command, started with the preloaded library in a folder of its own, and all that it leaves.
  *
- * Used by t_injected.c. Whatever goes wrong in here is a defect of the test, not of the command: it is said on
+ * Used by t_injected.c. A failure in here is a defect of the test, not of the command: it is said on
  * standard error and ends the test.
  */
 #ifndef SWSIM_TESTS_ATTEMPT_H

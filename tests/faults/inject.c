@@ -5,7 +5,7 @@
  * Each function of a kind is defined here under its own name, asks `fails` and else calls the next definition, which
  * is the C library's or a sanitizer's. Streams that a program writes through are made with fopencookie, so
  * that what the C library writes from inside (printf, fclose, exit) is a call of this file too; fileno and freopen
- * know these streams. What a stream reads fails by its error flag.
+ * know these streams. A read of a stream fails by its error flag.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_action.c - the text of an action, in both dialects. What is read prints as a text that reads as the same.
+ * fuzz_action.c - the text of an action, in both dialects. An action that is read prints as a text that reads as the
+ * same.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * fuzz_certificate.c - a file for swcheck: `a`, `b`, ... names one of the plans below, the rest is the certificate, whose
  * hash is made that of the plan.
  *
- * Half of the plans are wrong, each by little. Whatever is accepted of one must not claim what it violates.
+ * Half of the plans are wrong, each by little. A certificate accepted of one must not claim what it violates.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_traces.c - traces of profilers on their way to a plan. What becomes a plan prints as a text that reads back as
- * itself, and has a run that can be stored.
+ * fuzz_traces.c - traces of profilers on their way to a plan. A trace that becomes a plan prints as a text that reads
+ * back as itself, and has a run that can be stored.
  *
  * For `kineto` the input is one trace or several, with a line `====` between them. For `nsys` it changes an export of two
  * processes (sql.h), unless it begins as SQLite's files do.

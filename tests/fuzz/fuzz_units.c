@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_units.c - the small texts of a plan. What is read prints as a text that reads as the same.
+ * fuzz_units.c - the small texts of a plan. A value that is read prints as a text that reads as the same.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #     FUZZ_CC=clang     a clang with libFuzzer; without one nothing is fuzzed, which is no failure
 #
 # Run in a build folder (`make fuzz SECONDS=60`); srcdir is the source. The instrumented build is in fuzz-build/, and so
-# is the corpus, which grows from run to run: fuzz-build/corpus/NAME. What a target was given when it failed is
+# is the corpus, which grows from run to run: fuzz-build/corpus/NAME. The input of a target that failed is
 # fuzz-build/findings/NAME-*. Exit status: 0 without a finding.
 set -u
 seconds=${SECONDS_EACH:-60}
@@ -33,7 +33,7 @@ build()
     $make -s -j"${JOBS:-2}" fuzz-programs >>"$log" 2>&1
 }
 
-# What a target starts from besides what it has found itself.
+# The inputs that a target starts from besides those it has found itself.
 seeds()
 {
     echo "$srcdir/tests/fuzz/corpus/$1"

@@ -13,7 +13,7 @@
 
 enum { TAPE_LINES_THREADS = 4 };
 
-/* The file, of *size bytes, which the caller frees: a chunk for each thread up to the last. What does not fit in is
+/* The file, of *size bytes, which the caller frees: a chunk for each thread up to the last. A chunk that does not fit is
    left out. */
 void *tape_lines(const uint8_t *data, size_t length, size_t *size);
 

@@ -14,7 +14,7 @@
 #                                 GPU. Table and JSON say so, and nothing is written under doc/. With
 #                                 SWSIM_LONG=1, too, predictions for all plans and not for one
 #
-# Rows come in the order of what they need: the device alone, then NCCL with 2 and 4 ranks. What NCCL warns of is in
+# Rows come in the order of what they need: the device alone, then NCCL with 2 and 4 ranks. Warnings of NCCL are in
 # their output (NCCL_DEBUG).
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA

@@ -33,7 +33,7 @@ def common(a, b):
     return length(a) + length(b) - length(union(a + b))
 
 
-# Work of a rank in the store: by name, and the intervals of each class. What a name is, the trace says.
+# Work of a rank in the store: by name, and the intervals of each class. The trace says what a name is.
 def ours(store, rank, class_of):
     by_name, classes = collections.defaultdict(list), collections.defaultdict(list)
     for task, start, end in store.execute(

@@ -14,7 +14,7 @@ RANKS = (2, 3, 4, 6, 8) if LONG else (2, 3, 4)
 VERSION = importlib.metadata.version("megatron-core")
 
 
-# What its functions ask of the groups of a rank.
+# The groups of a rank, as far as its functions ask.
 def groups(ranks, chunks, rank):
     group = types.SimpleNamespace(size=lambda: ranks, rank=lambda: rank)
     return types.SimpleNamespace(pp_group=group, virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None)

@@ -22,7 +22,7 @@ def grid(chunks):
     return itertools.product(RANKS, chunks or (1,), MICROBATCHES)
 
 
-# What `swsim generate` makes, as a file of PyTorch; None: it refuses.
+# The schedule that `swsim generate` makes, as a file of PyTorch; None: it refuses.
 def generated(name, ranks, chunks, microbatches, *how):
     made = swsim("generate", name, f"-p{ranks}", f"-m{microbatches}", f"-v{chunks}")
     if made.returncode:

@@ -46,7 +46,7 @@ def each_once(calls):
     return sorted(set(calls), key=lambda call: (call[1], call[0]))
 
 
-# What differs, up to the first batch that is trained.
+# The calls that differ, up to the first batch that is trained.
 def beginning(calls):
     return calls[:calls.index(("Forward", 0)) + 1]
 
