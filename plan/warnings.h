@@ -25,6 +25,7 @@
     X(MISSING, "missing")               /* an action that another needs, or a pass */              \
     X(UNPAIRED, "unpaired")           /* a send without its receive, a receive without its send */ \
     X(OUT_OF_ORDER, "out_of_order")   /* an action before what it needs */                         \
+    X(UNUSED_EDGE, "unused_edge")     /* of p2p, between ranks without messages */                 \
     X(LATE_BACKWARD, "late_backward") /* of 1F1B's last rank: one forward too many before it */
 
 enum warning_kind {

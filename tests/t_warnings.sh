@@ -229,4 +229,30 @@ check "1F1B off by one on the last rank" sh -c "'$SWSIM' verify '$dir/off.csv' 2
     grep -qF 'off.csv:2:5: warning: the last rank (row 2) does 1F1 before its first backward'"
 printf '0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n' >"$dir/right.csv"
 check "1F1B as it should be" sh -c "! '$SWSIM' verify '$dir/right.csv' 2>&1 | grep -q warning"
+
+# An edge of p2p that no message takes: of lists, of rules, of a schedule that is found.
+edges()
+{
+    printf 'swplan: 1\ntimes: {F: 1ms, B: 2ms, I: 1ms, W: 1ms}\np2p: {edges: [%s]}\n%s\n' "$1" "$2" >"$dir/edges.yaml"
+    "$SWSIM" predict "$dir/edges.yaml" 2>&1 >"$dir/out" | tee "$dir/err" | grep -c 'warning: '
+}
+warns_of_edge() { test "$(edges "$1" "$2")" -eq 1 && grep -qE "$3" "$dir/err"; }
+warns_of_none() { test "$(edges "$1" "$2")" -eq 0; }
+four='{from: 0, to: 1}, {from: 1, to: 0}, {from: 2, to: 3}, {from: 3, to: 2}'
+for schedule in gpipe 1f1b zb_1p zbv v_half dualpipe; do
+    rule="generate: {schedule: $schedule, ranks: 4, microbatches: 8}"
+    check "$schedule: its edges" warns_of_none "$four" "$rule"
+    check "$schedule: an edge that is none of them" warns_of_edge "$four, {from: 3, to: 1}" "$rule" \
+        'edges.yaml:3:87: warning: no message goes from rank 3 to rank 1: this edge has no effect$'
+done
+rule='generate: {schedule: 1f1b, ranks: 4, microbatches: 8'
+check "around a ring only with chunks" warns_of_none '{from: 3, to: 0}, {from: 0, to: 3}' \
+    "$(echo "$rule" | sed 's/1f1b/interleaved_1f1b/'), chunks: 2}"
+check "else both are counted" warns_of_edge '{from: 3, to: 0}, {from: 0, to: 3}' "$rule}" \
+    'edges.yaml:3:15: warning: no message goes from rank 3 to rank 0: this edge has no effect .1 more like it.$'
+check "forward passes alone" warns_of_edge '{from: 0, to: 1}, {from: 1, to: 0}' 'programs: [0F0 0F1, 1F0 1F1]' \
+    'from rank 1 to rank 0'
+check "in a group of ranks" warns_of_none '{from: 0, to: 1}' "$rule}
+parallel: {dp: 2}"
+check "the kind in JSON" prints 0 '"warnings":\[{"kind":"unused_edge",' "$SWSIM" verify --json "$(edges '{from: 0, to: 2}' "$rule}" >"$dir/n" && echo "$dir/edges.yaml")"
 done_testing
