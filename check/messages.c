@@ -121,28 +121,28 @@ static const char *position(const struct program *p, const struct op *op, struct
                         (unsigned)op->mark.col);
 }
 
-/* An earlier one with the same end and tag: the message is there twice. */
-static const struct op *find_first(const struct program *p, int lone)
+/* An earlier part with the same end and tag: the message is there twice. NULL: none. */
+static const struct part *find_first(const struct program *p, int lone)
 {
     const struct part *part = &p->parts[lone];
     for (int i = 0; i < lone; i++)
         if (p->parts[i].channel == part->channel && p->parts[i].tag == part->tag &&
             p->parts[i].send == part->send)
-            return op_of(p, i);
+            return &p->parts[i];
     return NULL;
 }
 
-/* Actions as the lists have them. */
-static const char *tell_listed(const struct program *p, int lone, const char *at,
-                               struct arena *arena)
+/* Actions as the lists have them, with row and column. */
+static const char *tell_listed(const struct program *p, int lone, struct arena *arena)
 {
-    const struct listed_action *listed = &p->plan->listed[p->parts[lone].listed - 1];
-    const struct op *first = find_first(p, lone);
-    char own[ACTION_NAME], other[ACTION_NAME];
+    const struct listed_action *all = p->plan->listed, *listed = &all[p->parts[lone].listed - 1];
+    const struct part *first = find_first(p, lone);
+    char own[ACTION_NAME], other[ACTION_NAME], at[LISTED_PLACE], before[LISTED_PLACE];
     listed_name(listed, own, sizeof own);
-    if (first)
+    listed_place(listed, at, sizeof at);
+    if (first && first->listed)
         return arena_printf(arena, "%s%s is there a second time, after the first%s", own, at,
-                            position(p, first, arena));
+                            listed_place(&all[first->listed - 1], before, sizeof before));
     return arena_printf(arena, "%s%s has no %s", own, at,
                         listed_partner(listed, other, sizeof other));
 }
@@ -151,12 +151,11 @@ const char *messages_tell(const struct program *p, int lone, struct arena *arena
 {
     const struct part *part = &p->parts[lone];
     const struct channel *channel = &p->channels[part->channel];
-    const struct op *op = op_of(p, lone);
-    const char *tag = p->names.items[part->tag], *at = position(p, op, arena);
+    if (part->listed)
+        return tell_listed(p, lone, arena);
+    const char *tag = p->names.items[part->tag], *at = position(p, op_of(p, lone), arena);
     if (!at)
         return NULL;
-    if (part->listed)
-        return tell_listed(p, lone, at, arena);
     return arena_printf(arena, "rank %d %s %s%s %s rank %d on communicator %s, which has no %s",
                         part->send ? channel->from : channel->to, part->send ? "sends" : "receives",
                         tag, at, part->send ? "to" : "from",

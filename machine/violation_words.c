@@ -165,12 +165,10 @@ static bool is_written(const struct program *p, int buffer)
 static void describe_listed(const struct program *p, const struct listed_action *reader, int buffer,
                             char *buf, size_t cap)
 {
-    char name[MACHINE_NAME], provider[MACHINE_NAME], place[MACHINE_NAME] = "";
+    char name[MACHINE_NAME], provider[MACHINE_NAME], place[LISTED_PLACE];
     const struct tensor *tensor = &p->plan->buffers[p->buffers[buffer].plan_buffer].holds;
-    if (reader->column > 0)
-        snprintf(place, sizeof place, " (row %d, column %d)", reader->row,
-                 reader->in_file > 0 ? reader->in_file : reader->column);
-    snprintf(buf, cap, "%s%s %s %s", listed_name(reader, name, sizeof name), place,
+    snprintf(buf, cap, "%s%s %s %s", listed_name(reader, name, sizeof name),
+             listed_place(reader, place, sizeof place),
              is_written(p, buffer) ? "comes before" : "has no",
              listed_provider(p->plan, tensor, reader->row, provider, sizeof provider));
 }

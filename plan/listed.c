@@ -21,6 +21,15 @@ const char *listed_name(const struct listed_action *listed, char *buf, size_t ca
     return buf;
 }
 
+const char *listed_place(const struct listed_action *listed, char *buf, size_t cap)
+{
+    buf[0] = '\0';
+    if (listed->column > 0)
+        snprintf(buf, cap, " (row %d, column %d)", listed->row,
+                 listed->in_file > 0 ? listed->in_file : listed->column);
+    return buf;
+}
+
 const char *listed_partner(const struct listed_action *listed, char *buf, size_t cap)
 {
     static const enum action_kind others[ACTION_IDLE] = {[ACTION_SEND_F] = ACTION_RECV_F,

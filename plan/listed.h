@@ -9,8 +9,13 @@
 
 #include "plan.h"
 
+enum { LISTED_PLACE = 48 }; /* bytes of a place */
+
 /* "1B2"; the end of a list is "row 3". Returns buf. */
 const char *listed_name(const struct listed_action *listed, char *buf, size_t cap);
+
+/* " (row 3, column 5)", the column of the file where that has the list; nothing for the end of a list. Returns buf. */
+const char *listed_place(const struct listed_action *listed, char *buf, size_t cap);
 
 /* The other end of a send or receive: "0RECV_B2" of 1SEND_B2. Returns buf. */
 const char *listed_partner(const struct listed_action *listed, char *buf, size_t cap);

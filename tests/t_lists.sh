@@ -42,7 +42,7 @@ check "the pass that needs it is another" grep -qF "1F1 (row 2, column 3) has no
 
 check "doubled: a send" tells "0SEND_F0 (row 1, column 3) is there a second time, first at column 2: every message is sent and received once" \
     0F0,0SEND_F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1 "$receive"
-check "the verdict does not call it unpaired" verdict "message, always: 0SEND_F0 ($dir/lists.csv:1:14) is there a second time, after the first ($dir/lists.csv:1:5)"
+check "the verdict does not call it unpaired" verdict "message, always: 0SEND_F0 (row 1, column 3) is there a second time, after the first (row 1, column 2)"
 check "doubled: a receive" tells "1RECV_F0 (row 2, column 2) is there a second time" "$send" "1RECV_F0,$receive"
 check "doubled: a pass" tells "1:5: error: found 0F0 a second time (first at 1:1), expected it once" 0F0,0F0,0B0
 check "a refused list tells its other mistakes, too" tells "1:18: warning: 0SEND_F1 (row 1, column 4) has no 0F1: a message comes behind the pass that makes it" \

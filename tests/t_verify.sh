@@ -142,7 +142,7 @@ check "where runs differ in too many ways races are undecided" \
 
 # A message without a partner is named, with its place; hiding it is no repair.
 "$SWSIM" generate 1f1b -p 2 -m 4 --comms | sed 's/ 0RECV_B2 / /; s/^programs:/p2p: {fifo: pair}\nprograms:/' >"$dir/lone.yaml"
-check "a dropped receive is named" says "message, always: 1SEND_B2 (.*lone.yaml:7:[0-9]*) has no 0RECV_B2" \
+check "a dropped receive is named" says "message, always: 1SEND_B2 (row 2, column [0-9]*) has no 0RECV_B2" \
     "$SWSIM" verify -q --no-fix "$dir/lone.yaml"
 hides() { "$SWSIM" verify --fix-budget=300 "$dir/lone.yaml" | grep -q eager; }
 offers_no_eager() { ! hides; }
