@@ -182,6 +182,8 @@ static enum status simulate_stored(struct app *app, const char *path, const stru
         prediction_fini(out);
         status = ended != STATUS_OK ? ended : closed;
     }
+    if (status == STATUS_SYSTEM && closed != STATUS_OK)
+        status = closed; /* the store took no more, which ended the simulation */
     return status;
 }
 

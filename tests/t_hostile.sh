@@ -51,6 +51,76 @@ check "100,000 unknown tasks" complains 3 'not read after so many errors' within
 
 # ---- stores ----------------------------------------------------------------------------------------
 
+# Broken files in place of stores: the store of two runs is $dir/whole.db, what is broken $dir/broken.db.
+"$SWRUN" -q -n 3 --db="$dir/whole.db" "$hello" >/dev/null 2>&1
+"$SWRUN" -q -n 3 --serial --db="$dir/whole.db" "$hello" >/dev/null 2>&1
+whole_bytes=$(wc -c <"$dir/whole.db")
+
+# survives CODES COMMAND...: it ends in time with one of these exit codes, and says one sentence if it is not 0.
+survives()
+{
+    codes=$1
+    shift
+    timeout 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null
+    code=$?
+    case " $codes " in
+    *" $code "*) ;;
+    *) echo "exit code $code of $*"; cat "$dir/err"; return 1 ;;
+    esac
+    [ "$code" -eq 0 ] || [ "$(grep -c 'error: ' "$dir/err")" -eq 1 ] || { echo "$*"; cat "$dir/err"; return 1; }
+}
+# reads CODES: what reads stores survives this one, and leaves it as it is, with no other file beside it.
+reads()
+{
+    cp "$dir/broken.db" "$dir/before.db"
+    survives "$1" "$SWSIM" runs "$dir/broken.db" && survives "$1" "$SWSIM" render -o "$dir/x.svg" "$dir/broken.db" &&
+        survives "$1" "$SWSIM" compare "$dir/whole.db" "$dir/broken.db" &&
+        survives "$1" "$SWSIM" predict --profile="$dir/broken.db" "$hello" || return
+    cmp "$dir/before.db" "$dir/broken.db" && [ ! -e "$dir/broken.db-wal" ] && [ ! -e "$dir/broken.db-journal" ]
+}
+# writes CODES: likewise what adds a run, each to a copy.
+writes()
+{
+    cp "$dir/broken.db" "$dir/before.db"
+    survives "$1" "$SWRUN" -n 3 --db="$dir/broken.db" "$hello" || return
+    cp "$dir/before.db" "$dir/broken.db"
+    survives "$1" "$SWSIM" predict --iterations=20 --db="$dir/broken.db" "$hello"
+}
+refused_unchanged()
+{
+    writes 3 && cmp "$dir/before.db" "$dir/broken.db"
+}
+# flip PLACE BIT: the whole store with one bit changed.
+flip()
+{
+    cp "$dir/whole.db" "$dir/broken.db"
+    byte=$(od -An -tu1 -j "$1" -N1 "$dir/broken.db")
+    printf "\\$(printf %03o $((byte ^ (1 << $2))))" | dd of="$dir/broken.db" bs=1 seek="$1" conv=notrunc 2>/dev/null
+}
+flips()
+{
+    while read -r place bit; do
+        flip "$place" "$bit"
+        reads "0 2 3" && writes "0 2 3" || { echo "byte $place, bit $bit"; return 1; }
+    done <"$dir/places"
+}
+
+: >"$dir/broken.db"
+check "an empty file is no store" reads 3
+head -c "$whole_bytes" /dev/zero >"$dir/broken.db"
+check "zeros are none" reads 3
+check "... nor written to" refused_unchanged
+head -c $((whole_bytes / 2)) "$dir/whole.db" >"$dir/broken.db"
+check "half a store is damaged" reads 3
+check "... and not written to" refused_unchanged
+flip 53 0 # of the header: found where a page is added
+check "damage that a write finds has the exit code of damage" complains 3 "is a damaged trace store" \
+    "$SWSIM" predict --db="$dir/broken.db" "$hello"
+seed=${SWSIM_SEED:-$(date +%s)}
+awk -v seed="$seed" -v bytes="$whole_bytes" 'BEGIN { srand(seed)
+    for (i = 0; i < 12; i++) print int(rand() * (i % 2 ? bytes : 4096)), int(rand() * 8) }' >"$dir/places"
+check "bits flipped (SWSIM_SEED=$seed)" flips
+
 if ! command -v sqlite3 >/dev/null; then
     skip "no sqlite3 here to change a store with"
     done_testing
