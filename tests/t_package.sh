@@ -48,6 +48,20 @@ install_all()
     make -s -C "$(dirname "$SWSIM")" DESTDIR="$dir/root" prefix=/usr libdir=/usr/lib/LIB install >"$dir/log" 2>&1 ||
         { tail -n 20 "$dir/log"; return 1; }
 }
+# README.md shows those of its folder doc.
+pictures_are_there()
+{
+    (
+        cd "$dir/root/usr/share/doc/swsim" || echo "no pages"
+        for page in *.md; do
+            sed -n 's/.*!\[[^]]*\](\([^)]*\)).*/\1/p' "$page" | sed 's,^doc/,,' | while read -r picture; do
+                test -s "$picture" || echo "$page shows $picture"
+            done
+        done
+    ) >"$dir/missing"
+    cat "$dir/missing"
+    test ! -s "$dir/missing"
+}
 unpacked()
 {
     cat "$srcdir"/debian/*.install | (
@@ -59,6 +73,7 @@ unpacked()
 }
 if [ -e "$(dirname "$SWSIM")/Makefile" ]; then
     check "everything is installed" install_all
+    check "with the pictures of its pages" pictures_are_there
     unpacked >"$dir/unpacked" 2>&1
     check "and is in a Debian package" sh -c 'cat "$1"; test ! -s "$1"' sh "$dir/unpacked"
 else

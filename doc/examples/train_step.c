@@ -2,7 +2,7 @@
 /*
  * train_step.c - a plan from a file, both drivers, a serial baseline and the exposed time of each task.
  *
- *     cc train_step.c $(pkg-config --cflags --libs swpipe) && ./a.out sparse_dist.yaml [dataflow [FILE.db]]
+ *     cc train_step.c $(pkg-config --cflags --libs swpipe) && ./a.out sparse_dist.yaml [clock|dataflow [FILE.db]]
  *
  * With a FILE both runs are recorded: `swsim render FILE.db`, `swsim compare FILE.db`.
  *
