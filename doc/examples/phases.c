@@ -4,9 +4,9 @@
  *
  *     cc phases.c $(pkg-config --cflags --libs swpipe) && ./a.out
  *
- * A plan says the same of every iteration, so that it can be proved for any number of them. What changes once is a
+ * A plan says the same of every iteration, so that it can be proved for any number of them. A change that comes once is a
  * second plan: semi-synchronous training takes its first batches in step (TorchRec: start_batch=900, here 6), then the
- * pipeline is drained and the next one goes on with the same source, functions and model. What only a function knows,
+ * pipeline is drained and the next one goes on with the same source, functions and model. A change inside a function,
  * as a compilation at the third call, needs no second plan.
  */
 #include <stdio.h>

@@ -178,7 +178,7 @@ struct swpipe_config {
 
 /* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
    any case. A plan that must hang is refused, SWPIPE_INPUT: one thread that waits for itself (the reference's
-   Corollaries, which the error names), and any deadlock in every interleaving. What is proved by structure takes
+   Corollaries, which the error names), and any deadlock in every interleaving. A proof by structure takes
    microseconds; for the rest there is a limit. A refused pipeline can be asked swpipe_verify. */
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out);
 /* Stops what is in flight. NULL is allowed. */
@@ -280,7 +280,7 @@ enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *
    plan's buffers it writes, what its io captures. Later executions restore them and leave the function
    out; waits, turns and events stay. Not while the pipeline is filled. All ranks must do the same. */
 enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task);
-/* NULL: all tasks. What was kept is forgotten. */
+/* NULL: all tasks. Results that were kept are forgotten. */
 enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task);
 
 /* Exposed time: how much shorter an iteration would be if a task took no time. */

@@ -12,7 +12,7 @@
  *
  * Keys and values are those of swplan(5): a plan has one meaning and one list of keys, however it was written. So
  * values are given as they stand in a plan: "2", "[batch, ids]", "{collective: all_reduce, comm: dp}". Calls add to the
- * plan in any order; a key that is given again replaces its value. What is wrong comes out when it is
+ * plan in any order; a key that is given again replaces its value. A fault comes out when the plan is
  * printed, with the reason in swpipe_plan_error.
  *
  * Every call returns 0, or -1 when memory is exhausted, or what is given cannot be a name or a value: it is empty or has a line's end.

@@ -21,8 +21,8 @@ extern "C" {
 /* "host", "host, BLAS", "cuda" */
 const char *device_name(void);
 int device_is_cuda(void);
-/* The GPU of a rank becomes the calling thread's, which is made ready to push to it: its number; -1: there is none. What
-   would make the whole device stop, were it done at a first use, is done here. */
+/* The GPU of a rank becomes the calling thread's, which is made ready to push to it: its number; -1: there is none. Calls
+   that would make the whole device stop at a first use are done here. */
 int device_choose(int rank);
 /* The last error of this thread. */
 const char *device_error(void);

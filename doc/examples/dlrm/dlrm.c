@@ -61,7 +61,7 @@ static int started(void *arg, int rank, const char *group)
 
 /* ---- a pipeline ------------------------------------------------------------------------------ */
 
-/* Does the plan prefetch rows into a cache? What cannot be opened is told when it is opened to run. */
+/* Does the plan prefetch rows into a cache? A plan that cannot be opened is told when it is opened to run. */
 static int has_prefetch(const struct app *app)
 {
     const struct swpipe_config config = {.plan_file = app->plan, .proof_limit_ns = -1};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tables.c - see model.h: ids and rows. Who owns a row, what is asked of it, and which rows are in the cache. */
+/* tables.c - see model.h: ids and rows. The owner of a row, requests for it, and the rows in the cache. */
 #include "model.h"
 
 #include <string.h>
