@@ -128,7 +128,12 @@ static bool scale(int64_t whole, long double fraction, int64_t size, int64_t *ou
            !__builtin_add_overflow(value, (int64_t)llroundl(fraction * (long double)size), out);
 }
 
-static bool parse(const char *text, const struct unit *units, const char *unit_wanted, int64_t *out,
+/* The sentences about a number without a unit; `of_zero`: about 0, which has one like any other. */
+struct unit_words {
+    const char *wanted, *of_zero;
+};
+
+static bool parse(const char *text, const struct unit *units, struct unit_words words, int64_t *out,
                   const char **what)
 {
     int64_t whole, value;
@@ -146,7 +151,7 @@ static bool parse(const char *text, const struct unit *units, const char *unit_w
         name++;
     const struct unit *unit = find_unit(units, name);
     if (!unit) {
-        *what = unit_wanted;
+        *what = *name == '\0' && whole == 0 && fraction == 0 ? words.of_zero : words.wanted;
         return false;
     }
     if (!scale(whole, fraction, unit->size, &value)) {
@@ -159,26 +164,29 @@ static bool parse(const char *text, const struct unit *units, const char *unit_w
 
 bool units_parse_time(const char *text, int64_t *out_ns, const char **what)
 {
-    return parse(text, time_units, "expected a unit: ns, us, ms or s", out_ns, what);
+    static const struct unit_words words = {"expected a unit: ns, us, ms or s",
+                                            "expected a unit: 0ns, 0us, 0ms or 0s"};
+    return parse(text, time_units, words, out_ns, what);
 }
 
 bool units_parse_bytes(const char *text, int64_t *out_bytes, const char **what)
 {
-    return parse(text, byte_units, "expected a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB",
-                 out_bytes, what);
+    static const struct unit_words words = {
+        "expected a unit: B, KiB, MiB, GiB, TiB, kB, MB, GB or TB", "expected a unit: 0B"};
+    return parse(text, byte_units, words, out_bytes, what);
 }
 
 bool units_parse_rate(const char *text, int64_t *out_bytes_per_s, const char **what)
 {
-    return parse(text, rate_units,
-                 "expected a unit: B/s, kB/s, MB/s, MiB/s, GB/s, GiB/s, Gbit/s or TB/s",
-                 out_bytes_per_s, what);
+    static const char wanted[] =
+        "expected a unit: B/s, kB/s, MB/s, MiB/s, GB/s, GiB/s, Gbit/s or TB/s";
+    return parse(text, rate_units, (struct unit_words){wanted, wanted}, out_bytes_per_s, what);
 }
 
 bool units_parse_flops(const char *text, int64_t *out_per_s, const char **what)
 {
-    return parse(text, flops_units, "expected a unit: FLOPS, MFLOPS, GFLOPS, TFLOPS or PFLOPS",
-                 out_per_s, what);
+    static const char wanted[] = "expected a unit: FLOPS, MFLOPS, GFLOPS, TFLOPS or PFLOPS";
+    return parse(text, flops_units, (struct unit_words){wanted, wanted}, out_per_s, what);
 }
 
 /* `value` in `unit` as a finite decimal. False when it needs more than MAX_DECIMALS places. */
