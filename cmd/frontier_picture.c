@@ -2,6 +2,7 @@
 /* frontier_picture.c - see frontier_picture.h. */
 #include "frontier_picture.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,12 +23,12 @@ enum {
     TOP = 50,
     BOTTOM = 50,
     LEGEND = 170,
-    TICKS = 4,
-    DOT = 7,
+    TICKS = 8, /* at most so many steps from one to the next */
+    DOT = 11,
     LINE = 2,
     ROW = 16,
     FONT = 10,
-    NAME = 140 /* of the longest name */
+    LETTER = 8
 };
 
 /* The field and what its sides stand for. */
@@ -35,6 +36,7 @@ struct sheet {
     const struct frontier *f;
     struct drawing *drawing;
     double least_bytes, most_bytes, least_ns, most_ns;
+    int number[AXIS_MOST + 1]; /* [schedule + 1], among those that are shown */
 };
 
 static void widen(double *least, double *most)
@@ -76,12 +78,46 @@ static double y_of(const struct sheet *sheet, double ns)
     return TOP + HEIGHT * (sheet->most_ns - ns) / (sheet->most_ns - sheet->least_ns);
 }
 
-static void show_memory(const struct frontier *f, double bytes, char out[UNITS_TEXT])
+/* Ticks are at the multiples of a step of 1, 2 or 5 times a power of ten, in a unit that suits the greatest value. */
+struct scale {
+    double unit, step;
+    const char *name;
+    int decimals;
+};
+
+/* `names`: of units, each `factor` of the one before it; the first is `unit`. */
+static struct scale scale_of(const char *const *names, int count, double unit, double factor,
+                             double least, double most)
 {
-    if (f->has_bytes)
-        units_show_bytes(bytes, out);
-    else
-        snprintf(out, UNITS_TEXT, "%.3g", bytes / FRONTIER_ACTIVATION);
+    int n = 0;
+    for (; n + 1 < count && most >= unit * factor; n++)
+        unit *= factor;
+    double rough = (most - least) / unit / TICKS, power = pow(10, floor(log10(rough)));
+    double times = rough / power;
+    double step = power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
+    return (struct scale){.unit = unit,
+                          .step = step * unit,
+                          .name = names[n],
+                          .decimals = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0};
+}
+
+static struct scale scale_of_memory(const struct sheet *sheet)
+{
+    static const char *const bytes[] = {" B", " KiB", " MiB", " GiB", " TiB"}, *const none[] = {""};
+    return sheet->f->has_bytes
+               ? scale_of(bytes, 5, 1, 1024, sheet->least_bytes, sheet->most_bytes)
+               : scale_of(none, 1, FRONTIER_ACTIVATION, 1, sheet->least_bytes, sheet->most_bytes);
+}
+
+static struct scale scale_of_time(const struct sheet *sheet)
+{
+    static const char *const times[] = {" ns", " us", " ms", " s"};
+    return scale_of(times, 4, 1, 1000, sheet->least_ns, sheet->most_ns);
+}
+
+static void show_tick(const struct scale *scale, double value, char out[UNITS_TEXT])
+{
+    snprintf(out, UNITS_TEXT, "%.*f%s", scale->decimals, value / scale->unit, scale->name);
 }
 
 /* ---- the field ------------------------------------------------------------------------------- */
@@ -103,19 +139,30 @@ static void put_text(const struct sheet *sheet, double x, double y, enum draw_al
             .x_pt = x, .y_pt = y, .align = align, .text = text, .color = INK, .font_pt = FONT});
 }
 
+/* The nth tick from `least` on; false: it is beyond `most`. */
+static bool find_tick(const struct scale *scale, double least, double most, int n, double *out)
+{
+    *out = (ceil(least / scale->step) + n) * scale->step;
+    return n <= TICKS && *out <= most;
+}
+
 static void draw_ticks(const struct sheet *sheet)
 {
-    for (int i = 0; i <= TICKS; i++) {
-        char text[UNITS_TEXT];
-        double bytes = sheet->least_bytes + (sheet->most_bytes - sheet->least_bytes) * i / TICKS;
-        double ns = sheet->least_ns + (sheet->most_ns - sheet->least_ns) * i / TICKS;
-        draw_bar(sheet, x_of(sheet, bytes), TOP, 1, HEIGHT, FAINT);
-        draw_bar(sheet, LEFT, y_of(sheet, ns), WIDTH, 1, FAINT);
-        show_memory(sheet->f, bytes, text);
-        put_text(sheet, x_of(sheet, bytes), TOP + HEIGHT + 12, DRAW_CENTER, text);
-        units_show_time(ns, text);
-        put_text(sheet, LEFT - 6, y_of(sheet, ns), DRAW_RIGHT, text);
+    char text[UNITS_TEXT];
+    struct scale x = scale_of_memory(sheet), y = scale_of_time(sheet);
+    double at;
+    for (int n = 0; find_tick(&x, sheet->least_bytes, sheet->most_bytes, n, &at); n++) {
+        draw_bar(sheet, x_of(sheet, at), TOP, 1, HEIGHT, FAINT);
+        show_tick(&x, at, text);
+        put_text(sheet, x_of(sheet, at), TOP + HEIGHT + 12, DRAW_CENTER, text);
     }
+    for (int n = 0; find_tick(&y, sheet->least_ns, sheet->most_ns, n, &at); n++) {
+        draw_bar(sheet, LEFT, y_of(sheet, at), WIDTH, 1, FAINT);
+        show_tick(&y, at, text);
+        put_text(sheet, LEFT - 6, y_of(sheet, at), DRAW_RIGHT, text);
+    }
+    draw_bar(sheet, LEFT, TOP, 1, HEIGHT, INK);
+    draw_bar(sheet, LEFT, TOP + HEIGHT, WIDTH, 1, INK);
 }
 
 static void draw_words(const struct sheet *sheet)
@@ -137,13 +184,22 @@ static void draw_words(const struct sheet *sheet)
 
 /* ---- the candidates -------------------------------------------------------------------------- */
 
-/* No greys, which look alike: those are the field's. Behind the light colours come the dark ones. */
-static const char *color_of(int schedule)
+static bool is_shown(const struct frontier *f, int schedule, bool frontier)
 {
-    enum { PERIOD = 9, COLORED = 16 }; /* every ninth is grey */
-    int n = (schedule + 1) % (2 * COLORED), nth = n % COLORED;
-    int color = nth + nth / (PERIOD - 1);
-    return n < COLORED ? draw_fill(color) : draw_border(color);
+    for (size_t i = 0; i < f->count; i++)
+        if (f->candidates[i].fate == FATE_PROVED &&
+            f->candidates[i].at[AXIS_SCHEDULE] == schedule &&
+            (f->candidates[i].frontier || !frontier))
+            return true;
+    return false;
+}
+
+static void number_schedules(struct sheet *sheet)
+{
+    int next = 0;
+    for (int s = FRONTIER_AS_GIVEN; s < AXIS_MOST && (s < 0 || generate_name((size_t)s)); s++)
+        if (is_shown(sheet->f, s, false))
+            sheet->number[s + 1] = next++;
 }
 
 static void describe(const struct candidate *candidate, char *out, size_t size)
@@ -159,19 +215,35 @@ static void describe(const struct candidate *candidate, char *out, size_t size)
     }
 }
 
+/* A square of the schedule's colour with its letter: the light colours, then the same ones dark. */
+static void draw_square(const struct sheet *sheet, double x, double y, double size,
+                        const struct candidate *candidate, int schedule)
+{
+    enum { COLORS = 8, LETTERS = 26 }; /* the ninth is grey */
+    char words[256] = "", letter[2] = "";
+    int number = sheet->number[schedule + 1];
+    bool dark = number / COLORS % 2;
+    letter[0] = (char)('a' + number % LETTERS);
+    if (candidate)
+        describe(candidate, words, sizeof words);
+    draw_box(
+        sheet->drawing,
+        &(struct draw_box){.x_pt = x - size / 2,
+                           .y_pt = y - size / 2,
+                           .width_pt = size,
+                           .height_pt = size,
+                           .fill = dark ? draw_border(number % COLORS) : draw_fill(number % COLORS),
+                           .border = candidate && candidate->frontier ? INK : FAINT,
+                           .label = letter,
+                           .text_color = dark ? "#ffffff" : INK,
+                           .font_pt = LETTER,
+                           .tooltip = candidate ? words : NULL});
+}
+
 static void draw_point(const struct sheet *sheet, const struct candidate *candidate)
 {
-    char words[256];
-    int size = candidate->frontier ? DOT + 4 : DOT;
-    describe(candidate, words, sizeof words);
-    draw_box(sheet->drawing,
-             &(struct draw_box){.x_pt = x_of(sheet, (double)candidate->bytes) - size / 2.0,
-                                .y_pt = y_of(sheet, candidate->microbatch_ns) - size / 2.0,
-                                .width_pt = size,
-                                .height_pt = size,
-                                .fill = color_of(candidate->at[AXIS_SCHEDULE]),
-                                .border = candidate->frontier ? INK : FAINT,
-                                .tooltip = words});
+    draw_square(sheet, x_of(sheet, (double)candidate->bytes), y_of(sheet, candidate->microbatch_ns),
+                candidate->frontier ? DOT + 3 : DOT, candidate, candidate->at[AXIS_SCHEDULE]);
 }
 
 /* From each point to the right as far as the next one, then down to it. */
@@ -189,24 +261,6 @@ static void draw_stairs(const struct sheet *sheet)
     }
 }
 
-/* Nothing lies left of and below a point of the frontier: its name has room there, lower where the one before has it. */
-static void draw_names(const struct sheet *sheet)
-{
-    const struct frontier *f = sheet->f;
-    double lowest = TOP, bottom = TOP + HEIGHT - 3;
-    for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++) {
-        const struct candidate *here = &f->candidates[i];
-        double x = x_of(sheet, (double)here->bytes), y = y_of(sheet, here->microbatch_ns) + FONT;
-        bool left = x - LEFT < NAME;
-        y = y < lowest ? lowest : y;
-        if (y > bottom)
-            continue;
-        put_text(sheet, left ? x - DOT : x - DOT - 2, left ? y + 2 : y,
-                 left ? DRAW_LEFT : DRAW_RIGHT, axis_word(AXIS_SCHEDULE, here->at[AXIS_SCHEDULE]));
-        lowest = y + FONT + 2;
-    }
-}
-
 /* The most that a rank may hold, where the field reaches so far. */
 static void draw_limit(const struct sheet *sheet)
 {
@@ -218,22 +272,21 @@ static void draw_limit(const struct sheet *sheet)
     put_text(sheet, x, TOP - FONT / 2.0 - 2, DRAW_CENTER, "limit");
 }
 
-static bool is_shown(const struct frontier *f, int schedule)
-{
-    for (size_t i = 0; i < f->count; i++)
-        if (f->candidates[i].fate == FATE_PROVED && f->candidates[i].at[AXIS_SCHEDULE] == schedule)
-            return true;
-    return false;
-}
-
+/* Bold: on the frontier. */
 static void draw_legend(const struct sheet *sheet)
 {
-    double y = TOP;
-    for (int s = FRONTIER_AS_GIVEN; s < 0 || generate_name((size_t)s); s++) {
-        if (!is_shown(sheet->f, s))
+    double x = LEFT + WIDTH + 20 + DOT / 2.0, y = TOP + DOT / 2.0;
+    for (int s = FRONTIER_AS_GIVEN; s < AXIS_MOST && (s < 0 || generate_name((size_t)s)); s++) {
+        if (!is_shown(sheet->f, s, false))
             continue;
-        draw_bar(sheet, LEFT + WIDTH + 20, y, DOT, DOT, color_of(s));
-        put_text(sheet, LEFT + WIDTH + 34, y + DOT / 2.0, DRAW_LEFT, axis_word(AXIS_SCHEDULE, s));
+        draw_square(sheet, x, y, DOT, NULL, s);
+        draw_text(sheet->drawing, &(struct draw_text){.x_pt = x + DOT,
+                                                      .y_pt = y,
+                                                      .align = DRAW_LEFT,
+                                                      .text = axis_word(AXIS_SCHEDULE, s),
+                                                      .color = INK,
+                                                      .font_pt = FONT,
+                                                      .bold = is_shown(sheet->f, s, true)});
         y += ROW;
     }
 }
@@ -247,7 +300,6 @@ static void draw_all(const struct sheet *sheet)
     draw_ticks(sheet);
     draw_limit(sheet);
     draw_stairs(sheet);
-    draw_names(sheet);
     for (size_t i = sheet->f->count; i-- > 0;)
         if (sheet->f->candidates[i].fate == FATE_PROVED)
             draw_point(sheet, &sheet->f->candidates[i]);
@@ -263,6 +315,7 @@ static enum status draw_body_of(void *context, const struct draw_target *target,
     if (status != STATUS_OK)
         return status;
     find_sides(&sheet);
+    number_schedules(&sheet);
     draw_all(&sheet);
     status = draw_finish(sheet.drawing, data, bytes, diag);
     draw_close(sheet.drawing);

@@ -73,13 +73,17 @@ drawn()
 {
     exits 0 "$SWSIM" tune --quiet --checkpoint=never --schedule=zbv,1f1b,zb_h2 --memory=4GiB --picture="$dir/frontier.svg" "$dir/stack.yaml" &&
         python3 - "$dir/frontier.svg" <<'END'
-import sys, xml.dom.minidom
+import re, sys, xml.dom.minidom
 text = xml.dom.minidom.parse(sys.argv[1]).toxml()
 for word in "zbv", "most bytes of a rank", "chunks 2, group 0", ">limit<":
     assert word in text, word
+assert len(re.findall(">[abc]<", text)) >= 6, "a letter at each point and in the legend"
+ticks = [float(t) for t in re.findall(">([0-9.]+) [GM]iB<", text)]
+steps = {float("%.6g" % (b - a)) for a, b in zip(ticks, ticks[1:])}
+assert len(ticks) >= 3 and len(steps) == 1 and ("%e" % steps.pop())[:8] in ("1.000000", "2.000000", "5.000000"), ticks
 END
 }
-check "a picture has every schedule" drawn
+check "a picture has every schedule, and round ticks" drawn
 check "its format is that of the extension" complains 2 'frontier.jpeg' \
     "$SWSIM" tune --picture="$dir/frontier.jpeg" "$dir/stack.yaml"
 
