@@ -60,7 +60,8 @@ as_the_plan()
 record()
 {
     rm -rf "$dir/run.swr"
-    "$SWSIM" record -o "$dir/run.swr" -- "$swrun" --device cuda --timeout "$2" -n 6 "$1" >"$dir/log" 2>&1
+    "$SWSIM" record -o "$dir/run.swr" -- \
+        "$swrun" --device cuda --timeout "$2" $(sed -n 's/^schedule:.*/-n 6/p' "$1") "$1" >"$dir/log" 2>&1
 }
 
 # Some plans are not for several processes, or not for CUDA. A busy machine may cut a run off: it gets more time once.
