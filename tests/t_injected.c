@@ -174,6 +174,8 @@ static void without_figures(char *text)
     for (const char *in = text; *in;) {
         if (isdigit((unsigned char)*in)) {
             in += strspn(in, "0123456789.eE+");
+            if (in[-1] == 'e' && *in == '-') /* 9.1e-05 s are printed so, 0.00012 s are not */
+                in += 1 + strspn(in + 1, "0123456789");
             while (*in == ' ' && (isdigit((unsigned char)in[1]) || strchr(" numsK", in[1])))
                 in++;
             in += strspn(in, "numsKMGiB");
