@@ -2,7 +2,7 @@
 /*
  * enablers.c - of whom one must act before a blocked agent can: machine_enablers of conflicts.h.
  *
- * What a blocked agent waits for mirrors machine.c: every condition under which machine_agent_enabled
+ * The waits of a blocked agent mirror machine.c: every condition under which machine_agent_enabled
  * says no has its line here. Records and waits take effect at once, as part of another agent's step, so
  * "stream s must move" is followed back to the agents that can make it move:
  *

@@ -300,7 +300,7 @@ static enum status refuse_cost(const struct plan *plan, const char *what, bool t
         units_show_bytes((double)value, found);
         units_show_bytes((double)COST_MOST_BYTES, most);
     }
-    /* What is negative is the result of a model too large for 64 bits. */
+    /* A negative one is the result of a model too large for 64 bits. */
     return diag_error_at(diag, plan->file, NULL, mark, "found %s of %s, expected at most %s", what,
                          value < 0 ? "more than 64 bits hold" : found, most);
 }

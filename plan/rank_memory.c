@@ -2,7 +2,7 @@
 /*
  * rank_memory.c - see rank_memory.h.
  *
- * What an action uses is that of tensors.h, seen from the stages of one rank: a tensor is a stage of it, a slot and
+ * The tensors that an action uses are those of tensors.h, seen from the stages of one rank: a tensor is a stage of it, a slot and
  * a microbatch. The first walk over a list finds the last use of each, the second adds and subtracts.
  */
 #include "rank_memory.h"

@@ -4,9 +4,9 @@
  *
  * A worker without a chooser takes the oldest instance of its queue as soon as it is idle. With one it waits until that
  * instance is chosen: the oldest ones of all idle workers of the rank are offered, without those whose turn has not come. So
- * a run with a policy is a run of the machine in which workers take later than they could. Whatever may change
- * what is offered asks anew (`asks`); the answer comes on the thread of a worker that waits, without the lock, one at
- * a time for a rank.
+ * a run with a policy is a run of the machine in which workers take later than they could. Every change that may add
+ * an offer asks anew (`asks`); the answer comes on the thread of a worker that waits, without the lock, one at a time
+ * for a rank.
  */
 #include "run.h"
 

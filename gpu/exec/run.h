@@ -412,7 +412,7 @@ bool push_leave(struct run_thread *self, const struct op *op, bool done, struct 
 
 /* Wait until the oldest instance of this worker's queue is chosen, to be taken now. False at the end. */
 bool choose_wait(struct run_thread *self);
-/* What can be chosen on this rank, or waited for, may have changed. */
+/* The tasks that can be chosen on this rank, or waited for, may have changed. */
 void choose_changed(struct run *run, int rank);
 /* The task that this worker has taken is submitted. */
 void choose_submitted(struct run_thread *self);

@@ -3,7 +3,7 @@
  * shortcut.h - a task's results, kept and put back instead of running it; private to the public library
  * (gpu/lib/swpipe.h).
  *
- * What is kept after one execution: the values the task set in its context, copied by their kinds;
+ * After one execution is kept: the values the task set in its context, copied by their kinds;
  * device memory it allocated there and the plan's buffers it writes, copied on the device in stream
  * order; what its declared io captured. Putting it back costs a copy of each and no host work.
  *

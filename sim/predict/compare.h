@@ -9,7 +9,7 @@
  * are reckoned by one rule (iterations.h), stall accounts by one piece of code (idle_cause.c, observe.h).
  * An import (swsim import --db), and a run of host programs, is predicted by its own plan, in which its times are: a
  * pipeline step by step, host programs as a whole. Of the measured streams only the busy share is known then.
- * What a device decides by itself (plan/strip_device_rules.h) is left out of the predicted machine too.
+ * The choices that a device makes by itself (plan/strip_device_rules.h) are left out of the predicted machine too.
  *
  * Errors are relative: (predicted - measured) / measured. Times are nanoseconds; a figure that does
  * not exist is NAN.

@@ -305,7 +305,7 @@ static enum status init(struct cuda_comm *comm, ncclUniqueId id, struct diag *di
     return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
 }
 
-/* What was pushed is done; the communicator may be one that does not block. */
+/* All pushed work is done; the communicator may be one that does not block. */
 static void destroy(struct cuda_comm *comm)
 {
 #ifdef NCCL_HAS_CONFIG

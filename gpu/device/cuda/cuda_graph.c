@@ -180,7 +180,7 @@ static cudaError_t join_streams(struct cuda_graph *graph)
     return error;
 }
 
-/* Whatever was captured is dropped, and CUDA's streams are what they were. */
+/* The captured work is dropped, and CUDA's streams are as they were. */
 static void drop_capture(struct cuda_graph *graph)
 {
     cudaGraph_t graph_handle = NULL;
