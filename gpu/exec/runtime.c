@@ -245,7 +245,7 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
 static bool take_steps(const struct program *p, bool *ends)
 {
     struct state *state = machine_state(p);
-    struct transition *steps = calloc((size_t)p->agent_count + 1, sizeof *steps);
+    struct transition *steps = calloc(machine_most_transitions(p), sizeof *steps);
     const bool ready = state && steps;
     struct effect effect;
     while (ready && machine_enabled(p, state, steps) > 0)
