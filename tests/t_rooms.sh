@@ -80,6 +80,17 @@ no_operation_by_default()
     test -z "$defaults"
 }
 
+# The files at the top of a clone are these: a test that writes into its working folder leaves no file there.
+top_files='.clang-format .gitignore AUTHORS CITATION.cff CONTRIBUTING.md LICENSE Makefile.am NEWS README README.md
+    REUSE.toml SECURITY.md autogen.sh configure.ac libswsim.pc.in quickstart runtests swpipe.pc.in'
+top_is_known()
+{
+    # shellcheck disable=SC2086
+    strangers=$(git -C "$srcdir" ls-files | grep -v / | grep -vxF "$(printf '%s\n' $top_files)")
+    printf '%s' "$strangers"
+    test -z "$strangers"
+}
+
 check "every room has a row" no_room_is_missing
 while read -r room allowed; do
     # shellcheck disable=SC2086
@@ -90,4 +101,5 @@ EOF
 check "the map in doc/architecture.md shows every file" no_file_is_missing
 check "and no file that is not there" no_file_is_gone
 check "no switch over enum op_kind has a default" no_operation_by_default
+if [ -e "$srcdir/.git" ]; then check "every file at the top of the clone is known" top_is_known; else skip "every file at the top is known: no git clone"; fi
 done_testing
