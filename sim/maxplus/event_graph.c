@@ -18,96 +18,21 @@
 #include "event_graph.h"
 
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "event_graph_internal.h"
 
-enum { NONE = -1 };
-
 static const struct event_ref no_ref = {EVENT_NONE, 0, false};
 
-/* Where the walk is. */
-struct place {
-    int rank, task, stage, thread;
-};
-
-/* ---- is there an event graph? ---------------------------------------------------------------- */
-
-bool event_graph_refuse(struct builder *b, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(b->out.why, sizeof b->out.why, format, args);
-    va_end(args);
-    return false;
-}
+/* ---- operations in enqueue order --------------------------------------------------------------- */
 
 static const struct body *body_of(const struct program *p, int rank, int task)
 {
     return &p->bodies[rank * p->tasks + task];
 }
 
-/* Do the periods of the fill and the depth fit every rank's stages? */
-static bool stages_fit(const struct program *p)
-{
-    for (int rank = 0; rank < p->ranks; rank++)
-        for (int task = 0; task < p->tasks; task++) {
-            int stage = plan_task(p->plan, rank, task)->stage;
-            if (stage < p->min_stage || stage >= p->periods)
-                return false;
-        }
-    return true;
-}
-
-static bool may_apply(struct builder *b)
-{
-    const struct program *p = b->p;
-    const struct machine_spec *machine = &p->plan->machine;
-    if (p->tasks == 0)
-        return event_graph_refuse(b, "only pipelines have a steady state");
-    if (p->driver != DRIVER_CLOCK)
-        return event_graph_refuse(b, "only the clock driver hands out work in a fixed order");
-    const char *shared = sharing_why(p, &b->scratch);
-    if (shared)
-        return event_graph_refuse(
-            b, "streams share %s: how long work takes depends on what else runs", shared);
-    if (machine->sm_slots || p->hw_queue_count)
-        return event_graph_refuse(b, "streams compete for %s",
-                                  machine->sm_slots ? "residency slots" : "hardware queues");
-    if (plan_legacy_stream(p->plan))
-        return event_graph_refuse(b, "the legacy stream's waits are not part of the event graph");
-    if (machine->lazy_load || machine->first_use_blocks || machine->launch_order_implicit ||
-        machine->launch_lock)
-        return event_graph_refuse(b, "machine.%s is not part of the event graph",
-                                  machine->lazy_load          ? "lazy_load"
-                                  : machine->first_use_blocks ? "first_use_blocks"
-                                  : machine->launch_lock      ? "launch_lock"
-                                                              : "launch_order_implicit");
-    if (machine->launch_latency_ns)
-        return event_graph_refuse(b, "machine.launch_latency is not part of the event graph");
-    for (int rank = 1; rank < p->ranks; rank++)
-        if (p->ends[rank] != p->ends[0])
-            return event_graph_refuse(b, "ranks have different amounts of data");
-    if (!stages_fit(p))
-        return event_graph_refuse(b, "a rank has stages the other ranks do not have");
-    if (!p->slots_safe)
-        return event_graph_refuse(b, "slots of signals and events may be reused too early");
-    bool never_full = p->plan->pipeline.retire == RETIRE_DEVICE && machine->launch_queue == 0;
-    if (p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && !never_full)
-        return event_graph_refuse(b, "which dependences are skipped depends on the timing");
-    return true;
-}
-
-/* The i-th operation of all those of a rank, in enqueue order: for loops over what happens. */
-struct scan {
-    int rank, position, next;
-    struct place place;
-};
-
-static const struct op *scan_next(const struct builder *b, struct scan *scan)
+const struct op *event_graph_next(const struct builder *b, struct scan *scan)
 {
     const struct program *p = b->p;
     for (; scan->position < p->tasks; scan->position++, scan->next = 0) {
@@ -120,116 +45,6 @@ static const struct op *scan_next(const struct builder *b, struct scan *scan)
         return &p->ops[body->first + scan->next++];
     }
     return NULL;
-}
-
-/* One thread may use what others could use at another time. */
-static bool claim(int *owner, int thread)
-{
-    if (*owner == NONE)
-        *owner = thread;
-    return *owner == thread;
-}
-
-/* The threads that issue collectives, per member of a communicator: one thread, or all of them in turn. */
-struct issuers {
-    int thread;
-    bool several, unordered;
-};
-
-static bool note_issuer(struct issuers *issuers, int thread, bool ordered)
-{
-    issuers->several |= !claim(&issuers->thread, thread);
-    issuers->unordered |= !ordered;
-    return !(issuers->several && issuers->unordered);
-}
-
-/* The order in which threads get to a stream, lock or communicator must not depend on the timing. */
-static bool orders_are_fixed(struct builder *b, int *locks, struct issuers *members)
-{
-    const struct program *p = b->p;
-    const struct op *op;
-    for (int rank = 0; rank < p->ranks; rank++) {
-        int worker = NONE;
-        bool one_worker = true;
-        for (int task = 0; task < p->tasks; task++)
-            one_worker &= claim(&worker, p->worker[rank * p->tasks + task]);
-        for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
-            int thread = scan.place.thread;
-            if (op->kind == OP_GROUP)
-                return event_graph_refuse(b, "sends and receives are not part of the event graph");
-            if (op_pushes(op->kind) && !claim(&b->stream_threads[op->stream], thread))
-                return event_graph_refuse(b, "several threads push to stream %s",
-                                          p->streams[op->stream].name);
-            if (op->kind == OP_LOCK && !claim(&locks[op->object], thread))
-                return event_graph_refuse(b, "threads compete for lock %s",
-                                          p->lock_names[op->object]);
-            if (op->kind == OP_SYNC && op->sync != SYNC_STREAM && !one_worker)
-                return event_graph_refuse(
-                    b, "several threads submit to a device that one of them waits for");
-            if (op->kind == OP_COLLECTIVE &&
-                !note_issuer(&members[p->comms[op->comm].first_member + op->member], thread,
-                             plan_task(p->plan, rank, op->task)->globally_ordered))
-                return event_graph_refuse(b, "several threads issue collectives of communicator %s",
-                                          p->comms[op->comm].name);
-        }
-    }
-    return true;
-}
-
-/* ---- do all members issue the same collectives? ---------------------------------------------- */
-
-/* Which operation a collective is followed by, and how many iterations on. */
-struct follower {
-    const struct op *op; /* NULL: this collective is not issued */
-    const struct op *next;
-    int iterations;
-};
-
-/* In the endless sequence of a rank's collectives of one communicator. */
-static void find_followers(const struct builder *b, int comm, int rank, struct follower *out)
-{
-    const struct op *op, *first = NULL, *last = NULL;
-    int first_stage = 0, last_stage = 0;
-    for (int task = 0; task < b->p->tasks; task++)
-        out[task] = (struct follower){0};
-    for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
-        if (op->kind != OP_COLLECTIVE || op->comm != comm)
-            continue;
-        out[op->task].op = op;
-        if (last)
-            out[last->task] = (struct follower){last, op, last_stage - scan.place.stage};
-        else
-            first = op, first_stage = scan.place.stage;
-        last = op;
-        last_stage = scan.place.stage;
-    }
-    if (last)
-        out[last->task] = (struct follower){last, first, last_stage - first_stage + 1};
-}
-
-static bool same_followers(const struct follower *a, const struct follower *b)
-{
-    if (!a->op || !b->op)
-        return a->op == b->op;
-    return a->next->task == b->next->task && a->iterations == b->iterations &&
-           op_same_collective(a->op, b->op);
-}
-
-static bool collectives_agree(struct builder *b, struct follower *first, struct follower *other)
-{
-    const struct program *p = b->p;
-    for (int c = 0; c < p->comm_count; c++) {
-        const struct comm_desc *comm = &p->comms[c];
-        find_followers(b, c, comm->members[0], first);
-        for (int m = 1; m < comm->count; m++) {
-            find_followers(b, c, comm->members[m], other);
-            for (int task = 0; task < p->tasks; task++)
-                if (!same_followers(&first[task], &other[task]))
-                    return event_graph_refuse(
-                        b, "ranks disagree about the collectives of communicator %s", comm->name);
-        }
-    }
-    return true;
 }
 
 /* ---- events and edges ------------------------------------------------------------------------ */
@@ -609,7 +424,7 @@ static void walk_rank(struct builder *b, int rank)
     int driver = new_event(b, EVENT_DRIVER, &(struct place){rank, NONE, 0, NONE}), task = NONE;
     b->out.drivers[rank] = driver;
     add_driver(b, rank, driver);
-    for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
+    for (struct scan scan = {.rank = rank}; (op = event_graph_next(b, &scan));) {
         const struct place *place = &scan.place;
         if (place->task != task) { /* the worker takes the instance */
             struct event_ref *thread = thread_slot(b, place->thread);
@@ -694,7 +509,7 @@ static void count_items(struct builder *b)
     const struct program *p = b->p;
     const struct op *op;
     for (int rank = 0; rank < p->ranks; rank++)
-        for (struct scan scan = {.rank = rank}; (op = scan_next(b, &scan));) {
+        for (struct scan scan = {.rank = rank}; (op = event_graph_next(b, &scan));) {
             b->positions[rank * p->tasks + scan.place.task] = scan.position;
             if (op_pushes(op->kind))
                 b->items[op->stream]++;
@@ -732,7 +547,6 @@ static bool make_tables(struct builder *b)
     size_t joints = (size_t)p->comm_count * (size_t)p->tasks;
     b->joints = ARENA_ARRAY(&b->scratch, joints, struct joint);
     b->positions = ARENA_ARRAY(&b->scratch, (size_t)p->ranks * (size_t)p->tasks, int);
-    b->stream_threads = ARENA_ARRAY(&b->scratch, streams, int);
     b->items = ARENA_ARRAY(&b->scratch, streams, int);
     b->first_item = ARENA_ARRAY(&b->scratch, streams, int);
     b->walked = ARENA_ARRAY(&b->scratch, streams, int);
@@ -749,31 +563,10 @@ static bool make_tables(struct builder *b)
     for (size_t i = 0; i < joints; i++)
         b->joints[i].event = NONE;
     for (size_t s = 0; s < streams; s++) {
-        b->stream_threads[s] = NONE;
         b->pushed[s] = of_slot(0, 0);
     }
     count_items(b);
     return make_slots(b);
-}
-
-/* false: there is no event graph, or no memory. */
-static bool applies(struct builder *b)
-{
-    const struct program *p = b->p;
-    size_t tasks = (size_t)p->tasks;
-    if (!may_apply(b) || !make_tables(b))
-        return false;
-    int *locks = ARENA_ARRAY(&b->scratch, (size_t)p->lock_count, int);
-    struct issuers *members = ARENA_ARRAY(&b->scratch, (size_t)p->member_count, struct issuers);
-    struct follower *first = ARENA_ARRAY(&b->scratch, tasks, struct follower);
-    struct follower *other = ARENA_ARRAY(&b->scratch, tasks, struct follower);
-    if (b->scratch.failed)
-        return false;
-    for (int i = 0; i < p->lock_count; i++)
-        locks[i] = NONE;
-    for (int i = 0; i < p->member_count; i++)
-        members[i].thread = NONE;
-    return orders_are_fixed(b, locks, members) && collectives_agree(b, first, other);
 }
 
 enum status event_graph_build(const struct program *program, const struct timing *timing,
@@ -782,7 +575,7 @@ enum status event_graph_build(const struct program *program, const struct timing
     struct builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
     arena_init(&b.out.arena, 0);
-    bool good = applies(&b);
+    bool good = event_graph_applies(&b) && make_tables(&b);
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
     bool ahead = reasons && program->plan->pipeline.retire == RETIRE_SUBMIT;

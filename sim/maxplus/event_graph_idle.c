@@ -5,8 +5,6 @@
  */
 #include "event_graph_internal.h"
 
-enum { NONE = -1 };
-
 static const struct event_ref no_ref = {EVENT_NONE, 0, false};
 
 static void add_idle(struct builder *b, struct event_ref until, struct event_ref pushed, int owner,

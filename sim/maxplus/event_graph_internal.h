@@ -1,12 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event_graph_internal.h - what the walk of a period writes down (event_graph.c), and the reasons why
- * streams are idle are told from (event_graph_idle.c); private to the two.
+ * event_graph_internal.h - the notes of the walk over a period: event_graph_scope.c says whether a plan has an
+ * event graph, event_graph.c walks, event_graph_idle.c tells from the notes why streams are idle. Private to the three.
  */
 #ifndef SWSIM_EVENT_GRAPH_INTERNAL_H
 #define SWSIM_EVENT_GRAPH_INTERNAL_H
 
 #include "event_graph.h"
+
+enum { NONE = -1 };
+
+/* Where the walk is. */
+struct place {
+    int rank, task, stage, thread;
+};
+
+/* The operations of a rank, in enqueue order: begins as {.rank = rank}. */
+struct scan {
+    int rank, position, next;
+    struct place place; /* of the operation that event_graph_next returned last */
+};
 
 /* A collective that all members of a communicator take part in. */
 struct joint {
@@ -71,6 +84,12 @@ static inline struct event_ref ref_at(int event)
 {
     return (struct event_ref){event, 0, false};
 }
+
+/* The next operation of the scan; NULL: that was the last. */
+const struct op *event_graph_next(const struct builder *b, struct scan *scan);
+
+/* Does the plan have an event graph? Fills stream_threads. false: no, or no memory (the arena remembers). */
+bool event_graph_applies(struct builder *b);
 
 /* The plan has no event graph, because of this. Returns false. */
 bool event_graph_refuse(struct builder *b, const char *format, ...)
