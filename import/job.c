@@ -2,6 +2,7 @@
 /* job.c - see job.h. Work is joined with calls by sorting both by the correlation id. */
 #include "job.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +149,28 @@ bool job_times_are_sane(int64_t start_ns, int64_t end_ns)
 {
     const int64_t most_ns = INT64_C(3) * 1000 * 1000 * 1000 * 1000 * 1000 * 1000; /* 95 years */
     return start_ns >= -most_ns && start_ns <= end_ns && end_ns <= most_ns;
+}
+
+void job_leave_out(struct job_reversed *reversed, const char *name)
+{
+    if (reversed->count++ == 0)
+        snprintf(reversed->first, sizeof reversed->first, "%s", name);
+}
+
+enum status job_check_reversed(const struct job_reversed *reversed, size_t kept, const char *file,
+                               struct diag *diag)
+{
+    enum { ONE_OF = 10 };
+    const size_t count = reversed->count, all = count + kept;
+    if (count > 1 && count > all / ONE_OF)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: %zu of its %zu events end before they begin, first '%s': more than "
+                          "one of %d",
+                          file, count, all, reversed->first, (int)ONE_OF);
+    if (count > 0)
+        diag_warn(diag, "%s: events that end before they begin are left out: %zu, first '%s'", file,
+                  count, reversed->first);
+    return STATUS_OK;
 }
 
 /* ---- sorting and joining --------------------------------------------------------------------- */

@@ -181,6 +181,17 @@ int job_stream(struct job_rank *rank, int64_t device, int64_t number);
 /* Times so far apart that no trace has them, which would overflow sums; every item is to lie within. */
 bool job_times_are_sane(int64_t start_ns, int64_t end_ns);
 
+/* Events of a file that end before they begin: they are counted and left out. */
+struct job_reversed {
+    size_t count;
+    char first[64]; /* the name of the first, cut off */
+};
+void job_leave_out(struct job_reversed *reversed, const char *name);
+/* Warns of them. STATUS_INPUT where they are several and more than a tenth of the events, of which `kept` were kept:
+   the clock of such a file tells nothing. */
+enum status job_check_reversed(const struct job_reversed *reversed, size_t kept, const char *file,
+                               struct diag *diag);
+
 /* The calls of a rank by their correlation id; NULL without memory. The caller frees them. */
 struct job_key {
     int64_t correlation;

@@ -46,12 +46,11 @@ static enum status read_events(struct kineto *kineto)
     if (status == STATUS_OK && open.count > 0)
         diag_warn(kineto->diag, "%s: %zu events that begin and do not end are left out",
                   kineto->rank->file, open.count);
-    if (status == STATUS_OK && kineto->reversed_count > 0)
-        diag_warn(kineto->diag,
-                  "%s: events that end before they begin are left out: %zu, first '%.60s'",
-                  kineto->rank->file, kineto->reversed_count, kineto->reversed_name.bytes);
     open_events_fini(&open);
-    return status;
+    return status == STATUS_OK
+               ? job_check_reversed(&kineto->reversed, kineto->place - kineto->reversed.count,
+                                    kineto->rank->file, kineto->diag)
+               : status;
 }
 
 /* The file is a list of events, whose ']' may be missing where the program that wrote it has ended early. */

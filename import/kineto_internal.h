@@ -63,9 +63,8 @@ struct kineto {
     int64_t base_ns; /* baseTimeNanoseconds */
     uint32_t place;  /* of the event */
     bool has_events;
-    size_t reversed_count;     /* events that end before they begin */
-    struct text reversed_name; /* of the first */
-    struct text worked_tid;    /* of the operator that was kept last, and its end */
+    struct job_reversed reversed;
+    struct text worked_tid; /* of the operator that was kept last, and its end */
     int64_t worked_end_ns;
     int worked_thread;
 };

@@ -223,13 +223,6 @@ static enum status refuse_times(struct kineto *kineto, const struct event *event
                       event->name.bytes);
 }
 
-static enum status leave_out(struct kineto *kineto, const struct event *event)
-{
-    if (kineto->reversed_count++ == 0)
-        kineto->reversed_name = event->name;
-    return STATUS_OK;
-}
-
 /* Annotations of the device are kept where they name a pass. */
 static bool names_pass(const struct event *event)
 {
@@ -248,8 +241,10 @@ enum status kineto_take_event(struct kineto *kineto, const struct event *event)
         return STATUS_OK;
     int64_t end_ns;
     kineto->place++;
-    if (event->duration_ns < 0)
-        return leave_out(kineto, event);
+    if (event->duration_ns < 0) {
+        job_leave_out(&kineto->reversed, event->name.bytes);
+        return STATUS_OK;
+    }
     if (!event->has_start || __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
         !job_times_are_sane(event->start_ns, end_ns))
         return refuse_times(kineto, event);

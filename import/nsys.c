@@ -19,6 +19,8 @@ struct nsys {
     size_t first_rank; /* of this file */
     int64_t *pids;     /* of its ranks */
     size_t pid_cap;
+    size_t kept; /* rows with times */
+    struct job_reversed reversed;
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -183,11 +185,23 @@ static enum direction direction_of(int kind)
                                                              : DIRECTION_D2D;
 }
 
-static enum status refuse_times(const struct nsys *nsys, const char *name)
+/* Are the times of a row of use? One that ends before it begins is left out with STATUS_OK, times that no clock shows
+   are refused. */
+static bool has_times(struct nsys *nsys, int64_t start_ns, int64_t end_ns, const char *name,
+                      enum status *status)
 {
-    return diag_error(nsys->diag, STATUS_INPUT,
-                      "%s: '%.60s' ends before it begins, or in no time that can be", nsys->path,
-                      name);
+    *status = STATUS_OK;
+    if (end_ns < start_ns) {
+        job_leave_out(&nsys->reversed, name);
+        return false;
+    }
+    if (!job_times_are_sane(start_ns, end_ns)) {
+        *status = diag_error(nsys->diag, STATUS_INPUT,
+                             "%s: '%.60s' begins or ends in no time that can be", nsys->path, name);
+        return false;
+    }
+    nsys->kept++;
+    return true;
 }
 
 /* start, end, process, device, stream, correlation, class, name, bytes, kind of copy, pageable */
@@ -195,10 +209,8 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { START, END, PID, DEVICE, STREAM, CORRELATION, CLASS, NAME, BYTES, KIND, PAGEABLE };
     char name[PLAN_MAX_NAME];
+    enum status status;
     const char *text = (const char *)sqlite3_column_text(row, NAME);
-    struct job_rank *rank = rank_of_work(nsys, process_of(sqlite3_column_int64(row, PID)));
-    if (!rank)
-        return diag_no_memory(nsys->diag);
     struct job_work work = {.start_ns = sqlite3_column_int64(row, START),
                             .end_ns = sqlite3_column_int64(row, END),
                             .correlation = sqlite3_column_int64(row, CORRELATION),
@@ -209,8 +221,11 @@ static enum status take_work(struct nsys *nsys, sqlite3_stmt *row)
                             .call = -1,
                             .group = -1};
     text = text ? text : "kernel";
-    if (!job_times_are_sane(work.start_ns, work.end_ns))
-        return refuse_times(nsys, text);
+    if (!has_times(nsys, work.start_ns, work.end_ns, text, &status))
+        return status;
+    struct job_rank *rank = rank_of_work(nsys, process_of(sqlite3_column_int64(row, PID)));
+    if (!rank)
+        return diag_no_memory(nsys->diag);
     work.bytes = work.bytes > 0 ? work.bytes : 0;
     if (work.class == CLASS_KERNEL)
         work.is_collective = kernel_is_collective(text, &work.collective);
@@ -233,6 +248,7 @@ static int thread_of(const struct nsys *nsys, struct job_rank *rank, int64_t tid
 static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { START, END, TID, CORRELATION, NAME };
+    enum status status;
     const char *text = (const char *)sqlite3_column_text(row, NAME);
     const int64_t tid = sqlite3_column_int64(row, TID);
     struct job_rank *rank = find_rank(nsys, process_of(tid));
@@ -242,8 +258,8 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
                             .sync = -1};
     if (!rank || !text || !call_kind_of(text, &call.kind))
         return STATUS_OK;
-    if (!job_times_are_sane(call.start_ns, call.end_ns))
-        return refuse_times(nsys, text);
+    if (!has_times(nsys, call.start_ns, call.end_ns, text, &status))
+        return status;
     call.name = job_intern(nsys->job, text);
     call.thread = thread_of(nsys, rank, tid);
     return call.name >= 0 && call.thread >= 0 && job_add_call(rank, &call)
@@ -255,6 +271,7 @@ static enum status take_call(struct nsys *nsys, sqlite3_stmt *row)
 static enum status take_range(struct nsys *nsys, sqlite3_stmt *row)
 {
     enum { START, END, TID, NAME };
+    enum status status;
     const char *text = (const char *)sqlite3_column_text(row, NAME);
     const int64_t tid = sqlite3_column_int64(row, TID);
     struct job_rank *rank = find_rank(nsys, process_of(tid));
@@ -263,8 +280,8 @@ static enum status take_range(struct nsys *nsys, sqlite3_stmt *row)
     if (!rank || !text || strncmp(text, "nccl", 4) == 0 || strstr(text, ", op_id = ") ||
         strstr(text, ", seq = "))
         return STATUS_OK;
-    if (!job_times_are_sane(range.start_ns, range.end_ns))
-        return refuse_times(nsys, text);
+    if (!has_times(nsys, range.start_ns, range.end_ns, text, &status))
+        return status;
     range.name = job_intern(nsys->job, text);
     range.thread = thread_of(nsys, rank, tid);
     return range.name >= 0 && range.thread >= 0 && job_add_range(rank, &range)
@@ -393,6 +410,8 @@ static enum status read_tables(struct nsys *nsys)
         status = read_syncs(nsys);
     if (status == STATUS_OK)
         status = read_ranges(nsys);
+    if (status == STATUS_OK)
+        status = job_check_reversed(&nsys->reversed, nsys->kept, nsys->path, nsys->diag);
     if (status == STATUS_OK && nsys->job->rank_count == nsys->first_rank)
         status = diag_error(nsys->diag, STATUS_INPUT, "%s: no work of a GPU is recorded in it",
                             nsys->path);

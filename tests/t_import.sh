@@ -371,7 +371,26 @@ PYTHON
     export_nsys "$dir/nsys.none"
     check "... without kernels" complains 3 "no work of a GPU" "$SWSIM" import "$dir/nsys.none"
     export_nsys "$dir/nsys.back" 10000 9000
-    check "... with times that run backwards" complains 3 "ends before it begins" "$SWSIM" import "$dir/nsys.back"
+    check "... with a time that runs backwards" complains 3 "left out: 1, first 'void f<int>" "$SWSIM" import "$dir/nsys.back"
+    check "... and nothing else" complains 3 "no work of a GPU" "$SWSIM" import "$dir/nsys.back"
+    # One reversed row among twenty is left out; of nine among twenty nothing is believed.
+    python3 - "$dir/nsys" "$dir/nsys.one_back" "$dir/nsys.many_back" <<'PYTHON'
+import shutil, sqlite3, sys
+for path, backwards in (sys.argv[2], 1), (sys.argv[3], 9):
+    shutil.copy(sys.argv[1], path)
+    db = sqlite3.connect(path)
+    for n in range(10):
+        back = 500 if n < backwards else 0
+        begin = 120000 + 2000 * n
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 1)", (begin, begin + 100, (7 << 24) + 7, n + 10))
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 7, ?, ?, 2)", (begin + 200, begin + 400 - back, n + 10, 7 << 24))
+    db.commit()
+PYTHON
+    check "... with one reversed row of many" complains 0 "end before they begin are left out: 1, first" \
+        "$SWSIM" import -o "$dir/plan.yaml" "$dir/nsys.one_back"
+    check "... the others are read" sh -c "[ \$(grep -c 'launch: f' '$dir/plan.yaml') = 10 ]"
+    check "... a plan that is proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
+    check "... with nine of 23" complains 3 "9 of its 23 events end before they begin" "$SWSIM" import "$dir/nsys.many_back"
     head -c 5000 "$dir/nsys" >"$dir/nsys.cut"
     check "... cut off" complains 3 "Nsight Systems" "$SWSIM" import "$dir/nsys.cut"
 else
@@ -465,7 +484,7 @@ check "an event that ends before it begins is left out, and said" complains 0 "l
 check "... the others are read" sh -c "grep 'launch: second' '$dir/plan.yaml' && ! grep 'launch: first' '$dir/plan.yaml'"
 check "... a plan that is proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
 sed 's/"dur":/"dur":-/' "$dir/two.json" >"$dir/all_back.json"
-check "... a file of nothing else" complains 3 "no work of a GPU" "$SWSIM" import "$dir/all_back.json"
+check "... a file of nothing else" refuses "$dir/all_back.json" "of its .* events end before they begin"
 sed 's/"ts":1998.000/"ts":1998000000000.000/' "$dir/two.json" >"$dir/apart.json"
 sed 's/"ts":1998.000/"ts":1e300/' "$dir/two.json" >"$dir/huge.json"
 check "times that are not of one clock" refuses "$dir/apart.json" "hours apart"
