@@ -5,6 +5,7 @@
  *     parse.c           reads files, recognizes the format, top-level keys
  *     parse_yaml.c      YAML text to a tree of nodes (libyaml)
  *     parse_fields.c    tables of keys, scalars, names
+ *     parse_machine.c   knobs of the device and its channels
  *     parse_pipeline.c  schedule, dependences, overrides
  *     parse_threads.c   host programs
  *     parse_programs.c  rank programs, also the rules a CSV must obey
@@ -125,6 +126,10 @@ bool parse_want_list(struct parser *parser, const struct node *node, const char 
 
 /* The tree of parser->source; NULL after an error. Lines of operations are read by flow_lines.h where `lines` allows. */
 struct node *parse_yaml(struct parser *parser, bool lines);
+
+/* ---- parse_machine.c ------------------------------------------------------------------------- */
+
+void parse_machine(struct parser *parser, const struct node *value);
 
 /* ---- parse_streams.c ------------------------------------------------------------------------- */
 
