@@ -48,7 +48,13 @@ if mpirun -n 2 swsim predict --quiet "$dir/plan.yaml" >"$dir/mpi" 2>&1 && ! grep
 for page in swsim.1 swrun.1; do
     while IFS= read -r command; do
         case $command in
-        nsys*) skip "$page: $command" ;;
+        nsys*) # a GPU's program, for the CUDA device
+            if command -v nsys >/dev/null && command -v nvidia-smi >/dev/null; then
+                check "$page: $command" works "$command"
+            else
+                skip "$page: no nsys and GPU here for $command"
+            fi
+            ;;
         *mpirun*) if [ $mpi = yes ]; then check "$page: $command" works "$command"; else skip "$page: no MPI for $command"; fi ;;
         *) check "$page: $command" works "$command" ;;
         esac
@@ -81,4 +87,32 @@ grep -L '^import' "$dir"/libswsim.3.[0-9]* | sort -V | xargs cat >"$dir/statemen
     echo '}'
 } >"$dir/example.c"
 check "libswsim.3: its examples are C" "$CC" -std=c11 -Wall -Werror -fsyntax-only -I"$top" "$dir/example.c"
+
+# Its examples run: in C each as one program, in Python with the library of the build.
+judged() # judged COMMAND...: it works, and says what was proved
+{
+    (cd "$dir" && "$@") >"$dir/out" 2>&1 </dev/null || { cat "$dir/out"; return 1; }
+    grep -q proved "$dir/out" || { cat "$dir/out"; return 1; }
+}
+cp "$dir/plan.yaml" "$dir/train.yaml"
+{
+    echo '#include "api/swsim.h"'
+    echo '#include <stdio.h>'
+    echo 'int main(void) {'
+    cat "$dir/libswsim.3.1"
+    echo 'return 0; }'
+} >"$dir/first.c"
+case ${INSTRUMENT_FLAGS-} in
+*-fsanitize*) skip "libswsim.3: a program with the sanitizer's libraries is tests/t_swsim_lib.sh" ;;
+*)
+    check "libswsim.3: its first example is compiled" "$CC" -std=c11 -Wall -Werror -I"$top" "$dir/first.c" -L"$programs" -lswsim -o "$dir/first"
+    check "and runs" judged env LD_LIBRARY_PATH="$programs" "$dir/first"
+    if command -v python3 >/dev/null && python3 -c 'import ctypes' 2>/dev/null; then
+        check "libswsim.3: its example in Python runs" judged env LD_LIBRARY_PATH="$programs" \
+            python3 "$(grep -l '^import' "$dir"/libswsim.3.[0-9]*)"
+    else
+        skip "no python3 with ctypes here"
+    fi
+    ;;
+esac
 done_testing

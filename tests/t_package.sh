@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The package: the note on libraries opened at run time, the version said everywhere,
-# what is in Debian's packages, the pages as a site, a tarball that can be made again.
+# what is installed, runs from there and is in Debian's packages, the pages as a site, a tarball that can be made again.
 . "${srcdir:-.}/tests/tap.sh"
 
 # The notes of a program, as JSON texts.
@@ -42,23 +42,26 @@ check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"
 check "in CITATION.cff" grep -q "^version: $version\$" "$srcdir/CITATION.cff"
 check "in debian/changelog" grep -q "^swsim ($version)" "$srcdir/debian/changelog"
 
+check "with the date of CITATION.cff" test "$(date -u -d "$(sed -n 's/^date-released: //p' "$srcdir/CITATION.cff")" +%F)" = \
+    "$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$srcdir/debian/changelog" | head -n 1)" +%F)"
+
 # Each installed file is in a Debian package. LIB stands for the folder of the libraries.
-install_all()
+make_here()
 {
-    make -s -C "$(dirname "$SWSIM")" DESTDIR="$dir/root" prefix=/usr libdir=/usr/lib/LIB install >"$dir/log" 2>&1 ||
+    make -s -C "$(dirname "$SWSIM")" DESTDIR="$dir/root" prefix=/usr libdir=/usr/lib/LIB "$@" >"$dir/log" 2>&1 ||
         { tail -n 20 "$dir/log"; return 1; }
 }
-# README.md shows those of its folder doc.
-pictures_are_there()
+# Installed pages link to what is installed, or to the web.
+links_hold()
 {
-    (
-        cd "$dir/root/usr/share/doc/swsim" || echo "no pages"
-        for page in *.md; do
-            sed -n 's/.*!\[[^]]*\](\([^)]*\)).*/\1/p' "$page" | sed 's,^doc/,,' | while read -r picture; do
-                test -s "$picture" || echo "$page shows $picture"
-            done
+    find "$dir/root/usr/share/doc" -name '*.md' | while read -r page; do
+        grep -o '](\([^)#]*\)' "$page" | sed 's/^](//' | while read -r link; do
+            case $link in
+            '' | http*) ;;
+            *) test -s "$(dirname "$page")/$link" || echo "$page: $link" ;;
+            esac
         done
-    ) >"$dir/missing"
+    done >"$dir/missing"
     cat "$dir/missing"
     test ! -s "$dir/missing"
 }
@@ -71,11 +74,51 @@ unpacked()
         find . -type f -o -type l
     )
 }
+
+# compiled LIBRARY FLAGS FILE...: a program of somebody else's, with what pkg-config says and nothing of this tree.
+installed_pkg_config()
+{
+    PKG_CONFIG_PATH=$dir/root/usr/lib/LIB/pkgconfig pkg-config --define-variable="libdir=$dir/root/usr/lib/LIB" \
+        --define-variable="includedir=$dir/root/usr/include" "$@"
+}
+compiled()
+{
+    library=$1
+    shift
+    # shellcheck disable=SC2046,SC2086
+    (cd "$dir" && $CC ${INSTRUMENT_FLAGS-} -std=gnu11 -Wall -Wextra -Werror "$@" $(installed_pkg_config --cflags --libs "$library") -o program)
+}
+# installed PROGRAM WORDS...: it runs with the installed libraries alone.
+installed()
+{
+    LD_LIBRARY_PATH=$dir/root/usr/lib/LIB "$@" >"$dir/out" 2>&1 || { cat "$dir/out"; return 1; }
+}
 if [ -e "$(dirname "$SWSIM")/Makefile" ]; then
-    check "everything is installed" install_all
-    check "with the pictures of its pages" pictures_are_there
+    check "everything is installed" make_here install
+    check "the links of its pages hold" links_hold
+    pages=$dir/root/usr/share/doc/swsim
+    check "an installed program proves an installed plan" installed "$dir/root/usr/bin/swsim" verify -q "$pages/plans/examples/hello.yaml"
+    if ! command -v pkg-config >/dev/null; then
+        skip "no pkg-config here to compile with"
+    else
+        for example in "$pages"/doc/examples/*.c; do
+            library=swpipe words=
+            case $example in
+            */judge.c) library=libswsim words="verify $pages/plans/examples/hello.yaml" ;;
+            */train_step.c) words=$pages/plans/reference/base.yaml ;;
+            esac
+            check "$(basename "$example") is compiled outside of the tree" compiled $library "$example"
+            # shellcheck disable=SC2086
+            check "and runs" installed "$dir/program" $words
+        done
+    fi
+    cp -R "$dir/root" "$dir/copy"
     unpacked >"$dir/unpacked" 2>&1
-    check "and is in a Debian package" sh -c 'cat "$1"; test ! -s "$1"' sh "$dir/unpacked"
+    check "all of it is in Debian packages" sh -c 'cat "$1"; test ! -s "$1"' sh "$dir/unpacked"
+    rm -rf "$dir/root" && mv "$dir/copy" "$dir/root"
+    check "it is uninstalled" make_here uninstall
+    find "$dir/root" ! -type d >"$dir/left"
+    check "and nothing is left" sh -c 'cat "$1"; test ! -s "$1"' sh "$dir/left"
 else
     skip "the programs are not in a build folder"
 fi
