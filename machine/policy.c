@@ -74,22 +74,28 @@ void policy_end_data(struct policy *policy, int rank, int64_t iterations)
     machine_end_data(policy->program, policy->state, rank, iterations);
 }
 
-/* Move new instances from the workers' queues in the state to those of the runtime. */
-static void deliver(struct policy *policy, int rank)
+/* Move new instances from a worker's queue in the state to that of the runtime. */
+static void deliver(struct policy *policy, int worker)
 {
     const struct program *p = policy->program;
     int32_t *c = policy->state->cells;
-    for (int t = 0; t < p->thread_count; t++) {
-        if (p->threads[t].rank != rank || p->threads[t].kind != THREAD_WORKER)
-            continue;
-        int32_t *thread = thread_cells(p, c, t);
-        for (int k = 0; k < thread[THREAD_COUNT]; k++) {
-            const int32_t *entry = entry_cells(p, c, t, k);
-            policy->hand_out(policy->arg, t, entry[ENTRY_TASK], entry[ENTRY_ITER],
-                             entry[ENTRY_TICKET]);
-        }
-        thread[THREAD_COUNT] = 0;
+    int32_t *thread = thread_cells(p, c, worker);
+    for (int k = 0; k < thread[THREAD_COUNT]; k++) {
+        const int32_t *entry = entry_cells(p, c, worker, k);
+        policy->hand_out(policy->arg, worker, entry[ENTRY_TASK], entry[ENTRY_ITER],
+                         entry[ENTRY_TICKET]);
     }
+    thread[THREAD_COUNT] = 0;
+}
+
+/* Of all workers of a rank, which stand behind its driver. */
+static void deliver_all(struct policy *policy, int rank)
+{
+    const struct program *p = policy->program;
+    for (int t = p->driver_thread[rank] + 1;
+         t < p->thread_count && p->threads[t].rank == rank && p->threads[t].kind == THREAD_WORKER;
+         t++)
+        deliver(policy, t);
 }
 
 static void driver_acts(struct policy *policy, int rank)
@@ -97,7 +103,7 @@ static void driver_acts(struct policy *policy, int rank)
     struct effect effect = {0};
     struct work_state w = {policy->program, policy->state->cells, &effect, NULL};
     driver_step(&w, rank);
-    deliver(policy, rank);
+    deliver_all(policy, rank);
 }
 
 void policy_enqueue(struct policy *policy, int rank)
@@ -121,5 +127,8 @@ void policy_complete(struct policy *policy, int rank, int task, int64_t iteratio
     if (policy->program->driver != DRIVER_DATAFLOW)
         return;
     dataflow_complete(&w, rank, task, iteration);
-    deliver(policy, rank);
+    const struct edge_list *fires = &policy->program->fires[task];
+    for (int i = 0; i < fires->count; i++)
+        deliver(policy,
+                policy->program->worker[rank * policy->program->tasks + fires->items[i].task]);
 }

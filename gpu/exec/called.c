@@ -105,9 +105,9 @@ static bool call_device_part(struct run_thread *self, const struct op *op, int64
 bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body)
 {
     const struct program *p = self->run->program;
-    const struct op *host = find(p, body, false), *device = find(p, body, true);
     if (!self->log)
         return call(self, task, iteration);
+    const struct op *host = find(p, body, false), *device = find(p, body, true);
     if (!device)
         return call_host_part(self, host, iteration);
     int64_t now_ns = run_now(self->run);

@@ -101,7 +101,7 @@ static bool ask(struct run_thread *self)
     if (choice.count == 0)
         return true;
     state->asking = true;
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     const int answer = chooser->choose(chooser->arg, self->rank, &choice);
     const bool good = (answer >= 0 && answer < choice.count) ||
                       (answer == RUN_WAITS && choice.may_wait) || run_stopped(run) ||

@@ -17,9 +17,9 @@
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
 {
     const struct program *p = run->program;
-    int instance = (rank * p->tasks + task) * p->slots + (int)(iteration % p->slots);
-    atomic_store(&run->flags[instance], false);
-    atomic_store(&run->recorded[instance], false);
+    int instance = (rank * p->tasks + task) * run->slots + (int)(iteration % run->slots);
+    atomic_store_explicit(&run->flags[instance], false, memory_order_release);
+    atomic_store_explicit(&run->recorded[instance], false, memory_order_release);
 }
 
 static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
@@ -74,7 +74,7 @@ static void note_shorter_data(struct run *run, int rank, char *text, size_t cap)
             snprintf(text + length, cap - length,
                      "; the data of rank %d ended after %" PRId64 " iterations", other, end);
     }
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
 }
 
 /* "; rank 0, stream net: Exchange waits for rank 1": the first streams that have work. */
@@ -131,7 +131,7 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
     while (!run_stopped(run) && in_time && !host_side_done(state, goal))
         in_time = run_block_until(self, state, deadline_ns);
     in_time = in_time || host_side_done(state, goal);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     if (run_stopped(run))
         return false;
     if (!in_time)
@@ -189,7 +189,7 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
     int64_t now_ns = run_step_ns(self);
     policy_retire(run->policy, self->rank);
     choose_changed(run, self->rank);
-    run_wake_rank(run, self->rank); /* a dependence on a retired iteration may be skipped now */
+    run_wake_dependents(run, self->rank); /* one on a retired iteration may be skipped now */
     struct log_entry *entry = run_log(self, LOG_RETIRE, -1, iteration, begin_ns, now_ns);
     if (entry) {
         entry->stamp.start_ns = run_iteration(run, self->rank, iteration)->admitted_ns;
@@ -217,12 +217,12 @@ static bool decide(struct run_thread *self, int64_t *room_for)
         }
         if (*room_for == admitted)
             return !is_ready(self) || enqueue(self);
-        pthread_mutex_unlock(&run->lock);
+        run_unlock(run);
         goes_on = make_room(self, admitted, room_for);
         break;
     }
     case POLICY_RETIRE:
-        pthread_mutex_unlock(&run->lock);
+        run_unlock(run);
         atomic_store(&self->at, iteration);
         goes_on = await_iteration(self, iteration, retire_goal(run), DEVICE_FOREVER);
         if (goes_on)
@@ -242,7 +242,7 @@ static void await_turn(struct run_thread *self)
 {
     if (!self->run->config.gate)
         return;
-    pthread_mutex_unlock(&self->run->lock);
+    run_unlock(self->run);
     run_begin_step(self);
     pthread_mutex_lock(&self->run->lock);
 }
@@ -256,7 +256,7 @@ void drive_run(struct run_thread *self)
     await_turn(self);
     while (!run_stopped(run) && decide(self, &room_for)) {
         if (run->journal) {
-            pthread_mutex_unlock(&run->lock);
+            run_unlock(run);
             journal_throttle(run->journal);
             pthread_mutex_lock(&run->lock);
         }
@@ -264,7 +264,7 @@ void drive_run(struct run_thread *self)
     }
     rank->driver_done = true;
     run_wake_rank(run, self->rank);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
 }
 
 /* ---- driven by the caller -------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ enum policy_next drive_next(struct run_thread *self, int64_t *iteration)
 {
     pthread_mutex_lock(&self->run->lock);
     enum policy_next next = policy_next(self->run->policy, self->rank, iteration);
-    pthread_mutex_unlock(&self->run->lock);
+    run_unlock(self->run);
     return next;
 }
 
@@ -281,7 +281,7 @@ int64_t drive_admitted(struct run_thread *self)
 {
     pthread_mutex_lock(&self->run->lock);
     int64_t admitted = policy_admitted(self->run->policy, self->rank);
-    pthread_mutex_unlock(&self->run->lock);
+    run_unlock(self->run);
     return admitted;
 }
 
@@ -298,7 +298,7 @@ bool drive_enqueue(struct run_thread *self)
     while (!run_stopped(run) && !is_ready(self))
         continue;
     bool done = !run_stopped(run) && enqueue(self);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return done;
 }
 
@@ -310,7 +310,7 @@ bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_n
         return false;
     pthread_mutex_lock(&run->lock);
     bool done = !run_stopped(run) && retire(self, iteration, begin_ns);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return done;
 }
 
@@ -321,7 +321,7 @@ void drive_end_data(struct run_thread *self)
     int64_t end = policy_admitted(run->policy, self->rank);
     run->ranks[self->rank].end = end;
     policy_end_data(run->policy, self->rank, end);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
 }
 
 void drive_leave(struct run_thread *self)
@@ -330,7 +330,7 @@ void drive_leave(struct run_thread *self)
     pthread_mutex_lock(&run->lock);
     run->ranks[self->rank].driver_done = true;
     run_wake_rank(run, self->rank);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
 }
 
 /* ---- an early end ---------------------------------------------------------------------------- */
@@ -378,7 +378,7 @@ bool drive_drain(struct run *run)
         end = agree_on_end(run, end);
     if (end >= 0)
         end_after(run, end);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return end >= 0;
 }
 

@@ -525,7 +525,7 @@ static bool hand_on(struct run *run, int rank, const struct diag *diag)
         const struct kept *kept = &graphs->kept[run->program->order[rank][k]];
         run_give(run, kept->thread, &kept->instance);
     }
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return true;
 }
 
@@ -539,7 +539,7 @@ bool graph_submit(struct run_thread *driver, int64_t period)
     enum status status = STATUS_OK;
     bool done;
     graphs->activity = IDLE;
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     diag_init(&diag);
     if (!phase->handle)
         status = capture(run, rank, phase, &diag);

@@ -168,7 +168,7 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
     int family = rank * p->tasks + task;
     if (run->done)
         return run->done[family * p->window + (int)(iteration % p->window)];
-    return run->events[family * p->slots + (int)(iteration % p->slots)];
+    return run->events[family * run->slots + (int)(iteration % run->slots)];
 }
 
 void push_count_record(struct run *run, int task, struct in_flight *state)
@@ -187,7 +187,7 @@ static void count_forced(struct run *run, int rank, const struct op *op, int64_t
         return;
     pthread_mutex_lock(&run->lock);
     push_count_record(run, op->task, run_iteration(run, rank, iteration));
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
 }
 
 bool push_record(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -196,7 +196,8 @@ bool push_record(struct run_thread *self, const struct op *op, int64_t iteration
     int instance = run_instance(run, op, iteration);
     bool of_task = run->program->tasks && op->task >= 0;
     struct push push;
-    atomic_store(&run->recorded[instance], true); /* early: a wait now finds the event as it was */
+    atomic_store_explicit(&run->recorded[instance], true,
+                          memory_order_release); /* early: a wait now finds the event as it was */
     bool done = push_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_RECORD,
                                                    .event = run->events[instance]});
@@ -223,9 +224,12 @@ static struct device_event *event_to_wait_for(struct run_thread *self, const str
                     : run->ranks[run->program->streams[op->stream].rank].never;
 }
 
+/* A wait for nothing is pushed only where the run is recorded or forced into an order. */
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct push push;
+    if (self->run->ops[op - self->run->program->ops].vain && !self->log && !self->run->config.gate)
+        return !run_stopped(self->run);
     struct device_event *event = event_to_wait_for(self, op, iteration);
     bool done = push_begin(&push, self, op, iteration) &&
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_WAIT, .event = event});

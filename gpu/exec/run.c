@@ -39,7 +39,7 @@ static bool is_woken_soon(struct run_thread *self)
     unsigned before = atomic_load_explicit(&self->woken, memory_order_relaxed);
     if (run->spin_ns <= 0)
         return false;
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     int64_t end_ns = run_now(run) + run->spin_ns;
     while (atomic_load_explicit(&self->woken, memory_order_relaxed) == before &&
            !run_stopped(run) && run_now(run) < end_ns)
@@ -51,12 +51,49 @@ static bool is_woken_soon(struct run_thread *self)
 /* With the lock held. */
 static void wake_thread(struct run_thread *thread)
 {
+    struct run *run = thread->run;
     atomic_fetch_add_explicit(&thread->woken, 1, memory_order_relaxed);
-    pthread_cond_signal(&thread->wake);
+    if (thread->is_called)
+        return;
+    thread->is_called = true;
+    thread->next_called = run->called;
+    run->called = thread;
+}
+
+/* A thread that is not in the list any more may be woken again at any time: the list is read under the lock. */
+void run_unlock(struct run *run)
+{
+    enum { MOST = 16 };
+    struct run_thread *called[MOST];
+    int count = 0;
+    for (; run->called && count < MOST; run->called = run->called->next_called) {
+        called[count++] = run->called;
+        run->called->is_called = false;
+    }
+    bool more = run->called;
+    pthread_mutex_unlock(&run->lock);
+    for (int i = 0; i < count; i++)
+        pthread_cond_signal(&called[i]->wake);
+    if (more) {
+        pthread_mutex_lock(&run->lock);
+        run_unlock(run);
+    }
+}
+
+/* Before a thread sleeps it wakes others, and then looks again. */
+static bool has_called(struct run *run)
+{
+    if (!run->called)
+        return false;
+    run_unlock(run);
+    pthread_mutex_lock(&run->lock);
+    return true;
 }
 
 void run_block(struct run_thread *self, const void *object)
 {
+    if (has_called(self->run))
+        return;
     self->awaits = object;
     self->run->blocked++;
     if (!is_woken_soon(self))
@@ -71,6 +108,8 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
         run_block(self, object);
         return true;
     }
+    if (has_called(self->run))
+        return true;
     int64_t left_ns = deadline_ns - run_now(self->run);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -93,6 +132,19 @@ void run_wake(struct run *run, const void *object)
             wake_thread(&run->threads[t]);
 }
 
+void run_wake_dependents(struct run *run, int rank)
+{
+    const atomic_bool *end = run->flags + (size_t)run->program->flag_families * (size_t)run->slots;
+    for (int t = 0, left = run->blocked; left > 0 && t < run->program->thread_count; t++) {
+        struct run_thread *thread = &run->threads[t];
+        const char *object = thread->awaits;
+        left -= object != NULL;
+        if (thread->rank == rank && object >= (const char *)run->flags &&
+            object < (const char *)end)
+            wake_thread(thread);
+    }
+}
+
 void run_wake_rank(struct run *run, int rank)
 {
     for (int t = 0; t < run->program->thread_count; t++)
@@ -112,7 +164,7 @@ static bool begin_end(struct run *run, enum status failure, const char *text)
         run->failure = failure;
         snprintf(run->failure_text, sizeof run->failure_text, "%s", text);
     }
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return first;
 }
 
@@ -126,7 +178,7 @@ static void stop_everybody(struct run *run, const char *why)
     for (int t = 0; t < run->program->thread_count; t++)
         pthread_cond_signal(&run->threads[t].wake);
     pthread_cond_broadcast(&run->watch);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
 }
 
 void run_fail(struct run *run, enum status status, const char *format, ...)
@@ -189,7 +241,8 @@ bool run_spend(struct run *run, int64_t ns)
 struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
                           int64_t begin_ns, int64_t at_ns)
 {
-    atomic_fetch_add_explicit(&self->run->steps, 1, memory_order_relaxed);
+    int64_t steps = atomic_load_explicit(&self->steps, memory_order_relaxed);
+    atomic_store_explicit(&self->steps, steps + 1, memory_order_relaxed);
     struct log_entry *entry = self->log ? log_next(self->log) : NULL;
     if (entry)
         *entry = (struct log_entry){.kind = kind,
@@ -220,10 +273,18 @@ static void *array(size_t count, size_t size)
     return calloc(count ? count : 1, size);
 }
 
+/* The plan's slots; and where those are enough for it not to be seen, an event for each iteration that may be unfinished:
+   then no second event need say when a task is over. */
+static int size_slots(const struct program *p)
+{
+    bool more = p->tasks > 0 && p->slots_safe && p->plan->pipeline.retire != RETIRE_DEVICE;
+    return more && p->window > p->slots ? p->window : p->slots;
+}
+
 static bool allocate(struct run *run)
 {
     const struct program *p = run->program;
-    size_t slots = (size_t)p->slots, window = (size_t)p->window, ranks = (size_t)p->ranks;
+    size_t slots = (size_t)run->slots, window = (size_t)p->window, ranks = (size_t)p->ranks;
     run->ranks = array(ranks, sizeof *run->ranks);
     run->streams = array((size_t)p->stream_count, sizeof *run->streams);
     run->threads = array((size_t)p->thread_count, sizeof *run->threads);
@@ -350,7 +411,8 @@ static enum status open_streams(struct run *run, struct diag *diag)
 static enum status open_done_events(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
-    bool safe = p->plan->pipeline.retire == RETIRE_DEVICE && p->slots >= p->depth;
+    int least = p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : p->window;
+    bool safe = run->slots >= least;
     size_t count = (size_t)(p->ranks * p->tasks) * (size_t)p->window;
     if (p->tasks == 0 || safe)
         return STATUS_OK;
@@ -370,8 +432,8 @@ static enum status open_events(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
     enum status status = STATUS_OK;
-    for (int e = 0; e < p->event_families * p->slots && !status; e++) {
-        int rank = p->event_rank[e / p->slots];
+    for (int e = 0; e < p->event_families * run->slots && !status; e++) {
+        int rank = p->event_rank[e / run->slots];
         if (run_has(run, rank))
             status = device_event_open(run->ranks[rank].device, &run->events[e], diag);
     }
@@ -445,6 +507,25 @@ static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t
         run_give(run, thread, &instance);
 }
 
+/* The stream that a task's event is recorded in. */
+static int stream_of_event(const struct program *p, int family)
+{
+    const struct body *body = &p->bodies[family];
+    for (int i = 0; i < body->count; i++)
+        if (program_records_task(&p->ops[body->first + i]))
+            return p->ops[body->first + i].stream;
+    return -1;
+}
+
+/* A stream does its work in order: it does not wait for itself. */
+static void find_vain_waits(struct run *run)
+{
+    const struct program *p = run->program;
+    for (size_t i = 0; i < p->op_count && p->tasks > 0; i++)
+        run->ops[i].vain = p->ops[i].kind == OP_WAIT && p->ops[i].object < p->ranks * p->tasks &&
+                           stream_of_event(p, p->ops[i].object) == p->ops[i].stream;
+}
+
 static enum status open_all(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
@@ -468,6 +549,8 @@ static enum status open_all(struct run *run, struct diag *diag)
         status = graph_open(run, diag);
     if (!status)
         status = data_open(run, diag);
+    if (!status)
+        find_vain_waits(run);
     if (!status)
         status = layers_open(run, diag);
     if (!status && run->program->tasks) {
@@ -494,7 +577,7 @@ static int64_t spin_time(const struct run *run)
 enum status run_open(struct run *run, const struct program *program,
                      const struct run_config *config, struct diag *diag)
 {
-    *run = (struct run){.program = program, .config = *config};
+    *run = (struct run){.program = program, .config = *config, .slots = size_slots(program)};
     run->watched = nvtx_open();
     run->spin_ns = spin_time(run);
     enum status status = open_all(run, diag);
@@ -535,7 +618,7 @@ static void *thread_main(void *arg)
     pthread_mutex_lock(&run->lock);
     run->alive--;
     pthread_cond_broadcast(&run->watch);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return NULL;
 }
 
@@ -555,7 +638,7 @@ enum status run_start_threads(struct run *run, struct diag *diag)
         failed = pthread_create(&run->threads[t].id, NULL, thread_main, &run->threads[t]);
         run->threads[t].started = !failed;
         run->alive += !failed;
-        pthread_mutex_unlock(&run->lock);
+        run_unlock(run);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
@@ -602,7 +685,7 @@ static void close_device(struct run *run)
     graph_close(run);
     for (int m = 0; run->comms && m < p->member_count; m++)
         device_comm_close(run->comms[m]);
-    close_events(run->events, (size_t)p->event_families * (size_t)p->slots);
+    close_events(run->events, (size_t)p->event_families * (size_t)run->slots);
     close_events(run->done, (size_t)(p->ranks * p->tasks) * (size_t)p->window);
     for (int rank = 0; run->ranks && rank < p->ranks; rank++)
         if (run->ranks[rank].never)

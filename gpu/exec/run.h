@@ -20,7 +20,8 @@
  * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
  * steps have one order, and their logged times, taken under the lock, tell it. A waiting thread
  * names its object (`awaits`) and waits on a condition of its own; a change of the object wakes exactly
- * its waiters. Where there are more cores than threads a thread spins for `spin_ns` before it sleeps:
+ * its waiters, when the lock is given back (`called`): woken before, they would wait for the lock.
+ * Where there are more cores than threads a thread spins for `spin_ns` before it sleeps:
  * waking up takes longer than most waits. Lock order: a stream's gate before the lock, never the other
  * way round; the device has its own locks below both.
  *
@@ -69,8 +70,11 @@ struct run_thread {
     pthread_t id;
     bool started;
     pthread_cond_t wake;
-    const void *awaits;     /* the object it is blocked on, NULL: none; under the lock */
-    atomic_uint woken;      /* so many times */
+    const void *awaits;    /* the object it is blocked on, NULL: none; under the lock */
+    atomic_uint woken;     /* so many times */
+    _Atomic int64_t steps; /* so far: progress, for the watchdog; written by this thread alone */
+    struct run_thread *next_called; /* in run->called, if it is `is_called`; under the lock */
+    bool is_called;
     struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
     int queue_cap, queue_first, queue_count;
     struct instance current; /* WORKER */
@@ -130,6 +134,7 @@ struct run_op {
     int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
     struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
     int staging_count;
+    bool vain;                 /* WAIT: for an event of its own stream */
     struct run_thread *thread; /* CALLBACK: executes its body */
     int body;
 };
@@ -205,6 +210,7 @@ struct run {
     struct device_world *world;
     struct run_rank *ranks;
     struct run_stream *streams;
+    int slots;                    /* of each family of events and flags, see size_slots */
     struct device_event **events; /* [event_families * slots] */
     struct device_event *
         *done; /* [rank * tasks + task][window]: records that are not re-armed before
@@ -235,8 +241,9 @@ struct run {
     enum status failure;         /* why, if it is one */
     char failure_text[512];
 
+    struct run_thread *called; /* to be woken when the lock is given back */
+
     atomic_bool stopped;
-    _Atomic int64_t steps; /* of threads, so far: progress */
 };
 
 /* ---- run.c: open, close, wait, wake, fail ---------------------------------------------------- */
@@ -265,11 +272,13 @@ static inline int64_t run_step_ns(const struct run_thread *self)
 /* The two ends of a step of this thread, in a run that is forced into an order. Begin without a lock. */
 static inline void run_begin_step(struct run_thread *self)
 {
-    gate_enter(self->run->config.gate, program_thread_agent(self->run->program, self->index));
+    if (self->run->config.gate)
+        gate_wait(self->run->config.gate, program_thread_agent(self->run->program, self->index));
 }
 static inline void run_end_step(struct run_thread *self)
 {
-    gate_leave(self->run->config.gate, program_thread_agent(self->run->program, self->index));
+    if (self->run->config.gate)
+        gate_pass(self->run->config.gate, program_thread_agent(self->run->program, self->index));
 }
 
 /* The ranks that are here: [first, last). */
@@ -291,13 +300,17 @@ static inline bool run_stopped(struct run *run)
     return atomic_load(&run->stopped);
 }
 
-/* Sleep until `object` is woken or the run stops. With the lock held. The second returns false when the
-   deadline has passed. */
+/* Give the lock back, and wake those that are called. */
+void run_unlock(struct run *run);
+
+/* Sleep until `object` is woken or the run stops, in a loop that looks again. With the lock held. The second returns false
+   when the deadline has passed. */
 void run_block(struct run_thread *self, const void *object);
 bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns);
-/* With the lock held: wake the threads that wait for `object`, or all of a rank that wait. A run needs no
-   ready set: a blocked thread waits for one object, which is the operand of its operation. */
+/* With the lock held: wake the threads that wait for `object`, those of a rank that wait for a flag, or all of a rank that
+   wait. A run needs no ready set: a blocked thread waits for one object, which is the operand of its operation. */
 void run_wake(struct run *run, const void *object);
+void run_wake_dependents(struct run *run, int rank);
 void run_wake_rank(struct run *run, int rank);
 
 /* Put an instance into a worker's queue. With the lock held. */
@@ -335,8 +348,8 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
     const struct program *program = run->program;
     int slot = op->distance < 0 || program->tasks == 0
                    ? 0
-                   : (int)((iteration - op->distance) % program->slots);
-    return op->object * program->slots + slot;
+                   : (int)((iteration - op->distance) % run->slots);
+    return op->object * run->slots + slot;
 }
 
 /* ---- drive.c --------------------------------------------------------------------------------- */

@@ -84,10 +84,18 @@ static int64_t progress_of_all(const struct run *run, int64_t own)
     return sum;
 }
 
+static int64_t steps_of_threads(const struct run *run)
+{
+    int64_t sum = 0;
+    for (int t = 0; t < run->program->thread_count; t++)
+        sum += atomic_load(&run->threads[t].steps);
+    return sum;
+}
+
 static bool makes_progress(struct watch *watch)
 {
     struct run *run = watch->run;
-    int64_t progress = atomic_load(&run->steps);
+    int64_t progress = steps_of_threads(run);
     if (run->journal)
         progress += journal_finished(run->journal);
     if (run->config.rendezvous)
@@ -202,7 +210,7 @@ static bool await_threads(struct run *run)
     while (run->alive > 0 && !run_stopped(run) && !error)
         error = pthread_cond_timedwait(&run->watch, &run->lock, &until);
     bool left = run->alive > 0;
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return left;
 }
 

@@ -78,7 +78,7 @@ static bool await_flag(struct run_thread *self, const struct op *op, int64_t ite
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);
     bool done =
         !run_stopped(run) && in_time && note_op(self, op, iteration, begin_ns, run_step_ns(self));
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return in_time ? done : waited_too_long(self, op, iteration);
 }
 
@@ -88,7 +88,7 @@ static bool set_flag(struct run_thread *self, const struct op *op, int64_t itera
     struct run *run = self->run;
     atomic_bool *flag = &run->flags[run_instance(run, op, iteration)];
     int64_t now_ns = run_step_ns(self);
-    atomic_store(flag, true);
+    atomic_store_explicit(flag, true, memory_order_release);
     run_wake(run, flag);
     return note_op(self, op, iteration, now_ns, now_ns);
 }
@@ -97,7 +97,7 @@ static bool signal_flag(struct run_thread *self, const struct op *op, int64_t it
 {
     pthread_mutex_lock(&self->run->lock);
     bool done = set_flag(self, op, iteration);
-    pthread_mutex_unlock(&self->run->lock);
+    run_unlock(self->run);
     return done;
 }
 
@@ -160,7 +160,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
         run_wake(run, object);
         done = note_op(self, op, iteration, begin_ns, run_step_ns(self));
     }
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return in_time ? done : waited_too_long(self, op, iteration);
 }
 
@@ -213,7 +213,7 @@ static bool is_loaded(struct run_thread *self, const struct op *op)
     int rank = program_sync_rank(run->program, self->index, op);
     bool *loaded = &run->loaded[rank * run->program->kernel_count + op->object], was = *loaded;
     *loaded = true;
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return was;
 }
 
@@ -265,7 +265,7 @@ static bool complete(struct run_thread *self, const struct op *op, int64_t itera
 {
     pthread_mutex_lock(&self->run->lock);
     bool done = count_complete(self, op, iteration);
-    pthread_mutex_unlock(&self->run->lock);
+    run_unlock(self->run);
     return done;
 }
 
@@ -287,7 +287,7 @@ static bool wait_event(struct run_thread *self, const struct op *op, int64_t ite
     int64_t now_ns = run_step_ns(self);
     if (skipped)
         done = note_op(self, op, iteration, now_ns, now_ns);
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return skipped ? done : push_wait(self, op, iteration);
 }
 
@@ -424,7 +424,7 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
     bool done = set_flag(self, signal, iteration) && count_complete(self, completed, iteration);
     if (done && self->loops && !run->config.chooser && take_first(self))
         self->has_taken = done = note_taken(self, run_step_ns(self));
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return done;
 }
 
@@ -445,7 +445,8 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
     bool done = true, called = false;
     for (int i = 0; i < what->count && done; i++) {
         const struct op *op = &run->program->ops[what->first + i];
-        atomic_store(&self->at, (int64_t)(what->first + i) << 32 | iteration);
+        atomic_store_explicit(&self->at, (int64_t)(what->first + i) << 32 | iteration,
+                              memory_order_relaxed);
         run_begin_step(self);
         begin_range(self, &range, what, i, iteration);
         /* a function stands for all the work of its task: it is called where the first of it is; a graph has
@@ -470,7 +471,7 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
     }
     end_range(&range); /* it may have failed in between */
     if (done)
-        atomic_store(&self->at, -1);
+        atomic_store_explicit(&self->at, -1, memory_order_relaxed);
     return done;
 }
 
@@ -508,7 +509,7 @@ static bool take(struct run_thread *self)
         taken = note_taken(self, begin_ns);
         run_end_step(self);
     }
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return taken;
 }
 
@@ -523,7 +524,7 @@ bool worker_submit(struct run_thread *self)
     struct run *run = self->run;
     pthread_mutex_lock(&run->lock);
     bool taken = note_taken(self, run_step_ns(self));
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return taken && execute_current(self);
 }
 

@@ -290,7 +290,7 @@ static enum status failure(struct engine *engine, struct diag *diag)
     pthread_mutex_lock(&run->lock);
     enum status status = run->failure ? run->failure : STATUS_SYSTEM;
     diag_error(diag, status, "%s", run->failure ? run->failure_text : "the pipeline was stopped");
-    pthread_mutex_unlock(&run->lock);
+    run_unlock(run);
     return status;
 }
 

@@ -19,7 +19,8 @@
  * A thread that is woken costs more than most operations here. So a stream wakes others only when it has come as far as
  * one of them needs. The thread of a stream sleeps on where a wait for an event is the first thing in it: the stream of
  * the event wakes it; and a wait with nothing behind it wakes nobody before the next push, query or sync. What takes no
- * time in a stream that is idle is done by the thread that pushes it.
+ * time in a stream that is idle is done by the thread that pushes it; a record and a wait for nothing that nobody wants the
+ * time of are no entries at all.
  * Except where stated otherwise the functions of this header are called with the lock held.
  */
 #ifndef SWSIM_HOST_H

@@ -500,6 +500,28 @@ enum status entry_push(struct entry *entry, struct diag *diag)
 
 /* ---- at once --------------------------------------------------------------------------------- */
 
+/* Does it change nothing in the stream? Without a stamp a record is a name for the place behind what was pushed, and a wait
+   for a place that is reached, or lies in the same stream, waits for nothing. */
+static bool needs_no_entry(const struct host_stream *stream, const struct device_op *op,
+                           const struct stamp *stamp)
+{
+    if (stamp || stream->closing || stream_failed(stream) || stream->device->injections ||
+        stream->world->base.config.launch_queue > 0 || op->turn.gate || op->time_ns > 0)
+        return false;
+    if (op->kind == DEVICE_OP_RECORD)
+        return true;
+    const struct place *place = &((const struct host_event *)op->event)->last;
+    return op->kind == DEVICE_OP_WAIT &&
+           (!place->stream || place->stream == stream || place->stream->finished >= place->count);
+}
+
+static void skip(struct host_stream *stream, const struct device_op *op)
+{
+    stream->device->pushes++;
+    if (op->kind == DEVICE_OP_RECORD)
+        ((struct host_event *)op->event)->last = (struct place){stream, stream->pushed};
+}
+
 /* Is it over as soon as it is in the stream? */
 static bool takes_no_time(const struct host_stream *stream, const struct device_op *op)
 {
@@ -561,7 +583,9 @@ enum status host_push(struct device_stream *base, const struct device_op *op, st
         return host_graph_keep(stream, op, stamp, diag);
     enum status status = STATUS_OK;
     pthread_mutex_lock(&stream->world->lock);
-    if (takes_no_time(stream, op))
+    if (needs_no_entry(stream, op, stamp))
+        skip(stream, op);
+    else if (takes_no_time(stream, op))
         pass(stream, op, stamp);
     else
         status = push(stream, op, stamp, diag);
