@@ -77,10 +77,10 @@ static bool follow_free(struct runner *runner)
     return true;
 }
 
+/* From the initial state. */
 static void run(struct runner *runner)
 {
     *runner->out = (struct one_run){.alone = true};
-    machine_reset(runner->program, runner->state);
     while (follow_free(runner)) {
         if (machine_enabled(runner->program, runner->state, runner->choices) == 0) {
             runner->out->done = machine_done(runner->program, runner->state);
@@ -106,6 +106,7 @@ enum status one_run_take(const struct program *program, struct search_watch *wat
         run(&runner);
     }
     if (ready && out->seen & wanted) { /* once more, with all knowledge and paths: both take much */
+        machine_reset(program, runner.state);
         machine_limit_knowledge(runner.state, false);
         runner.keeps_paths = true;
         run(&runner);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/large_pages.h"
+
 struct clock {
     int holders;
     int rank;         /* where only a rank's own accesses are known: that rank */
@@ -282,7 +284,6 @@ static void number_columns(struct clocks *clocks)
 
 void clocks_limit(struct clocks *clocks, bool own_rank)
 {
-    clocks_reset(clocks);
     clocks->own_rank = own_rank && !clocks->program->is_crossed;
     number_columns(clocks);
 }
@@ -309,15 +310,16 @@ struct clocks *clocks_open(const struct program *program)
     clocks->row_count = program->at.rows;
     clocks->column = calloc((size_t)program->agent_count, sizeof *clocks->column);
     clocks->taken = calloc((size_t)program->ranks + 1, sizeof *clocks->taken);
-    clocks->rows = calloc((size_t)program->at.rows + 1, sizeof(struct clock *));
-    clocks->last = calloc((size_t)program->record_count + 1, sizeof *clocks->last);
+    clocks->rows = large_calloc((size_t)program->at.rows + 1, sizeof(struct clock *));
+    clocks->last = large_calloc((size_t)program->record_count + 1, sizeof *clocks->last);
     clocks->now = calloc((size_t)program->agent_count, sizeof *clocks->now);
     clocks->first_expected =
         calloc((size_t)program->stream_count + 1, sizeof *clocks->first_expected);
     if (clocks->column && clocks->taken && clocks->first_expected) {
         number_columns(clocks);
         count_pushes(clocks);
-        clocks->expected = calloc((size_t)clocks->expected_count + 1, sizeof *clocks->expected);
+        clocks->expected =
+            large_calloc((size_t)clocks->expected_count + 1, sizeof *clocks->expected);
     }
     if (clocks->expected && clocks->rows && clocks->last && clocks->now)
         return clocks;

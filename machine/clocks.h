@@ -22,7 +22,7 @@ struct clocks *clocks_open(const struct program *program);
 void clocks_close(struct clocks *clocks);
 /* Nothing is known, nothing accessed. */
 void clocks_reset(struct clocks *clocks);
-/* Forget all; from now on a row knows of accesses of its own rank alone, or of all. Knowledge by way of another
+/* While nothing is known: from now on a row knows of accesses of its own rank alone, or of all. Knowledge by way of another
    rank is left out then: a conflict may seem to lack an order that it has, but none that has none is missed. It saves
    most of a clock where a buffer is one rank's, and is not done where it may be of several. */
 void clocks_limit(struct clocks *clocks, bool own_rank);

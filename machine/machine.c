@@ -15,25 +15,45 @@
 #include "driver.h"
 #include "failure.h"
 #include "happens_before.h"
+#include "plan/large_pages.h"
 #include "refill.h"
 #include "serial.h"
 #include "snapshot.h"
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
+/* What is not zero in the initial state. */
+static void begin(const struct program *p, int32_t *c)
+{
+    for (int t = 0; t < p->thread_count; t++)
+        thread_cells(p, c, t)[THREAD_BODY] = p->threads[t].body;
+    for (int e = 0; e < p->event_families * p->slots; e++)
+        event_cells(p, c, e)[EVENT_STREAM] = -1;
+    if (p->tasks == 0)
+        return;
+    for (int e = 0; e < p->event_families * p->slots; e++)
+        event_cells(p, c, e)[EVENT_OWNER] = -1;
+    for (int f = 0; f < p->flag_families * p->slots; f++)
+        flag_cells(p, c, f)[FLAG_OWNER] = -1;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        rank_cells(p, c, rank)[RANK_END] = p->ends[rank] < 0 ? -1 : (int32_t)p->ends[rank];
+        driver_settle(p, c, rank);
+    }
+}
+
 struct state *machine_state(const struct program *p)
 {
     struct state *state = malloc(sizeof *state);
     if (!state)
         return NULL;
-    state->cells = malloc(p->at.bytes);
+    state->cells = large_calloc(1, p->at.bytes);
     bool clocks = p->options.clocks && p->at.rows > 0;
     state->clocks = clocks ? clocks_open(p) : NULL;
     if (!state->cells || (clocks && !state->clocks)) {
         machine_free(state);
         return NULL;
     }
-    machine_reset(p, state);
+    begin(p, state->cells);
     return state;
 }
 
@@ -65,24 +85,10 @@ bool machine_lost_knowledge(const struct state *state)
 
 void machine_reset(const struct program *p, struct state *state)
 {
-    int32_t *c = state->cells;
-    memset(c, 0, p->at.bytes);
+    memset(state->cells, 0, p->at.bytes);
     if (state->clocks)
         clocks_reset(state->clocks);
-    for (int t = 0; t < p->thread_count; t++)
-        thread_cells(p, c, t)[THREAD_BODY] = p->threads[t].body;
-    for (int e = 0; e < p->event_families * p->slots; e++)
-        event_cells(p, c, e)[EVENT_STREAM] = -1;
-    if (p->tasks == 0)
-        return;
-    for (int e = 0; e < p->event_families * p->slots; e++)
-        event_cells(p, c, e)[EVENT_OWNER] = -1;
-    for (int f = 0; f < p->flag_families * p->slots; f++)
-        flag_cells(p, c, f)[FLAG_OWNER] = -1;
-    for (int rank = 0; rank < p->ranks; rank++) {
-        rank_cells(p, c, rank)[RANK_END] = p->ends[rank] < 0 ? -1 : (int32_t)p->ends[rank];
-        driver_settle(p, c, rank);
-    }
+    begin(p, state->cells);
 }
 
 /* ---- small helpers --------------------------------------------------------------------------- */

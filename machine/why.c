@@ -246,9 +246,8 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
 /* The stream or thread with the operation that a communicator's member has yet to start. */
 static int absent_member(const struct program *p, int32_t *c, int comm, int member_rank)
 {
-    for (int s = 0; s < p->stream_count; s++) {
-        if (p->streams[s].rank != member_rank)
-            continue;
+    for (int i = p->rank_first[member_rank]; i < p->rank_first[member_rank + 1]; i++) {
+        int s = p->rank_streams[i];
         for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++)
             if (p->ops[item_cells(p, c, s, k)[ITEM_OP]].comm == comm)
                 return program_stream_agent(p, s);

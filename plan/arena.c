@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "large_pages.h"
+
 /* Under the address sanitizer what was not given out is poisoned, and lies between all that was. */
 #ifndef __has_feature
 #define __has_feature(feature) 0
@@ -69,7 +71,7 @@ void arena_empty(struct arena *arena)
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
     size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-    struct arena_block *block = calloc(1, sizeof *block + cap);
+    struct arena_block *block = large_calloc(1, sizeof *block + cap);
     if (!block) {
         arena->failed = true;
         return NULL;

@@ -200,6 +200,24 @@ static enum status claim_stage(struct stage_map *map, int rank, const struct act
     return STATUS_OK;
 }
 
+/* The stages of each rank, in ascending order. */
+static bool list_stages(struct arena *arena, struct stage_map *map, int rank_count)
+{
+    map->lowest_of = ARENA_ARRAY(arena, (size_t)rank_count, int);
+    map->next_of = ARENA_ARRAY(arena, (size_t)map->stages, int);
+    if (!map->lowest_of || !map->next_of)
+        return false;
+    for (int rank = 0; rank < rank_count; rank++)
+        map->lowest_of[rank] = -1;
+    for (int stage = map->stages - 1; stage >= 0; stage--) {
+        int rank = map->rank_of[stage];
+        map->next_of[stage] = rank < 0 ? -1 : map->lowest_of[rank];
+        if (rank >= 0)
+            map->lowest_of[rank] = stage;
+    }
+    return true;
+}
+
 enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
                              int copies, struct stage_map *out, struct diag *diag)
 {
@@ -222,6 +240,8 @@ enum status comms_map_stages(struct arena *arena, const struct rank_program *ran
         return diag_error(diag, STATUS_INPUT, "found %d stages, expected those of %d copies",
                           map.stages, copies);
     map.length = map.stages > 0 ? map.stages / copies : 1;
+    if (!list_stages(arena, &map, rank_count))
+        return diag_no_memory(diag);
     *out = map;
     return STATUS_OK;
 }

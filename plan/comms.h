@@ -31,6 +31,8 @@ bool comms_present(const struct rank_program *ranks, int rank_count);
 /* Which rank holds which stage. */
 struct stage_map {
     int *rank_of;     /* -1: no rank names this stage */
+    int *lowest_of;   /* per rank: its lowest stage, -1: none */
+    int *next_of;     /* per stage: the next one that its rank holds, -1: none */
     int stages;       /* 1 + the highest stage named */
     int length;       /* stages of a copy of the model: messages and tensors stay within one */
     int microbatches; /* 1 + the highest microbatch named */

@@ -320,9 +320,9 @@ static bool write_end(struct lowering *lowering, struct host_thread *thread)
 static bool write_optimizer(struct lowering *lowering, struct host_thread *thread)
 {
     int64_t time_ns = 0;
-    for (int s = 0; s < lowering->map.stages; s++)
-        if (comms_rank_of(&lowering->map, s) == lowering->rank)
-            time_ns += lowering->costs[s].of[COST_OPTIMIZER];
+    const struct stage_map *map = &lowering->map;
+    for (int s = map->lowest_of[lowering->rank]; s >= 0; s = map->next_of[s])
+        time_ns += lowering->costs[s].of[COST_OPTIMIZER];
     if (time_ns == 0)
         return true;
     struct host_op *op = add_op(lowering, thread, OP_LAUNCH, (struct mark){0, 0});

@@ -131,9 +131,9 @@ static void note_all_provided(struct lowering *lowering)
 
 void tensors_turn(struct lowering *lowering, const struct rank_program *list)
 {
-    for (int stage = 0; stage < lowering->map.stages; stage++)
-        if (comms_rank_of(&lowering->map, stage) == lowering->rank)
-            fsdp_again(lowering, stage);
+    const struct stage_map *map = &lowering->map;
+    for (int s = map->lowest_of[lowering->rank]; s >= 0; s = map->next_of[s])
+        fsdp_again(lowering, s);
     if (!lowering->tracked || lowering->list_count == lowering->rank_count)
         return;
     for (int i = 0; i < lowering->list_count; i++)
@@ -362,14 +362,13 @@ static bool add_missing(struct lowering *lowering, const struct tensor *tensor, 
 bool tensors_missing(struct lowering *lowering, struct index_list *out)
 {
     size_t cap = 0;
+    const struct stage_map *map = &lowering->map;
     if (!lowering->tracked || lowering->plan->programs.fragment)
         return true;
     for (int kind = 0; kind < TENSOR_COUNT; kind++)
-        for (int s = 0; is_wanted(lowering, (enum tensor_kind)kind) && s < lowering->map.stages;
-             s++)
-            for (int m = 0; comms_rank_of(&lowering->map, s) == lowering->rank &&
-                            m < lowering->map.microbatches;
-                 m++)
+        for (int s = map->lowest_of[lowering->rank];
+             s >= 0 && is_wanted(lowering, (enum tensor_kind)kind); s = map->next_of[s])
+            for (int m = 0; m < map->microbatches; m++)
                 if (!add_missing(lowering, &(struct tensor){(enum tensor_kind)kind, s, m}, &cap,
                                  out))
                     return false;

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 /* Larger plans are left to the event-driven engine. */
 enum { MOST_EVENTS = 1000000 };
@@ -150,21 +149,6 @@ static int64_t *aligned(int64_t *at)
     return past ? at + SUMS - past / sizeof *at : at;
 }
 
-/* A hint for columns that do not stay in a core's cache: a period walks across all of them, and on large pages they are
-   found with fewer look-ups. */
-static void want_large_pages(int64_t *columns, size_t count)
-{
-#ifdef MADV_HUGEPAGE
-    enum { PAGE = 2 << 20, FEW = 4 };
-    const size_t before = -(uintptr_t)columns % PAGE, bytes = count * sizeof *columns;
-    if (columns && bytes >= (size_t)FEW * PAGE)
-        madvise((char *)columns + before, (bytes - before) / PAGE * PAGE, MADV_HUGEPAGE);
-#else
-    (void)columns;
-    (void)count;
-#endif
-}
-
 /* A stream has room for its works in all periods that can be pending. Returns the room of all streams. */
 static size_t place_pending(struct runner *run)
 {
@@ -220,7 +204,6 @@ static bool allocate(struct runner *run)
     size_t ring = (size_t)r->graph.event_count * (size_t)run->ring * lanes;
     const size_t values = drawn_at(run, r->duration_count) + SUMS;
     int64_t *columns = ARENA_ARRAY(&run->arena, values, int64_t);
-    want_large_pages(columns, values);
     run->columns = aligned(columns);
     run->sources =
         ARENA_ARRAY(&run->arena, (size_t)(r->graph.edge_count + r->step_count) + 1, struct source);

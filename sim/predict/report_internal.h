@@ -28,8 +28,8 @@ struct report_stream_row {
     struct stream_account sum;
 };
 
-/* The rows of a prediction; with `average` one for each name. Returns their number. */
-int report_rows(const struct prediction *prediction, bool average, struct report_stream_row *rows);
+/* The rows of a prediction, one for each name. Returns their number. */
+int report_rows(const struct prediction *prediction, struct report_stream_row *rows);
 
 enum status report_print_streams(const struct prediction *prediction, FILE *out, struct diag *diag);
 /* A step in one line: what the computing streams were busy with; nothing of host programs (report_step.c). */

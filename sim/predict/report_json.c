@@ -364,7 +364,7 @@ enum status report_write(const struct prediction *prediction, const struct repor
         calloc((size_t)prediction->program->stream_count + 1, sizeof *rows);
     if (!rows)
         return diag_no_memory(diag);
-    int count = report_rows(prediction, true, rows);
+    int count = report_rows(prediction, rows);
     json_begin_document(json, DOCUMENT_PREDICTION);
     if (row->swept) {
         json_begin_object_at(json, "swept");

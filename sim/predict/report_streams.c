@@ -31,12 +31,13 @@ static bool much_the_same(const struct prediction *prediction, const struct stre
     return true;
 }
 
-/* Which rows there are; with `average` one for each name. Returns their number. */
-int report_rows(const struct prediction *prediction, bool average, struct report_stream_row *rows)
+/* The rows up to `most` of them, and the first beyond. */
+static int list_rows(const struct prediction *prediction, bool average, int most,
+                     struct report_stream_row *rows)
 {
     const struct program *p = prediction->program;
     int count = 0;
-    for (int s = 0; s < p->stream_count; s++) {
+    for (int s = 0; s < p->stream_count && count <= most; s++) {
         int r = 0;
         for (; r < count; r++)
             if (strcmp(p->streams[rows[r].stream].name, p->streams[s].name) == 0 &&
@@ -53,6 +54,11 @@ int report_rows(const struct prediction *prediction, bool average, struct report
             rows[r].sum.stall_ns[i] += prediction->streams[s].stall_ns[i];
     }
     return count;
+}
+
+int report_rows(const struct prediction *prediction, struct report_stream_row *rows)
+{
+    return list_rows(prediction, true, prediction->program->stream_count, rows);
 }
 
 static int compare_blames(const void *a, const void *b)
@@ -159,11 +165,11 @@ static void print_rows(const struct prediction *prediction, struct report_stream
 {
     const struct program *p = prediction->program;
     char name[2 * NAME];
-    int count = report_rows(prediction, false, rows), width = (int)strlen("stream");
+    int count = list_rows(prediction, false, MAX_ROWS, rows), width = (int)strlen("stream");
     bool average = count > MAX_ROWS;
     if (average) {
         memset(rows, 0, (size_t)p->stream_count * sizeof *rows);
-        count = report_rows(prediction, true, rows);
+        count = report_rows(prediction, rows);
     }
     for (int r = 0; r < count; r++) {
         row_name(prediction, &rows[r], streams_named(p, p->streams[rows[r].stream].name), name,
