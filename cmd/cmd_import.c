@@ -141,8 +141,9 @@ static void warn_unexplained(struct app *app, const struct plan *plan)
     if (plan->unexplained.millionths > IMPORT_UNEXPLAINED_LIMIT)
         diag_warn(
             &app->diag,
-            "%.0f%% of the idle time has no cause in the trace: a prediction of this plan would "
-            "not be that of the job (--report shows the ledger)",
+            "%.0f%% of the idle time has no cause in the trace, or operations of one stream "
+            "overlap so long: a prediction of this plan would not be that of the job (--report "
+            "shows the ledger)",
             plan->unexplained.millionths / 1e4);
 }
 

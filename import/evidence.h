@@ -78,6 +78,8 @@ struct host_wait {
 struct ledger {
     int64_t idle_ns[IDLE_COUNT];
     int64_t busy_ns;
+    int64_t
+        overlap_ns; /* of works that begin before the one in front of them on their stream ends */
 };
 
 struct evidence {
@@ -89,8 +91,9 @@ struct evidence {
     struct ledger total;
     int64_t
         latency_ns; /* from the beginning of a launch to its work, where nothing else is in the way */
-    /* early: begun before their launch; backwards: over BACKWARDS_NS before it */
-    size_t unlaunched, contradicted, early, backwards, records_missing, records_unknown,
+    /* early: begun before their launch; backwards: over BACKWARDS_NS before it; overlapped: over SLACK_NS before
+       the end of the one in front of them on their stream */
+    size_t unlaunched, contradicted, early, backwards, overlapped, records_missing, records_unknown,
         still_running, groups_missing;
 };
 
@@ -104,7 +107,8 @@ int evidence_idle(const struct job_rank *rank, const struct evidence *evidence, 
 
 int64_t ledger_idle(const struct ledger *ledger);
 void ledger_add(struct ledger *to, const struct ledger *from);
-/* The part of the idle time that nothing explains, in millionths. */
-int ledger_unexplained(const struct ledger *ledger);
+/* The part of the idle time that nothing explains, in millionths; overlaps, which a stream in order cannot have, count as
+   such time. `opaque`: idle time is explained. */
+int ledger_unexplained(const struct ledger *ledger, bool opaque);
 
 #endif

@@ -537,13 +537,12 @@ static bool write_rank(struct writer *writer)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
-static int unexplained(const struct job *job, const struct evidence *evidence)
+static int unexplained(const struct job *job, const struct evidence *evidence, bool opaque)
 {
     struct ledger sum = {0};
     for (size_t r = 0; r < job->rank_count; r++)
-        for (int i = 0; i < IDLE_COUNT; i++)
-            sum.idle_ns[i] += evidence[r].total.idle_ns[i];
-    return ledger_unexplained(&sum);
+        ledger_add(&sum, &evidence[r].total);
+    return ledger_unexplained(&sum, opaque);
 }
 
 static bool write_plan(const struct job *job, const struct evidence *evidence,
@@ -557,7 +556,7 @@ static bool write_plan(const struct job *job, const struct evidence *evidence,
     plan->ranks = (int)job->rank_count;
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->machine.launch_queue = (int)options->launch_queue;
-    plan->unexplained.millionths = options->opaque ? 0 : unexplained(job, evidence);
+    plan->unexplained.millionths = unexplained(job, evidence, options->opaque);
     plan->unexplained.given = plan->unexplained.millionths > 0;
     plan->threads = ARENA_ARRAY(&plan->arena, threads, struct host_thread);
     bool ok = plan->name && plan->threads;

@@ -95,14 +95,24 @@ int job_intern(struct job *job, const char *name)
           sizeof *(rank)->what##s) &&                                                              \
      ((rank)->what##s[(rank)->what##_count++] = *(item), true))
 
+/* Ids are unsigned, of 32 bits; a file that shows them signed has negative ones. -1 is none. */
+static int64_t unsigned_id(int64_t id)
+{
+    return id < -1 && id >= INT32_MIN ? id + (INT64_C(1) << 32) : id;
+}
+
 bool job_add_call(struct job_rank *rank, const struct job_call *call)
 {
-    return ADD(rank, call, call);
+    struct job_call own = *call;
+    own.correlation = unsigned_id(call->correlation);
+    return ADD(rank, call, &own);
 }
 
 bool job_add_work(struct job_rank *rank, const struct job_work *work)
 {
-    return ADD(rank, work, work);
+    struct job_work own = *work;
+    own.correlation = unsigned_id(work->correlation);
+    return ADD(rank, work, &own);
 }
 
 bool job_add_range(struct job_rank *rank, const struct job_range *range)
@@ -112,7 +122,10 @@ bool job_add_range(struct job_rank *rank, const struct job_range *range)
 
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
 {
-    return ADD(rank, sync, sync);
+    struct job_sync own = *sync;
+    own.correlation = unsigned_id(sync->correlation);
+    own.record = unsigned_id(sync->record);
+    return ADD(rank, sync, &own);
 }
 
 bool job_add_deed(struct job_rank *rank, const struct job_deed *deed)
@@ -164,12 +177,15 @@ enum status job_check_reversed(const struct job_reversed *reversed, size_t kept,
     const size_t count = reversed->count, all = count + kept;
     if (count > 1 && count > all / ONE_OF)
         return diag_error(diag, STATUS_INPUT,
-                          "%s: %zu of its %zu events end before they begin, first '%s': more than "
+                          "%s: %zu of its %zu events end before they begin or have no time, first "
+                          "'%s': more than "
                           "one of %d",
                           file, count, all, reversed->first, (int)ONE_OF);
     if (count > 0)
-        diag_warn(diag, "%s: events that end before they begin are left out: %zu, first '%s'", file,
-                  count, reversed->first);
+        diag_warn(
+            diag,
+            "%s: events that end before they begin, or have no time, are left out: %zu, first '%s'",
+            file, count, reversed->first);
     return STATUS_OK;
 }
 

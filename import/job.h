@@ -181,7 +181,7 @@ int job_stream(struct job_rank *rank, int64_t device, int64_t number);
 /* Times so far apart that no trace has them, which would overflow sums; every item is to lie within. */
 bool job_times_are_sane(int64_t start_ns, int64_t end_ns);
 
-/* Events of a file that end before they begin: they are counted and left out. */
+/* Events of a file that end before they begin or have no time: they are counted and left out. */
 struct job_reversed {
     size_t count;
     char first[64]; /* the name of the first, cut off */

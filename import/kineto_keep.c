@@ -71,11 +71,21 @@ static void find_message(const struct event *event, struct job_work *work)
     work->peer_is_member = work->is_message && event->ranks.bytes[0] == 0;
 }
 
+/* Events of a device have its streams as their threads: 7, or "stream 7"; -1: none is told. */
+static int64_t row_stream(const struct event *event)
+{
+    const char *digits = strpbrk(event->tid.bytes, "0123456789");
+    const bool negative = digits && digits > event->tid.bytes && digits[-1] == '-';
+    return digits && !negative ? strtoll(digits, NULL, 10) : -1;
+}
+
 static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
 {
     char name[SHORT];
     struct job_work work = {.class = class,
-                            .stream = job_stream(kineto->rank, event->device, event->stream),
+                            .stream =
+                                job_stream(kineto->rank, event->device,
+                                           event->stream >= 0 ? event->stream : row_stream(event)),
                             .row = row_of(kineto, event),
                             .place = kineto->place,
                             .bytes = event->bytes > 0 ? event->bytes : 0,
@@ -173,13 +183,11 @@ static bool keep_annotation(struct kineto *kineto, const struct event *event)
            keep_range(kineto, event);
 }
 
-/* Its row is the device, its thread the stream: 7, or "stream 7". */
 static bool keep_mark(struct kineto *kineto, const struct event *event)
 {
-    const char *digits = strpbrk(event->tid.bytes, "0123456789");
     struct job_mark mark = {.row = row_of(kineto, event),
                             .name = intern(kineto, event->name.bytes),
-                            .stream = digits ? strtoll(digits, NULL, 10) : -1,
+                            .stream = row_stream(event),
                             .start_ns = event->start_ns,
                             .end_ns = event->start_ns + event->duration_ns};
     return mark.row >= 0 && mark.name >= 0 && job_add_mark(kineto->rank, &mark);
@@ -241,11 +249,11 @@ enum status kineto_take_event(struct kineto *kineto, const struct event *event)
         return STATUS_OK;
     int64_t end_ns;
     kineto->place++;
-    if (event->duration_ns < 0) {
+    if (event->duration_ns < 0 || !event->has_start) {
         job_leave_out(&kineto->reversed, event->name.bytes);
         return STATUS_OK;
     }
-    if (!event->has_start || __builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
+    if (__builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
         !job_times_are_sane(event->start_ns, end_ns))
         return refuse_times(kineto, event);
     return keep_event(kineto, event) ? STATUS_OK : diag_no_memory(kineto->diag);

@@ -45,7 +45,7 @@ static enum status write_plan(struct pipeline_writer *writer,
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->about = about(writer->sections, writer->turns->count, &plan->arena);
     plan->unexplained.millionths =
-        options->opaque ? 0 : ledger_unexplained(&writer->turns->evidence.total);
+        ledger_unexplained(&writer->turns->evidence.total, options->opaque);
     plan->unexplained.given = plan->unexplained.millionths > 0;
     pipeline->driver = PLAN_DRIVER_CLOCK;
     pipeline->driver_given = true;

@@ -12,6 +12,7 @@
 #define TRACE_WARNING_LIST(X)                                                                      \
     X(unlaunched, "operations of the device have no launch in the trace")                          \
     X(early, "operations of the device begin before their launch")                                 \
+    X(overlapped, "operations of a stream begin before the one in front of them has ended")        \
     X(contradicted, "waits are contradicted by the times, and left out")                           \
     X(records_missing, "waits for events do not name the record that they wait for")               \
     X(records_unknown, "waits for events name a record that no call made")                         \
@@ -81,11 +82,12 @@ void import_report(const struct imported *imported, FILE *out)
 static void put_ledger(struct json *json, const struct ledger *ledger)
 {
     json_put_int(json, "busy_ns", ledger->busy_ns);
+    json_put_int(json, "overlap_ns", ledger->overlap_ns);
     json_begin_object_at(json, "idle_ns");
     for (int i = 0; i < IDLE_COUNT; i++)
         json_put_int(json, idle_key((enum idle)i), ledger->idle_ns[i]);
     json_end_object(json);
-    json_put_double(json, "unexplained", ledger_unexplained(ledger) / 1e6);
+    json_put_double(json, "unexplained", ledger_unexplained(ledger, false) / 1e6);
 }
 
 static void put_streams(struct json *json, const struct job_rank *rank,

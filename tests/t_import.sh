@@ -386,11 +386,11 @@ for path, backwards in (sys.argv[2], 1), (sys.argv[3], 9):
         db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 7, ?, ?, 2)", (begin + 200, begin + 400 - back, n + 10, 7 << 24))
     db.commit()
 PYTHON
-    check "... with one reversed row of many" complains 0 "end before they begin are left out: 1, first" \
+    check "... with one reversed row of many" complains 0 "are left out: 1, first" \
         "$SWSIM" import -o "$dir/plan.yaml" "$dir/nsys.one_back"
     check "... the others are read" sh -c "[ \$(grep -c 'launch: f' '$dir/plan.yaml') = 10 ]"
     check "... a plan that is proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
-    check "... with nine of 23" complains 3 "9 of its 23 events end before they begin" "$SWSIM" import "$dir/nsys.many_back"
+    check "... with nine of 23" complains 3 "9 of its 23 events end before they begin or have no time" "$SWSIM" import "$dir/nsys.many_back"
     head -c 5000 "$dir/nsys" >"$dir/nsys.cut"
     check "... cut off" complains 3 "Nsight Systems" "$SWSIM" import "$dir/nsys.cut"
 else
@@ -485,10 +485,37 @@ check "... the others are read" sh -c "grep 'launch: second' '$dir/plan.yaml' &&
 check "... a plan that is proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
 sed 's/"dur":/"dur":-/' "$dir/two.json" >"$dir/all_back.json"
 check "... a file of nothing else" refuses "$dir/all_back.json" "of its .* events end before they begin"
+# An event without a time is no reason to refuse the others.
+{ sed '$d' "$dir/two.json"; echo ',{"ph":"X","cat":"kernel","name":"timeless","pid":0,"tid":7,"dur":5,"args":{"stream":7,"correlation":9}}'; echo ']}'; } >"$dir/timeless.json"
+check "an event without a time is left out, and said" complains 0 "left out: 1, first 'timeless'" \
+    "$SWSIM" import -o "$dir/plan.yaml" "$dir/timeless.json"
+# Two streams that work at the same time, named by `stream`, by the thread of the event alone, and by nothing.
+{
+    call cudaLaunchKernel 1 1000 5 4294967290
+    work kernel left 7 1010 400 4294967290
+    call cudaLaunchKernel 1 1005 5 4294967292
+    work kernel right 9 1015 400 4294967292
+    call cudaDeviceSynchronize 1 1020 400 4294967294
+} | trace >"$dir/streams.json"
+sed 's/"stream":[79],//' "$dir/streams.json" >"$dir/threads.json"
+sed 's/"pid":0,"tid":[79]/"pid":0,"tid":"device"/' "$dir/threads.json" >"$dir/nowhere.json"
+sed 's/4294967290/-6/; s/4294967292/-4/; s/4294967294/-2/' "$dir/streams.json" >"$dir/signed.json"
+"$SWSIM" import --name=x "$dir/streams.json" >"$dir/streams_plan" 2>"$dir/err"
+check "streams without their key are those of the events' threads" \
+    sh -c "'$SWSIM' import --name=x '$dir/threads.json' | cmp - '$dir/streams_plan'"
+check "ids that a file shows as signed" \
+    sh -c "'$SWSIM' import --name=x '$dir/signed.json' | cmp - '$dir/streams_plan' && grep 'stream: s9' '$dir/streams_plan'"
+check "work that overlaps on one stream is said" complains 0 "operations of one stream overlap" \
+    "$SWSIM" import -o "$dir/plan.yaml" "$dir/nowhere.json"
+check "... counted" prints 0 '1 operations of a stream begin before the one in front of them' \
+    "$SWSIM" import --report -o "$dir/plan.yaml" "$dir/nowhere.json"
+check "... not predicted" complains 4 "more than 10%" "$SWSIM" predict "$dir/plan.yaml"
+check "... nor with --opaque of the import" sh -c \
+    "'$SWSIM' import -q --opaque -o '$dir/plan.yaml' '$dir/nowhere.json'; '$SWSIM' predict '$dir/plan.yaml'; [ \$? = 4 ]"
 sed 's/"ts":1998.000/"ts":1998000000000.000/' "$dir/two.json" >"$dir/apart.json"
 sed 's/"ts":1998.000/"ts":1e300/' "$dir/two.json" >"$dir/huge.json"
 check "times that are not of one clock" refuses "$dir/apart.json" "hours apart"
-check "a time that no clock shows" refuses "$dir/huge.json" "in no time that can be"
+check "a time that no clock shows is left out, and said" complains 0 "left out: 1, first .third" "$SWSIM" import -o "$dir/plan.yaml" "$dir/huge.json"
 check "JSON that is no trace" refuses "$dir/none.json" "no trace"
 check "a plan is no trace" refuses "$dir/plan.txt" "neither JSON"
 check "nothing at all" refuses "$dir/empty" "empty"
