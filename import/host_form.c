@@ -395,6 +395,17 @@ static int64_t thread_end(const struct job_rank *rank, int thread)
     return last_ns;
 }
 
+/* The time up to the first step is none of it, so that a step that is repeated does not have it again. */
+static void add_arrival(struct writer *writer, int thread)
+{
+    const struct job_rank *rank = writer->rank;
+    const int first = rank->first_call[thread];
+    if (rank->stepped && rank->stepper == thread &&
+        (first == rank->first_call[thread + 1] ||
+         rank->calls[first].start_ns >= rank->steps_begin_ns))
+        add_host(writer, rank->steps_begin_ns);
+}
+
 static bool write_thread(struct writer *writer, int thread)
 {
     const struct job_rank *rank = writer->rank;
@@ -410,6 +421,7 @@ static bool write_thread(struct writer *writer, int thread)
     writer->end_ns = thread_end(rank, thread);
     if (!begin_marks(writer))
         return false;
+    add_arrival(writer, thread);
     size_t step = 0;
     for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
         step = mark_steps(writer, step, rank->calls[i].start_ns);

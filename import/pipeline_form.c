@@ -7,7 +7,35 @@
 
 #include "pipeline_internal.h"
 
-static const char *about(const struct sections *sections, size_t ranks, struct arena *arena)
+/* How far apart the ranks begin their first steps; 0 where a rank has none of the profiler. */
+static int64_t beginnings_apart(const struct job *job)
+{
+    int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
+    for (size_t r = 0; r < job->rank_count; r++) {
+        const struct job_rank *rank = &job->ranks[r];
+        if (!rank->stepped)
+            return 0;
+        first_ns = rank->steps_begin_ns < first_ns ? rank->steps_begin_ns : first_ns;
+        last_ns = rank->steps_begin_ns > last_ns ? rank->steps_begin_ns : last_ns;
+    }
+    return last_ns - first_ns;
+}
+
+/* Ranks that come late let the others wait in the steps of the trace, which steps that follow each other do not. */
+static const char *with_beginnings(const char *kept, const struct job *job,
+                                   const struct sections *sections, struct arena *arena)
+{
+    const int64_t apart_ns = beginnings_apart(job);
+    if (!kept || apart_ns <= sections->period_ns / SECTION_LONG)
+        return kept;
+    return arena_printf(arena,
+                        "%s; the ranks begin the first one %.3f ms apart, and its mean has the "
+                        "waiting for the last of them",
+                        kept, (double)apart_ns / 1e6);
+}
+
+static const char *about(const struct job *job, const struct sections *sections, size_t ranks,
+                         struct arena *arena)
 {
     const char *of_ranks = ranks > 1 ? arena_printf(arena, " of %zu ranks", ranks) : "";
     if (!of_ranks)
@@ -17,6 +45,7 @@ static const char *about(const struct sections *sections, size_t ranks, struct a
         sections->annotation_count, sections->annotation_count == 1 ? " covers" : "s cover",
         sections->annotated / 1e4, (double)sections->period_ns / 1e6, sections->step_count,
         of_ranks);
+    kept = with_beginnings(kept, job, sections, arena);
     if (!kept || sections->left_out == 0)
         return kept;
     return arena_printf(arena, "%s; %zu step%s with other annotations than most %s left out", kept,
@@ -43,7 +72,7 @@ static enum status write_plan(struct pipeline_writer *writer,
     plan->ranks = (int)writer->turns->count;
     plan->on_failure = ON_FAILURE_ABORT;
     plan->name = arena_strdup(&plan->arena, options->name);
-    plan->about = about(writer->sections, writer->turns->count, &plan->arena);
+    plan->about = about(writer->job, writer->sections, writer->turns->count, &plan->arena);
     plan->unexplained.millionths =
         ledger_unexplained(&writer->turns->evidence.total, options->opaque);
     plan->unexplained.given = plan->unexplained.millionths > 0;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What repeating one step and communication without time say of traces of real jobs, against what the traces measured.
 
-    figures.py SWSIM TRACE...     lines: what, trace, step, predicted or gained, measured or exposed (ns)
+    step_figures.py SWSIM TRACE...            lines: what, trace, step, predicted or gained, measured or exposed (ns)
+    step_figures.py --forms SWSIM STEP PATH   the period by the host programs of that step and by the pipeline (ns)
 """
 import gzip, json, re, subprocess, sys
 
@@ -12,15 +13,18 @@ def makespan(swsim, plan):
     return json.loads(run(swsim, "predict", "--json", "-", text=plan).splitlines()[0])["makespan_ns"]
 
 def repeated(plan, times):
-    """The plan with the program of each thread executed so many times."""
-    out, threads = [], False
+    """The plan with the step of each thread executed so many times; the time up to its first step is no part of it."""
+    out, threads, begun = [], False, True
     for line in plan.splitlines():
         if not line.startswith(" "):
             threads = line == "threads:"
         if threads and re.match(r"  \S.*:$", line):
-            line += f"\n  - repeat: {times}\n    body:"
+            begun = False
         elif threads and line.startswith("  - "):
-            line = "  " + line
+            if not begun and not re.match(r"  - \{host: [^,}]*\}$", line):
+                out.append(f"  - repeat: {times}\n    body:")
+                begun = True
+            line = "  " + line if begun else line
         out.append(line)
     return "\n".join(out) + "\n"
 
@@ -70,11 +74,21 @@ def main(swsim, traces):
         for step, (begin, end) in sorted(steps.items()):
             plan = run(swsim, "import", "-q", f"--steps={step}..{step}", trace)
             others = [e - b for s, (b, e) in steps.items() if s != step]
-            period = (makespan(swsim, repeated(plan, 8)) - makespan(swsim, repeated(plan, 2))) // 6
-            print("repeated", name, step, period, sum(others) // len(others))
+            print("repeated", name, step, period(swsim, plan), sum(others) // len(others))
             own = [w for w in work if begin <= w[3] < end]
             if any(nccl for _, _, nccl, _ in own):
                 gain = makespan(swsim, plan) - makespan(swsim, without_communication(plan))
                 print("communication", name, step, gain, exposed(own))
 
-main(sys.argv[1], sys.argv[2:])
+def period(swsim, plan):
+    return (makespan(swsim, repeated(plan, 8)) - makespan(swsim, repeated(plan, 2))) // 6
+
+def forms(swsim, step, path):
+    pipeline = run(swsim, "import", "-q", "--form=pipeline", path)
+    predicted = json.loads(run(swsim, "predict", "--json", "-", text=pipeline).splitlines()[0])
+    print(period(swsim, run(swsim, "import", "-q", f"--steps={step}..{step}", path)), predicted["iteration_ns"]["mean"])
+
+if sys.argv[1] == "--forms":
+    forms(*sys.argv[2:])
+else:
+    main(sys.argv[1], sys.argv[2:])

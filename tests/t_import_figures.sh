@@ -35,4 +35,12 @@ for name in torchrec_a100_rank0_of_8 resnet50_workers0_steps5_10; do
     [ "$name" = resnet50_workers0_steps5_10 ] ||
         check "... without communication no more is gained than it is exposed" gains_at_most_the_exposed
 done
+# Of the eight ranks one step each is recorded: no period is measured, and the two forms are two ways to one.
+forms_agree()
+{
+    set -- $(python3 "$srcdir/tests/step_figures.py" --forms "$SWSIM" 10 "$data/dlrm_8ranks" 2>&1)
+    echo "host programs $1 ns, pipeline $2 ns"
+    awk -v host="$1" -v pipeline="$2" 'BEGIN { error = pipeline / host - 1; exit !(host > 1e7 && error < 0.01 && error > -0.01) }'
+}
+check "dlrm_8ranks: its step repeated and its pipeline have one period" forms_agree
 done_testing

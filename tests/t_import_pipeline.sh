@@ -161,6 +161,23 @@ check "... the first one's times are the plan's" task forward time 0.3ms "$dir/r
 check "... the other's are its own" sh -c "sed -n '/^rank_overrides:/,\$p' '$dir/plan.yaml' | grep -A1 forward: | grep "time: 0.5ms""
 check "... and nothing else" sh -c "[ \$(sed -n '/^rank_overrides:/,\$p' '$dir/plan.yaml' | wc -l) = 5 ]"
 check "... it is canonical" sh -c "'$SWSIM' export '$dir/plan.yaml' | cmp - '$dir/plan.yaml'"
+# Rank $1 begins its only step at $2 us and meets the other one until 1600 us.
+late_rank()
+{
+    {
+        range "ProfilerStep#1" 1 "$2" $((2000 - $2))
+        range "## forward ##" 1 $(($2 + 5)) $((1990 - $2))
+        call cudaLaunchKernel 1 $(($2 + 60)) 5 12
+        work kernel "ncclDevKernel_AllReduce_Sum(ncclDevComm*)" 21 $(($2 + 65)) $((1535 - $2)) 12
+        call cudaStreamSynchronize 1 $(($2 + 70)) $((1535 - $2)) 14
+    } | trace "$1"
+}
+late_rank 0 1000 >"$dir/early.json"
+late_rank 1 1400 >"$dir/late.json"
+check "ranks that begin apart are said to" has 'begin the first one 0\.400 ms apart' "$dir/early.json" "$dir/late.json"
+check "... in host programs the time up to a step is none of it" sh -c \
+    "'$SWSIM' import '$dir/early.json' '$dir/late.json' | grep -A1 '^  r1.t0:' | grep '^  - {host: 0.4ms}'"
+check "ranks that begin together are not" sh -c "! '$SWSIM' import --form=pipeline '$dir/r0.json' '$dir/r1.json' | grep apart"
 rank_of_two 1 500 300 evaluate >"$dir/r2.json"
 check "ranks that are not alike" complains 3 "not alike: a step of the one has the annotation backward where a step of the other has evaluate" \
     "$SWSIM" import --form=pipeline "$dir/r0.json" "$dir/r2.json"
