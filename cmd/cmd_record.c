@@ -29,6 +29,7 @@ struct recording {
     char **program;     /* with its arguments, NULL behind them */
     bool is_static;     /* CUDA's runtime is part of it */
     bool touch;         /* the host's accesses to pinned memory are seen, too */
+    bool untimed;       /* device operations are not measured */
 };
 
 /* ---- the library ------------------------------------------------------------------------------ */
@@ -137,6 +138,8 @@ _Noreturn static void run_program(const struct recording *recording, const char 
                              others && *others ? ":" : "", others ? others : "");
     if (recording->touch)
         setenv("SWSIM_RECORD_TOUCH", "1", 1);
+    if (recording->untimed)
+        setenv("SWSIM_RECORD_TIMES", "0", 1);
     if (recording->is_static)
         setenv("SWSIM_RECORD_STATIC", "1", 1);
     if (place && all && setenv("SWSIM_RECORD", place, 1) == 0 && setenv("LD_PRELOAD", all, 1) == 0)
@@ -239,25 +242,55 @@ static enum status say_nothing_seen(const struct recording *recording)
             : "");
 }
 
+struct content {
+    size_t threads, calls, timed;
+    const char *untimed; /* why a process has no times; NULL: all have some */
+};
+
+/* A text that a thread has written before. */
+static const char *find_text(struct app *app, const struct tape_thread *thread, uint64_t number)
+{
+    for (size_t i = 0; i < thread->count; i++)
+        if (thread->items[i]->kind == RECORDING_TEXT && thread->items[i]->word[0] == number)
+            return tapes_text(thread->items[i], &app->arena);
+    return "no reason is told";
+}
+
+/* A thread of CUPTI's makes no calls. */
+static void count_thread(struct app *app, const struct tape_thread *thread, struct content *content)
+{
+    const size_t before = content->calls;
+    for (size_t i = 0; i < thread->count; i++) {
+        const struct recording_item *item = thread->items[i];
+        content->calls += item->kind > RECORDING_UNSEEN && item->kind <= RECORDING_TOUCH;
+        content->timed += item->kind == RECORDING_DEVICE_OP;
+        if (item->kind == RECORDING_NO_TIMES)
+            content->untimed = find_text(app, thread, item->word[0]);
+    }
+    content->threads += content->calls > before;
+}
+
 /* The size of the recording, and what is missing in it. */
 static enum status describe(struct recording *recording, const struct names_found *files)
 {
     struct app *app = recording->app;
-    size_t threads = 0, calls = 0;
+    struct content content = {0};
     for (size_t i = 0; i < files->count; i++) {
         struct tapes tapes;
         enum status status = tapes_read_file(files->items[i], &app->arena, &tapes, &app->diag);
         if (status != STATUS_OK)
             return status;
-        threads += tapes.thread_count;
         for (size_t t = 0; t < tapes.thread_count; t++)
-            for (size_t k = 0; k < tapes.threads[t].count; k++)
-                calls += tapes.threads[t].items[k]->kind > RECORDING_UNSEEN;
+            count_thread(app, &tapes.threads[t], &content);
     }
+    if (content.untimed && !recording->untimed)
+        diag_note(&app->diag, "%s: device operations are recorded without their times: %s",
+                  recording->path, content.untimed);
     diag_note(&app->diag,
-              "%s: %zu process%s, %zu thread%s, %zu calls; 'swsim import %s' makes a plan of it",
-              recording->path, files->count, files->count == 1 ? "" : "es", threads,
-              threads == 1 ? "" : "s", calls, recording->path);
+              "%s: %zu process%s, %zu thread%s, %zu calls, %zu device operations with measured "
+              "times; 'swsim import %s' makes a plan of it",
+              recording->path, files->count, files->count == 1 ? "" : "es", content.threads,
+              content.threads == 1 ? "" : "s", content.calls, content.timed, recording->path);
     return STATUS_OK;
 }
 
@@ -307,7 +340,7 @@ static const char *place_rank(struct app *app, const char *path)
 enum status cmd_record(struct app *app, int argc, char **argv)
 {
     const char *path = "recording.swr";
-    bool touch = false;
+    bool touch = false, untimed = false;
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
          "the recording, of several processes a folder (default recording.swr); %r in it is the "
@@ -316,13 +349,18 @@ enum status cmd_record(struct app *app, int argc, char **argv)
         {"host-accesses", 0, NULL,
          "also the host's first access to pinned memory behind each copy, by its pages (slower)",
          OPTION_FLAG, .value = &touch},
+        {"no-device-times", 0, NULL,
+         "do not measure device operations; CUPTI stays free for the program's own profiler",
+         OPTION_FLAG, .value = &untimed},
     };
     const struct command command = {
         .name = "swsim record",
         .arguments = "-- PROGRAM [ARGUMENT]...",
         .about =
             "Run an unchanged CUDA program and record what its threads call: streams, events,\n"
-            "launches, copies, waits, memory and NCCL. 'swsim import' makes a plan of the "
+            "launches, copies, waits, memory and NCCL, and by CUPTI when each device operation "
+            "began and\n"
+            "ended. 'swsim import' makes a plan of the "
             "recording,\n"
             "and 'swsim verify' says whether it goes well in every interleaving, not only in the "
             "one\n"
@@ -338,8 +376,11 @@ enum status cmd_record(struct app *app, int argc, char **argv)
     enum status status = STATUS_OK;
     if (!options_parse(app, &command, argc, argv, &program, &status))
         return status;
-    struct recording recording = {
-        .app = app, .path = place_rank(app, path), .program = program.items, .touch = touch};
+    struct recording recording = {.app = app,
+                                  .path = place_rank(app, path),
+                                  .program = program.items,
+                                  .touch = touch,
+                                  .untimed = untimed};
     if (!recording.path)
         return diag_no_memory(&app->diag);
     status = look_at_program(&recording);

@@ -11,10 +11,19 @@
 
 /* ---- operations ------------------------------------------------------------------------------- */
 
+int64_t walk_end_ns(const struct walk *walk)
+{
+    const struct recording_item *item = walk->item;
+    return item->at_ns + (item->took_ns < UINT32_MAX ? item->took_ns : 0);
+}
+
 struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
 {
-    struct recorded_op op = {
-        .signal = -1, .place = walk->thread->place, .device = walk->thread->device};
+    struct recorded_op op = {.signal = -1,
+                             .place = walk->thread->place,
+                             .device = walk->thread->device,
+                             .begin_ns = walk->item->at_ns,
+                             .end_ns = walk_end_ns(walk)};
     op.event_device = op.device;
     op.op = (struct host_op){.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
     op.op.work.comm = op.op.work.root = -1;
@@ -70,12 +79,6 @@ static bool set_spec(const struct walk *walk, int stream, bool legacy, bool bloc
     return true;
 }
 
-enum {
-    LEGACY = 1,
-    PER_THREAD = 2,
-    PEER = 3
-}; /* handles that are no addresses; the last is our own */
-
 /* A stream that is made behind a copy which its device waits for comes after it. */
 static bool follow_copies(const struct walk *walk, struct recorded_stream *stream)
 {
@@ -92,10 +95,11 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                                           uint64_t flags)
 {
     struct recorded_process *process = walk->process;
-    const bool blocking = handle == LEGACY || !(flags & 1);
+    const bool blocking = handle == RECORDED_LEGACY || !(flags & 1);
     size_t number = 1;
     for (size_t i = 0; i < process->stream_count; i++)
-        number += process->streams[i].handle > PEER && process->streams[i].blocking == blocking;
+        number +=
+            process->streams[i].handle > RECORDED_PEER && process->streams[i].blocking == blocking;
     if (!arena_grow(walk->job->arena, (void **)&process->streams, process->stream_count,
                     &process->stream_cap, sizeof *process->streams))
         return NULL;
@@ -107,13 +111,14 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
                                        .capture = -1,
                                        .synced_by = -1};
     struct names *names = &walk->job->plan->streams;
-    stream->name = handle == LEGACY       ? names_intern(names, walk->job->arena, "default")
-                   : handle == PER_THREAD ? intern(walk, names, "default.thread", walk->number + 1)
-                   : handle == PEER       ? names_intern(names, walk->job->arena, "peer_copies")
-                                    : intern(walk, names, blocking ? "blocking" : "stream", number);
-    stream->thread = handle == PER_THREAD ? (int64_t)walk->number : -1;
+    stream->name =
+        handle == RECORDED_LEGACY       ? names_intern(names, walk->job->arena, "default")
+        : handle == RECORDED_PER_THREAD ? intern(walk, names, "default.thread", walk->number + 1)
+        : handle == RECORDED_PEER       ? names_intern(names, walk->job->arena, "peer_copies")
+                                  : intern(walk, names, blocking ? "blocking" : "stream", number);
+    stream->thread = handle == RECORDED_PER_THREAD ? (int64_t)walk->number : -1;
     walk_use_device(process, device);
-    return stream->name >= 0 && set_spec(walk, stream->name, handle == LEGACY, blocking) &&
+    return stream->name >= 0 && set_spec(walk, stream->name, handle == RECORDED_LEGACY, blocking) &&
                    follow_copies(walk, stream)
                ? stream
                : NULL;
@@ -126,11 +131,12 @@ static struct recorded_stream *find_stream(const struct walk *walk, uint64_t han
         struct recorded_stream *stream = &process->streams[i];
         if (stream->handle != handle || !stream->live)
             continue;
-        if (handle > PEER || (stream->device == device &&
-                              (handle != PER_THREAD || stream->thread == (int64_t)walk->number)))
+        if (handle > RECORDED_PEER ||
+            (stream->device == device &&
+             (handle != RECORDED_PER_THREAD || stream->thread == (int64_t)walk->number)))
             return stream;
     }
-    return add_stream(walk, handle, device, handle > PER_THREAD);
+    return add_stream(walk, handle, device, handle > RECORDED_PER_THREAD);
 }
 
 struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle)
@@ -140,12 +146,12 @@ struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle)
 
 bool walk_is_legacy(const struct recorded_stream *stream)
 {
-    return stream->handle == LEGACY;
+    return stream->handle == RECORDED_LEGACY;
 }
 
 struct recorded_stream *walk_peer_stream(const struct walk *walk, int device)
 {
-    return find_stream(walk, PEER, device);
+    return find_stream(walk, RECORDED_PEER, device);
 }
 
 static bool end_stream(const struct walk *walk, uint64_t handle)
@@ -196,6 +202,7 @@ static bool record_event(const struct walk *walk, struct recorded_event *event,
     struct recorded_op op = walk_op(walk, OP_RECORD);
     event->device = op.device = op.event_device = stream->device;
     event->capture = stream->capture;
+    event->ready_ns = recorded_clock_ready(walk->process, stream->device, stream);
     event->records++;
     op.op.stream = stream->name;
     op.op.object = event->name;
@@ -211,6 +218,8 @@ static bool wait_for_event(const struct walk *walk, struct recorded_stream *stre
     op.op.stream = stream->name;
     op.op.object = event->name;
     stream->pushes++; /* a sync of the stream waits for the event, too */
+    if (event->ready_ns > stream->ready_ns)
+        stream->ready_ns = event->ready_ns;
     return walk_add(walk, stream, &op);
 }
 
@@ -264,6 +273,7 @@ static bool take_sync_event(const struct walk *walk)
     op.op.sync = SYNC_EVENT;
     op.op.object = event->name;
     op.event_device = event->device;
+    recorded_clock_sync(walk->job, &op, event->ready_ns);
     return walk_add(walk, NULL, &op);
 }
 
@@ -273,6 +283,8 @@ bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *str
     op.op.sync = SYNC_STREAM;
     op.op.stream = stream->name;
     op.device = op.event_device = stream->device;
+    recorded_clock_sync(walk->job, &op,
+                        recorded_clock_ready(walk->process, stream->device, stream));
     return walk_add(walk, NULL, &op);
 }
 
@@ -291,6 +303,7 @@ bool walk_sync_device(const struct walk *walk, int device)
     struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_DEVICE;
     op.device = op.event_device = device;
+    recorded_clock_sync(walk->job, &op, recorded_clock_ready(walk->process, device, NULL));
     return walk_add(walk, NULL, &op);
 }
 
@@ -299,7 +312,8 @@ bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct r
     op->device = op->event_device = stream->device;
     op->op.stream = stream->name;
     stream->pushes++;
-    return walk_add(walk, stream, op);
+    return recorded_clock_push(walk->job, walk->process, walk->thread->push, stream, op) &&
+           walk_add(walk, stream, op);
 }
 
 /* ---- kernels and host functions --------------------------------------------------------------- */
@@ -478,6 +492,7 @@ static bool take_graph_launch(const struct walk *walk)
     op.op.is_graph = true;
     op.op.graph = graph->index;
     op.op.name = walk->job->plan->graphs[graph->index].name;
+    recorded_clock_graph(walk->job, process, walk->thread->push, graph);
     return walk_push(walk, stream, &op);
 }
 
@@ -550,6 +565,12 @@ static bool take_item(const struct walk *walk)
     case RECORDING_GROUP: return walk_take_group(walk);
     case RECORDING_GROUP_END: return walk_take_group_end(walk);
     case RECORDING_TOUCH: return walk_take_touch(walk);
+    case RECORDING_PUSH: return walk->thread->push = word[0], true;
+    case RECORDING_NO_TIMES:
+    case RECORDING_PUSHED_AS:
+    case RECORDING_DEVICE_OP:
+    case RECORDING_CLOCK:
+    case RECORDING_LOST: return true;
     case RECORDING_KINDS: break;
     }
     return true;
@@ -578,7 +599,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
 {
     struct walk walk = {.job = job, .process = process};
     process->threads = ARENA_ARRAY(job->arena, process->tapes.thread_count, struct recorded_thread);
-    if (!process->threads)
+    if (!process->threads || !recorded_times_read(job, process))
         return diag_no_memory(job->diag);
     for (size_t i = 0; i < process->tapes.thread_count; i++)
         process->threads[i] = (struct recorded_thread){0};
@@ -590,6 +611,8 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
             return diag_no_memory(job->diag);
         if (!take_item(&walk))
             return diag_no_memory(job->diag);
+        if (walk.item->kind != RECORDING_PUSH)
+            walk.thread->push = 0;
     }
     return STATUS_OK;
 }

@@ -23,7 +23,8 @@ int recorded_rank(const struct recorded_process *process, int device)
 struct writing {
     struct recorded_job *job;
     struct recorded_process *process;
-    int home; /* the rank of the thread */
+    int home;         /* the rank of the thread */
+    int64_t clock_ns; /* the plan has the thread's time up to here */
 };
 
 /* ---- host functions --------------------------------------------------------------------------- */
@@ -147,6 +148,7 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
         if (!name_signal(job, process, of, place))
             return false;
         op->op.object = process->threads[of].ops.items[place].signal;
+        op->after_place = place;
     }
     return true;
 }
@@ -165,6 +167,49 @@ static bool put(const struct writing *writing, struct out *out, const struct hos
         return false;
     out->items[out->count++] = *op;
     return true;
+}
+
+/* ---- the thread's time ------------------------------------------------------------------------ */
+
+/* CPU time up to a moment of the host's clock. */
+static bool put_time(struct writing *writing, struct out *out, int64_t until_ns)
+{
+    const struct host_op op = {.kind = OP_HOST,
+                               .stream = -1,
+                               .graph = -1,
+                               .object = -1,
+                               .comm = -1,
+                               .time_ns = until_ns - writing->clock_ns};
+    if (!writing->job->timed || until_ns <= writing->clock_ns)
+        return true;
+    writing->clock_ns = until_ns;
+    return put(writing, out, &op);
+}
+
+static int64_t within(int64_t time_ns, int64_t from_ns, int64_t to_ns)
+{
+    return time_ns < from_ns ? from_ns : time_ns > to_ns ? to_ns : time_ns;
+}
+
+/* The moment up to which an operation takes the thread's time: what comes behind it until the call's end is the CPU's. */
+static int64_t passed_ns(const struct writing *writing, const struct recorded_op *op)
+{
+    const struct recorded_device_time *time = &op->device_time;
+    if (op->op.kind == OP_AWAIT && op->after_thread >= 0) {
+        const struct recorded_ops *others = &writing->process->threads[op->after_thread].ops;
+        return within(others->items[op->after_place].end_ns, writing->clock_ns, op->begin_ns);
+    }
+    if (op->op.kind == OP_SYNC)
+        return within(time->ready_ns, op->begin_ns, op->end_ns);
+    if (op->op.kind == OP_COPY && op->op.pageable)
+        return time->known ? within(time->end_ns, op->begin_ns, op->end_ns) : op->end_ns;
+    return time->pushes ? op->begin_ns + recorded_clock_host_time(op) : writing->clock_ns;
+}
+
+/* An await stands where the thread began to wait, so no time is in front of it. */
+static bool put_time_before(struct writing *writing, struct out *out, const struct recorded_op *op)
+{
+    return op->op.kind == OP_AWAIT || put_time(writing, out, op->begin_ns);
 }
 
 static bool put_signal(const struct writing *writing, struct out *out, int flag)
@@ -229,6 +274,10 @@ static bool put_op(const struct writing *writing, struct out *out, const struct 
 {
     struct recorded_job *job = writing->job;
     struct host_op to = op->op;
+    if (job->timed && op->device_time.pushes && !to.is_graph)
+        to.time_ns = recorded_clock_time(op);
+    if (job->timed && op->device_time.pushes && bodies)
+        to.host_time_ns = recorded_clock_host_time(op);
     const bool cpu = to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT;
     const int rank = cpu ? writing->home : recorded_rank(writing->process, op->device);
     const int event_rank = recorded_rank(writing->process, op->event_device);
@@ -265,10 +314,18 @@ static bool put_callback(const struct writing *writing, struct out *out,
                          const struct bodies *bodies, const struct recorded_op *op,
                          struct host_op *to)
 {
+    const struct recorded_job *job = writing->job;
     const struct body *body = find_body(bodies, op->host_call);
     const struct host_op nothing = {
         .kind = OP_HOST, .stream = -1, .graph = -1, .object = -1, .comm = -1};
     struct out inside = {0};
+    if (body && job->timed) {
+        struct writing of = *writing;
+        of.clock_ns = writing->process->threads[body->thread].ops.items[body->begin].begin_ns;
+        if (!put_time(&of, &inside,
+                      writing->process->threads[body->thread].ops.items[body->end].begin_ns))
+            return false;
+    }
     for (size_t i = body ? body->begin : 1; body && i <= body->end; i++) {
         const struct recorded_op *item = &writing->process->threads[body->thread].ops.items[i];
         const bool host =
@@ -287,14 +344,22 @@ static bool write_thread(struct recorded_job *job, struct recorded_process *proc
                          const struct bodies *bodies, size_t index)
 {
     const struct recorded_ops *ops = &process->threads[index].ops;
-    struct writing writing = {job, process, process->first_rank};
+    struct writing writing = {.job = job, .process = process, .home = process->first_rank};
     struct out out = {0};
     for (size_t i = ops->count; i-- > 0;)
         if (ops->items[i].op.stream >= 0)
             writing.home = recorded_rank(process, ops->items[i].device);
-    for (size_t i = 0; i < ops->count; i++)
-        if (!put_op(&writing, &out, bodies, &ops->items[i]))
+    writing.clock_ns = job->begin_ns - process->tapes.wall_ns;
+    for (size_t i = 0; i < ops->count; i++) {
+        if (!put_time_before(&writing, &out, &ops->items[i]) ||
+            !put_op(&writing, &out, bodies, &ops->items[i]))
             return false;
+        writing.clock_ns = passed_ns(&writing, &ops->items[i]) > writing.clock_ns
+                               ? passed_ns(&writing, &ops->items[i])
+                               : writing.clock_ns;
+    }
+    if (ops->count > 0 && !put_time(&writing, &out, ops->items[ops->count - 1].end_ns))
+        return false;
     if (out.count == 0)
         return true;
     job->plan->threads[job->plan->thread_count++] =
@@ -312,7 +377,8 @@ static bool write_graphs(struct recorded_job *job, struct recorded_process *proc
 {
     for (size_t i = 0; i < process->graph_count; i++) {
         const struct recorded_graph *graph = &process->graphs[i];
-        struct writing writing = {job, process, recorded_rank(process, graph->device)};
+        struct writing writing = {
+            .job = job, .process = process, .home = recorded_rank(process, graph->device)};
         struct out out = {0};
         for (size_t k = 0; graph->index >= 0 && k < graph->ops.count; k++)
             if (!put_op(&writing, &out, NULL, &graph->ops.items[k]))
@@ -346,6 +412,20 @@ static int ascending(const void *left, const void *right)
     return *(const int *)left - *(const int *)right;
 }
 
+/* Clocks of hosts are taken for right: all processes begin on one line. */
+static void find_begin(struct recorded_job *job)
+{
+    job->begin_ns = INT64_MAX;
+    for (size_t i = 0; i < job->process_count; i++) {
+        const struct tapes *tapes = &job->processes[i].tapes;
+        for (size_t t = 0; t < tapes->thread_count; t++)
+            for (size_t k = 0; k < tapes->threads[t].count; k++) {
+                const int64_t at_ns = tapes->threads[t].items[k]->at_ns + tapes->wall_ns;
+                job->begin_ns = at_ns < job->begin_ns ? at_ns : job->begin_ns;
+            }
+    }
+}
+
 /* A process without a device is a rank all the same. */
 static void number_ranks(struct recorded_job *job)
 {
@@ -370,10 +450,18 @@ static void drop_specs(struct plan *plan)
 
 static const char *about(const struct recorded_job *job)
 {
+    const size_t measured = job->pushes - job->untimed_pushes;
+    const char *times = job->timed ? arena_printf(job->arena,
+                                                  "with measured times of %zu operation%s of "
+                                                  "devices",
+                                                  measured, measured == 1 ? "" : "s")
+                                   : "without times";
+    if (!times)
+        return NULL;
     return arena_printf(job->arena,
-                        "a recording of %zu process%s, without times; threads come in the order of "
+                        "a recording of %zu process%s, %s; threads come in the order of "
                         "%s, kernels access what their arguments point to",
-                        job->process_count, job->process_count == 1 ? "" : "es",
+                        job->process_count, job->process_count == 1 ? "" : "es", times,
                         job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
                                                               : "their calls in time");
 }
@@ -448,10 +536,15 @@ bool recorded_write(struct recorded_job *job)
     for (size_t i = 0; i < job->process_count; i++)
         threads += job->processes[i].tapes.thread_count;
     number_ranks(job);
+    find_begin(job);
+    if (!recorded_clock_meet(job))
+        return false;
+    recorded_clock_warn(job);
     drop_specs(plan);
     plan->form = FORM_THREADS;
     plan->inputs_given = true;
     plan->machine.sm_slots = (int)job->options->sm_slots;
+    plan->machine.launch_latency_ns = recorded_clock_latency(job);
     plan->machine.launch_order_implicit = job->options->launch_order;
     plan->name = arena_strdup(job->arena, job->options->name);
     plan->about = about(job);

@@ -111,7 +111,10 @@ static bool end_group(const struct walk *walk, struct recorded_op *group)
     }
     if (group->op.part_count == 1 && first.is_collective)
         ungroup(&one);
-    return walk_add(walk, stream_of(walk, &first), &one) && join_parts(walk, group, true);
+    one.end_ns = walk_end_ns(walk);
+    return recorded_clock_push(walk->job, walk->process, walk->thread->push,
+                               stream_of(walk, &first), &one) &&
+           walk_add(walk, stream_of(walk, &first), &one) && join_parts(walk, group, true);
 }
 
 bool walk_take_exchange(const struct walk *walk)

@@ -20,6 +20,30 @@ struct recorded_access {
     int part; /* of a group; -1: of the operation */
 };
 
+/* A measured operation of a device, on the host's clock. */
+struct recorded_span {
+    uint64_t push, node; /* the call that pushed it, 0: none; of a graph, 0: none */
+    int64_t start_ns, end_ns;
+};
+
+/* By `push`, then by `node`. */
+struct recorded_times {
+    struct recorded_span *items;
+    size_t count, unasked; /* those without a call come first */
+    uint64_t lost;         /* CUPTI had no room for them */
+};
+
+/* When work began and ended on its device; READY: when all before it had ended, of a wait all that it waits for. */
+#define RECORDED_UNKNOWN_NS INT64_MAX
+struct recorded_device_time {
+    bool pushes, known;
+    int64_t start_ns, end_ns, ready_ns;
+    double sum_ns; /* of a graph: over its launches */
+    int64_t count;
+    int64_t
+        meets_ns; /* with other ranks: the least time over them; 0: it is not done with others */
+};
+
 /* An operation of a thread, or of a graph. */
 struct recorded_op {
     struct host_op
@@ -33,6 +57,9 @@ struct recorded_op {
     uint64_t host_call;   /* CALLBACK: its number */
     int64_t after_thread; /* AWAIT: thread and items that it comes after */
     uint64_t after_count;
+    size_t after_place;       /* the operation of that thread */
+    int64_t begin_ns, end_ns; /* of the call, on the host's clock */
+    struct recorded_device_time device_time;
     size_t block;      /* ALLOC, FREE */
     bool begins, ends; /* HOST: the bounds of a host function, which is a callback's body */
     size_t part_cap;
@@ -48,9 +75,13 @@ struct recorded_thread {
     uint64_t place; /* items so far */
     int device;
     int depth;                /* of groups */
+    uint64_t push;            /* the number of the next call that pushes; 0: none */
     struct recorded_op group; /* under way; its parts */
     uint64_t *after;          /* by thread: the items that it is known to come after */
 };
+
+/* Handles of streams that are no addresses; the last is that of a device's copies with other devices, made here. */
+enum { RECORDED_LEGACY = 1, RECORDED_PER_THREAD = 2, RECORDED_PEER = 3 };
 
 struct recorded_stream {
     uint64_t handle;
@@ -60,6 +91,7 @@ struct recorded_stream {
     int64_t capture;         /* graphs; -1: none */
     uint64_t pushes, synced; /* waits too; when a thread last waited: the pushes then */
     int64_t synced_by;
+    int64_t ready_ns; /* its work so far has ended */
     uint64_t
         holds; /* devices, as bits, whose later streams come after it: of copies between devices */
 };
@@ -69,6 +101,7 @@ struct recorded_event {
     int name, device; /* plan->events */
     bool live;
     int64_t capture;
+    int64_t ready_ns; /* the record is done */
     uint64_t records, synced;
     int64_t synced_by;
 };
@@ -135,6 +168,7 @@ struct recorded_process {
     int device_count;
     int first_rank; /* of the plan; one for each device */
     bool ended;     /* by itself; else it may have had more to call */
+    struct recorded_times times;
 };
 
 struct recorded_comm {
@@ -159,6 +193,13 @@ struct recorded_job {
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
     size_t opaque_launches, strange_accesses;
+    int64_t begin_ns;              /* the first call, by the time of day */
+    bool timed;                    /* some operation of a device has a measured time */
+    size_t pushes, untimed_pushes; /* operations of devices; those without a time */
+    size_t untimed_graphs;         /* launches whose nodes are not those of the capture */
+    int64_t contradiction_ns;      /* by which times of devices and calls disagree at most */
+    int64_t *latencies;            /* from the end of a push to the begin of its work */
+    size_t latency_count, latency_cap;
     struct names buffers; /* plan->buffers by name */
     size_t buffer_cap, spec_cap, graph_cap;
 };
@@ -166,6 +207,36 @@ struct recorded_job {
 /* ---- recorded_calls.c ------------------------------------------------------------------------- */
 
 enum status recorded_walk(struct recorded_job *job, struct recorded_process *process);
+
+/* ---- recorded_times.c ------------------------------------------------------------------------- */
+
+bool recorded_times_read(struct recorded_job *job, struct recorded_process *process);
+/* All that a call had a device do. */
+size_t recorded_times_find(const struct recorded_process *process, uint64_t push,
+                           const struct recorded_span **out);
+
+/* ---- recorded_clock.c: the walk follows the devices, and the plan's threads the host ---------- */
+
+/* What a push of the walk had the device do; the stream's work so far has ended then. */
+bool recorded_clock_push(struct recorded_job *job, const struct recorded_process *process,
+                         uint64_t push, struct recorded_stream *stream, struct recorded_op *op);
+/* A wait for what is ready then. */
+void recorded_clock_sync(struct recorded_job *job, struct recorded_op *op, int64_t ready_ns);
+/* When all work of a device's streams so far has ended; `stream`: that of this one, and what its order implies. */
+int64_t recorded_clock_ready(const struct recorded_process *process, int device,
+                             const struct recorded_stream *stream);
+/* A launch of a graph gives its operations their times. */
+void recorded_clock_graph(struct recorded_job *job, const struct recorded_process *process,
+                          uint64_t push, struct recorded_graph *graph);
+/* The time of an operation as the plan has it. */
+int64_t recorded_clock_time(const struct recorded_op *op);
+/* CPU time of a call before its push takes effect. */
+int64_t recorded_clock_host_time(const struct recorded_op *op);
+int64_t recorded_clock_latency(struct recorded_job *job);
+/* Operations of several ranks get the least time over them. */
+bool recorded_clock_meet(struct recorded_job *job);
+/* Warns of times that are missing or contradict the calls. */
+void recorded_clock_warn(const struct recorded_job *job);
 
 /* ---- recorded_memory.c ------------------------------------------------------------------------ */
 

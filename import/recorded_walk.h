@@ -20,6 +20,8 @@ struct walk {
 
 /* ---- recorded_calls.c ------------------------------------------------------------------------- */
 
+/* When the item's call was over. */
+int64_t walk_end_ns(const struct walk *walk);
 /* An operation of the thread, on its device. */
 struct recorded_op walk_op(const struct walk *walk, enum op_kind kind);
 /* To the thread; a push to a stream that is captured goes to the graph. `stream` NULL: no push. */

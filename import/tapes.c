@@ -50,6 +50,9 @@ static void take_process(struct tapes *tapes, const struct recording_item *item)
     tapes->pid = (int64_t)item->word[0];
     tapes->rank = (int64_t)(item->word[1] - 1);
     tapes->size = (int64_t)item->word[2];
+    tapes->wall_ns = item->word[3] > 0 && item->word[3] < INT64_MAX / 2
+                         ? (int64_t)item->word[3] - item->at_ns
+                         : 0;
     tapes->touches = item->words > 4 && item->word[4] != 0;
 }
 

@@ -24,6 +24,7 @@ struct tape_thread {
 struct tapes {
     const char *path;
     int64_t pid, rank, size;     /* rank -1: not told */
+    int64_t wall_ns;             /* the time of day is so much more than CLOCK_MONOTONIC */
     bool touches;                /* the host's accesses to pinned memory are there */
     struct tape_thread *threads; /* [i]: number i + 1 */
     size_t thread_count, thread_cap;

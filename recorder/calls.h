@@ -26,7 +26,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_##KIND);                                     \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             calls_end(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));                                \
@@ -42,7 +42,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_##KIND);                                     \
         const int result = real ARGS;                                                              \
         (void)none;                                                                                \
         if (result == 0)                                                                           \
@@ -67,7 +67,7 @@ void calls_note_unseen(const char *name);
     {                                                                                              \
         static bool told;                                                                          \
         REAL(name, (word, word, word, word, word, word, word, word, word, word))                   \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_NONE);                                       \
         const int result = real(a, b, c, d, e, f, g, h, i, j);                                     \
         if (result == 0 && call.outer && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))      \
             calls_note_unseen(#name);                                                              \
@@ -96,7 +96,7 @@ void calls_keep_host_functions(void);
         const word none = none_is;                                                                 \
         struct host_call *host = calls_host_begin(function, NULL, arg);                            \
         const word number = calls_host_number(host);                                               \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_HOST_CALL);                                  \
         const int result =                                                                         \
             host ? real(stream, calls_host_function, host) : real(stream, function, arg);          \
         calls_host_end(&call, result, ON(stream), number, host);                                   \
@@ -110,7 +110,7 @@ void calls_keep_host_functions(void);
         const word none = none_is;                                                                 \
         struct host_call *host = calls_host_begin(NULL, callback, arg);                            \
         const word number = calls_host_number(host);                                               \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_HOST_CALL);                                  \
         const int result = host ? real(stream, calls_host_callback, host, flags)                   \
                                 : real(stream, callback, arg, flags);                              \
         calls_host_end(&call, result, ON(stream), number, host);                                   \
@@ -124,7 +124,7 @@ void calls_keep_host_functions(void);
         REAL(name, (handle, int))                                                                  \
         const word none = none_is;                                                                 \
         calls_keep_host_functions();                                                               \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_CAPTURE);                                    \
         const int result = real(stream, mode);                                                     \
         if (result == 0)                                                                           \
             tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
@@ -139,7 +139,7 @@ void calls_keep_host_functions(void);
     {                                                                                              \
         REAL(name, (handle, handle *))                                                             \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_CAPTURE_END);                                \
         const int result = real(stream, out);                                                      \
         tape_end(&call, RECORDING_CAPTURE_END,                                                     \
                  WORDS(ON(stream), result == 0 ? WORD_OF(*out) : 0));                              \

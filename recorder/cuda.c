@@ -142,7 +142,7 @@ struct launch_config {
     {                                                                                              \
         REAL(name, (const void *, struct dim3, struct dim3, void **, size_t, handle))              \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
         const int result = real(kernel, grid, block, args, shared, stream);                        \
         calls_end_launch(&call, result, ON(stream), kernel, args, false);                          \
         return result;                                                                             \
@@ -160,7 +160,7 @@ LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
     {                                                                                              \
         REAL(name, (const struct launch_config *, const void *, void **))                          \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
         const int result = real(config, kernel, args);                                             \
         calls_end_launch(&call, result, ON(config->stream), kernel, args, false);                  \
         return result;                                                                             \

@@ -25,7 +25,7 @@ static void note_device(const struct call *call)
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_DEVICE);                                     \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
             note_device(&call);                                                                    \
@@ -179,7 +179,7 @@ typedef unsigned dimension;
         REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
                     unsigned, handle, void **, void **))                                           \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
         const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args, packed);   \
         end_launch(&call, result, ON(stream), function, args, packed);                             \
         return result;                                                                             \
@@ -201,7 +201,7 @@ struct launch_config {
     {                                                                                              \
         REAL(name, (const struct launch_config *, handle, void **, void **))                       \
         const word none = none_is;                                                                 \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
         const int result = real(config, function, args, packed);                                   \
         end_launch(&call, result, ON(config->stream), function, args, packed);                     \
         return result;                                                                             \

@@ -86,7 +86,7 @@ int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank);
 int ncclCommInitRank(handle *out, int size, struct unique_id id, int rank)
 {
     REAL(ncclCommInitRank, (handle *, int, struct unique_id, int))
-    const struct call call = tape_begin();
+    const struct call call = tape_begin(RECORDING_COMM);
     const int result = real(out, size, id, rank);
     end_comm(&call, result, *out, identity_of(&id), rank, size);
     return result;
@@ -96,7 +96,7 @@ int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank,
 int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank, void *config)
 {
     REAL(ncclCommInitRankConfig, (handle *, int, struct unique_id, int, void *))
-    const struct call call = tape_begin();
+    const struct call call = tape_begin(RECORDING_COMM);
     const int result = real(out, size, id, rank, config);
     end_comm(&call, result, *out, identity_of(&id), rank, size);
     return result;
@@ -107,7 +107,7 @@ int ncclCommInitAll(handle *out, int count, const int *devices);
 int ncclCommInitAll(handle *out, int count, const int *devices)
 {
     REAL(ncclCommInitAll, (handle *, int, const int *))
-    const struct call call = tape_begin();
+    const struct call call = tape_begin(RECORDING_COMM);
     const int result = real(out, count, devices);
     if (result == 0 && call.outer) {
         const struct identity id = {tape_number(), WORD_OF(out) ^ (word)call.at_ns};
@@ -135,7 +135,7 @@ int ncclCommSplit(handle comm, int color, int key, handle *out, void *config);
 int ncclCommSplit(handle comm, int color, int key, handle *out, void *config)
 {
     REAL(ncclCommSplit, (handle, int, int, handle *, void *))
-    const struct call call = tape_begin();
+    const struct call call = tape_begin(RECORDING_COMM);
     struct place *place = find_place(comm);
     struct identity id = place ? place->id : (struct identity){0};
     id.low = mix(id.low, place ? atomic_fetch_add(&place->splits, 1) + 1 : 0);
@@ -154,7 +154,7 @@ int ncclCommSplit(handle comm, int color, int key, handle *out, void *config)
     int name(handle comm)                                                                          \
     {                                                                                              \
         REAL(name, (handle))                                                                       \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_COMM_END);                                   \
         struct place *place = call.outer && comm ? find_place(comm) : NULL;                        \
         if (place)                                                                                 \
             atomic_store(&place->comm, NULL);                                                      \
@@ -174,7 +174,7 @@ int ncclMemAlloc(handle *out, size_t bytes);
 int ncclMemAlloc(handle *out, size_t bytes)
 {
     REAL(ncclMemAlloc, (handle *, size_t))
-    const struct call call = tape_begin();
+    const struct call call = tape_begin(RECORDING_ALLOC);
     const int result = real(out, bytes);
     if (result == 0)
         tape_end(&call, RECORDING_ALLOC, WORDS(WORD_OF(*out), bytes, RECORDING_MEMORY_DEVICE));
@@ -187,7 +187,7 @@ int ncclMemFree(handle address);
 int ncclMemFree(handle address)
 {
     REAL(ncclMemFree, (handle))
-    const struct call call = tape_begin();
+    const struct call call = tape_begin(RECORDING_FREE);
     const int result = real(address);
     if (result == 0)
         tape_end(&call, RECORDING_FREE, WORDS(WORD_OF(address), RECORDING_MEMORY_DEVICE));
@@ -203,7 +203,7 @@ int ncclMemFree(handle address)
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
-        const struct call call = tape_begin();                                                     \
+        const struct call call = tape_begin(RECORDING_##KIND);                                     \
         struct recording_item *item = tape_open(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));      \
         const int result = real ARGS;                                                              \
         tape_close(&call, item, result == 0 || result == 7);                                       \

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 2, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 3, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 
 struct recording_chunk {
     char magic[16];
@@ -78,13 +78,27 @@ struct recording_item {
     X(MESSAGE, 7, "communicator, stream, is it sent?, address, count, type, peer")                 \
     X(GROUP, 0, "")                                                                                \
     X(GROUP_END, 0, "")                                                                            \
-    X(TOUCH, 2, "address, is it written?: the host's first access since the device's")
+    X(TOUCH, 2, "address, is it written?: the host's first access since the device's")             \
+    X(NO_TIMES, 1, "text: why device operations have no measured times")                           \
+    X(PUSH, 1, "number of the call that is the thread's next item")                                \
+    X(PUSHED_AS, 2, "number of a call, correlation: one of those that CUPTI gives a call")         \
+    X(DEVICE_OP, 7,                                                                                \
+      "correlation of its push, enum recording_operation, device and stream as CUPTI numbers "     \
+      "them, start, end in ns of CUPTI's clock (0: not known), node of a graph (0: none)")         \
+    X(CLOCK, 3, "ns of CUPTI's clock, CLOCK_MONOTONIC then, how long both readings took")          \
+    X(LOST, 1, "records that CUPTI had no room for")
 
 enum recording_kind {
 #define X(name, ...) RECORDING_##name,
     RECORDING_LIST(X)
 #undef X
         RECORDING_KINDS
+};
+
+enum recording_operation {
+    RECORDING_OPERATION_KERNEL,
+    RECORDING_OPERATION_COPY,
+    RECORDING_OPERATION_FILL
 };
 
 enum recording_memory {

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "device_times.h"
 #include "threads.h"
 #include "touch.h"
 
@@ -184,30 +185,41 @@ static bool ready(void)
     return tape.chunk || begin_thread();
 }
 
-struct call tape_begin(void)
+struct call tape_begin(enum recording_kind kind)
 {
-    const bool outer = tape.depth++ == 0 && path && !threads_are_internal();
-    return (struct call){outer ? now_ns(CLOCK_MONOTONIC) : 0, outer};
+    struct call call = {.outer = tape.depth++ == 0 && path && !threads_are_internal()};
+    if (call.outer) {
+        call.number = device_times_begin(kind);
+        call.at_ns = now_ns(CLOCK_MONOTONIC);
+    }
+    return call;
 }
 
 void tape_drop(const struct call *call)
 {
-    (void)call;
+    device_times_end(call->number);
     tape.depth--;
 }
 
 void tape_end(const struct call *call, enum recording_kind kind, size_t count,
               const uint64_t *words)
 {
-    if (call->outer && ready())
-        write_item(kind, call->at_ns, now_ns(CLOCK_MONOTONIC) - call->at_ns, count, words);
+    const int64_t took_ns = call->outer ? now_ns(CLOCK_MONOTONIC) - call->at_ns : 0;
+    device_times_end(call->number);
+    if (call->outer && ready()) {
+        device_times_put(kind, call->number);
+        write_item(kind, call->at_ns, took_ns, count, words);
+    }
     tape.depth--;
 }
 
 struct recording_item *tape_open(const struct call *call, enum recording_kind kind, size_t count,
                                  const uint64_t *words)
 {
-    return call->outer && ready() ? write_item(kind, call->at_ns, UINT32_MAX, count, words) : NULL;
+    if (!call->outer || !ready())
+        return NULL;
+    device_times_put(kind, call->number);
+    return write_item(kind, call->at_ns, UINT32_MAX, count, words);
 }
 
 void tape_close(const struct call *call, struct recording_item *item, bool good)
@@ -217,6 +229,7 @@ void tape_close(const struct call *call, struct recording_item *item, bool good)
         item->took_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
     if (item && !good)
         item->kind = RECORDING_NONE;
+    device_times_end(call->number);
     tape.depth--;
 }
 
@@ -307,6 +320,7 @@ __attribute__((destructor(101))) static void end_process(void)
     void name(int code);                                                                           \
     void name(int code)                                                                            \
     {                                                                                              \
+        device_times_close();                                                                      \
         end_process();                                                                             \
         syscall(SYS_exit_group, code);                                                             \
         __builtin_unreachable();                                                                   \

@@ -18,10 +18,12 @@
 /* A call under way. */
 struct call {
     int64_t at_ns;
-    bool outer; /* it is the program's own, on a thread of the program */
+    uint64_t number; /* of device_times.h */
+    bool outer;      /* it is the program's own, on a thread of the program */
 };
 
-struct call tape_begin(void);
+/* `kind`: of its item, if it goes well. */
+struct call tape_begin(enum recording_kind kind);
 /* The call went well: its item is written. */
 void tape_end(const struct call *call, enum recording_kind kind, size_t count,
               const uint64_t *words);

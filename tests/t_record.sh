@@ -30,7 +30,7 @@ if strings ./swrun 2>/dev/null | grep -q libcudart_static_; then
     check "a runtime that is linked in" complains 3 'the runtime is linked into it' "$SWSIM" record -o "$dir/none" -- ./swrun --version
 fi
 
-export SWSIM_EMULATED_GPUS=2
+export SWSIM_EMULATED_GPUS=2 SWSIM_RECORD_TIMES=0 # t_record_times.sh has times
 # record CASE [OPTION...]: leaves $dir/CASE.yaml. `import` and `how` are further options.
 record()
 {

@@ -3,7 +3,7 @@
 # A run of swrun on emulated CUDA, recorded from outside, has the verdict of the plan that was run: for every plan under
 # plans/ that CUDA can run. SWSIM_LONG: all of them; else those of two folders.
 . "${srcdir:-.}/tests/tap.sh"
-export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" SWSIM_EMULATED_GPUS=4
+export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" SWSIM_EMULATED_GPUS=4 SWSIM_RECORD_TIMES=0
 swrun=$PWD/tests/swrun_shared
 [ -x "$swrun" ] || skip_all "built without CUDA's toolkit, which the emulation is compiled against"
 

@@ -55,11 +55,12 @@ static bool has_direction(const struct copy *copy, enum cudaMemcpyKind kind)
 static cudaError_t push_copy(struct CUstream_st *stream, const struct copy *copy)
 {
     const bool between = copy->to_gpu >= 0 && copy->from_gpu >= 0 && copy->to_gpu != copy->from_gpu;
+    const enum activity_kind kind = between ? ACTIVITY_PEER_COPY : ACTIVITY_COPY;
     if (!between || !stream_is_legacy(stream))
-        return stream_push_work(stream, run_copy, copy, sizeof *copy, true);
+        return stream_push_work(stream, run_copy, copy, sizeof *copy, kind);
     const unsigned gpus = 1U << stream->gpu | 1U << copy->to_gpu | 1U << copy->from_gpu;
     stream_wait_for_gpus(stream, gpus);
-    const cudaError_t error = stream_push_work(stream, run_copy, copy, sizeof *copy, true);
+    const cudaError_t error = stream_push_work(stream, run_copy, copy, sizeof *copy, kind);
     stream_hold_gpus(stream, gpus);
     return error;
 }
@@ -179,5 +180,5 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t hand
     if (!memory_is_device(stream->gpu, to, bytes))
         return call_end(cudaErrorInvalidValue);
     struct fill fill = {.to = to, .value = value, .bytes = bytes};
-    return call_end(stream_push_work(stream, run_fill, &fill, sizeof fill, true));
+    return call_end(stream_push_work(stream, run_fill, &fill, sizeof fill, ACTIVITY_FILL));
 }

@@ -92,7 +92,8 @@ cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t of_a, cub
         return CUBLAS_STATUS_EXECUTION_FAILED;
     struct CUstream_st *stream = any_stream(handle->stream, "cublasSgemm");
     product.gpu = stream ? stream->gpu : 0;
-    const cudaError_t error = stream ? stream_push_work(stream, run, &product, sizeof product, true)
-                                     : cudaErrorMemoryAllocation;
+    const cudaError_t error =
+        stream ? stream_push_work(stream, run, &product, sizeof product, ACTIVITY_KERNEL)
+               : cudaErrorMemoryAllocation;
     return call_end(error) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }

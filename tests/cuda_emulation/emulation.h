@@ -56,6 +56,15 @@ struct point {
     int64_t time_ns;  /* when it was done, on the clock of the GPUs */
 };
 
+/* The kind of record that a profiler has of an operation. */
+enum activity_kind {
+    ACTIVITY_NONE,
+    ACTIVITY_KERNEL,
+    ACTIVITY_COPY,
+    ACTIVITY_PEER_COPY,
+    ACTIVITY_FILL
+};
+
 /* An operation of a stream. It is a value: a copy of it can be executed again. */
 enum operation_kind { OPERATION_WORK, OPERATION_POINT, OPERATION_WAIT };
 struct operation {
@@ -64,7 +73,11 @@ struct operation {
     struct point *point; /* POINT: reached by it; WAIT: awaited. Held. */
     /* WORK. `run` is called without the lock; a result other than cudaSuccess ends the context. */
     cudaError_t (*run)(struct CUstream_st *stream, void *payload);
-    bool counts;              /* a kernel or a copy: counted by SWSIM_EMULATION_FAULT */
+    bool counts; /* a kernel or a copy: counted by SWSIM_EMULATION_FAULT */
+    enum activity_kind activity;
+    uint32_t
+        correlation; /* of the call that pushed it; 0: there is no profiler, or it is captured */
+    uint64_t node;   /* of its graph, from 1 on; 0: none */
     struct CUevent_st *event; /* POINT in a graph: every launch records it; NULL: none */
     int lane;                 /* in a graph: the number of its stream */
     size_t bytes;
@@ -74,6 +87,7 @@ struct operation {
 struct CUstream_st {
     struct CUstream_st *next; /* in the list of streams with a handle or work */
     int gpu;
+    uint32_t number;          /* of all streams, from 1 on */
     bool blocking;            /* synchronises with the legacy default stream */
     bool closed;              /* by cudaStreamDestroy: ends when it is empty */
     int watchers;             /* threads that use it: it is not freed */
@@ -108,6 +122,7 @@ struct emulation {
     int drift_ppm;
     int64_t start_ns;  /* when GPUs and host had one time */
     uint64_t captures; /* so far */
+    uint32_t stream_numbers;
     struct gpu gpus[EMULATION_MAX_GPUS];
     struct CUstream_st *streams;
     struct CUevent_st *events;
@@ -138,7 +153,7 @@ struct operation *operation_new(enum operation_kind kind, const void *payload, s
 cudaError_t stream_push(struct CUstream_st *stream, struct operation *operation);
 cudaError_t stream_push_work(struct CUstream_st *stream,
                              cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
-                             size_t bytes, bool counts);
+                             size_t bytes, enum activity_kind activity);
 cudaError_t stream_wait_for(struct CUstream_st *stream, struct point *point);
 /* A point behind all work pushed so far, held for the caller, in that order too; NULL: no memory, or a capture forbids
    it. */
@@ -150,6 +165,21 @@ void point_release(struct point *point); /* NULL is allowed */
 /* The context ends: all running and waiting work of this GPU ends, every call returns `error`. */
 void gpu_fail(int gpu, cudaError_t error);
 cudaError_t gpu_error(int gpu); /* without the lock; polled by long operations */
+
+/* ---- cupti.c: a library of its own, told of what is done once it is opened ------------------------ */
+
+struct activity_done {
+    enum activity_kind kind;
+    uint32_t correlation, stream;
+    int gpu;
+    int64_t start_ns, end_ns; /* on the clock of the GPUs */
+    uint64_t node;
+};
+struct activity {
+    uint32_t (*pushed)(void); /* by a call of this thread: its correlation */
+    void (*done)(const struct activity_done *done);
+};
+extern const struct activity *_Atomic emulation_activity; /* NULL: it is not open */
 
 /* ---- default_stream.c: with the lock held -------------------------------------------------------- */
 
@@ -229,5 +259,7 @@ cudaError_t fault_call(const char *function);
 bool fault_work(void);
 /* Is the NCCL operation that starts now to meet an error? */
 bool fault_nccl(void);
+/* Is the record of the operation that ends now to be lost? */
+bool fault_activity(void);
 
 #endif

@@ -6,7 +6,7 @@
  *     FAULT: WHAT=N[:CODE][@HOST]
  *
  * WHAT is `work`: the N-th kernel or copy of this process accesses an illegal address, which ends the
- * context; or `nccl`: the N-th operation of NCCL meets an error on the wire; or the name of a function of
+ * context; or `nccl`: the N-th operation of NCCL meets an error on the wire; or `activity`, see cupti.c; or the name of a function of
  * CUDA: its N-th call returns CODE (2, out of memory, by default) without an effect; at the N-th
  * ncclCommInitRankConfig the process dies. N counts from 1. HOST is a
  * value of NCCL_HOSTID: only the process with this value is affected.
@@ -85,6 +85,11 @@ cudaError_t fault_call(const char *function)
 bool fault_work(void)
 {
     return due("work") != NULL;
+}
+
+bool fault_activity(void)
+{
+    return due("activity") != NULL;
 }
 
 bool fault_nccl(void)

@@ -15,7 +15,7 @@ struct CUgraph_st {
     struct operation *head, **tail;
     uint64_t capture;
     int lanes, gpu;
-    size_t points;
+    size_t points, nodes;
     struct CUstream_st *origin;
     enum cudaStreamCaptureMode mode;
     pthread_t thread; /* the one that began it */
@@ -46,6 +46,8 @@ static struct operation *copy_one(const struct operation *from)
         return NULL;
     copy->run = from->run;
     copy->counts = from->counts;
+    copy->activity = from->activity;
+    copy->node = from->node;
     copy->lane = from->lane;
     copy->event = from->event;
     copy->point = from->point;
@@ -59,6 +61,7 @@ static struct operation *copy_one(const struct operation *from)
 void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane)
 {
     operation->lane = lane;
+    operation->node = graph->capture << 32 | ++graph->nodes;
     *graph->tail = operation;
     graph->tail = &operation->next;
 }
@@ -336,7 +339,7 @@ static bool push_point(struct CUstream_st *stream, const struct operation *opera
 }
 
 static bool push_copy(struct CUstream_st *stream, const struct operation *operation,
-                      struct point **points)
+                      struct point **points, uint32_t correlation)
 {
     struct operation *copy;
     switch (operation->kind) {
@@ -345,8 +348,10 @@ static bool push_copy(struct CUstream_st *stream, const struct operation *operat
         return stream_wait_for(stream, points[operation->point->number]) == cudaSuccess;
     case OPERATION_WORK:
         copy = copy_one(operation);
-        if (copy)
+        if (copy) {
+            copy->correlation = copy->activity ? correlation : 0;
             stream_push(stream, copy);
+        }
         return copy != NULL;
     }
     return false;
@@ -364,8 +369,10 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle)
         return call_end(graph_forbids(stream));
     struct point **points = calloc(exec->points + 1, sizeof(struct point *));
     bool good = points && fan_out(exec, stream);
+    const struct activity *profiler = atomic_load(&emulation_activity);
+    const uint32_t correlation = profiler ? profiler->pushed() : 0;
     for (const struct operation *at = exec->head; at && good; at = at->next)
-        good = push_copy(exec->streams[at->lane], at, points);
+        good = push_copy(exec->streams[at->lane], at, points, correlation);
     good = good && fan_in(exec, stream);
     for (size_t i = 0; points && i < exec->points; i++)
         point_release(points[i]);

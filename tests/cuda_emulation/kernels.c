@@ -359,5 +359,6 @@ cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *
     if (!operation)
         return cudaErrorMemoryAllocation;
     operation->counts = true;
+    operation->activity = ACTIVITY_KERNEL;
     return stream_push(stream, operation);
 }

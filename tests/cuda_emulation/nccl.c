@@ -291,6 +291,7 @@ static ncclResult_t push_call(struct call *call)
     if (!operation)
         return ncclSystemError;
     operation->run = run_call;
+    operation->activity = ACTIVITY_KERNEL;
     emulation_lock();
     struct CUstream_st *stream = any_stream(call->stream, "NCCL");
     if (!stream || stream->gpu != comm->gpu) {

@@ -429,7 +429,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void 
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
     struct host_function call = {.function = function, .arg = arg};
-    return call_end(stream_push_work(stream, run_host_function, &call, sizeof call, false));
+    return call_end(stream_push_work(stream, run_host_function, &call, sizeof call, ACTIVITY_NONE));
 }
 
 /* ---- events ------------------------------------------------------------------------------------- */

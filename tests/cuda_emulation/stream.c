@@ -89,8 +89,13 @@ static void operation_free(struct operation *operation)
     free(operation);
 }
 
+const struct activity *_Atomic emulation_activity;
+
 static void append(struct CUstream_st *stream, struct operation *operation)
 {
+    const struct activity *profiler = atomic_load(&emulation_activity);
+    if (profiler && !stream->graph && operation->activity && operation->correlation == 0)
+        operation->correlation = profiler->pushed();
     if (stream->graph) {
         graph_add(stream->graph, operation, stream->lane);
         return;
@@ -150,12 +155,18 @@ static void work(struct CUstream_st *stream, struct operation *operation)
     emulation_unlock();
     dawdle(stream);
     cudaError_t error = cudaSuccess;
+    const int64_t start_ns = emulation_gpu_ns();
     if (operation->counts && fault_work()) {
         emulation_say("an illegal address, as SWSIM_EMULATION_FAULT asks");
         error = cudaErrorIllegalAddress;
     } else {
         error = operation->run(stream, operation->payload);
     }
+    if (operation->correlation > 0)
+        atomic_load(&emulation_activity)
+            ->done(&(struct activity_done){operation->activity, operation->correlation,
+                                           stream->number, stream->gpu, start_ns,
+                                           emulation_gpu_ns(), operation->node});
     emulation_lock();
     if (error != cudaSuccess)
         gpu_fail(stream->gpu, error);
@@ -223,6 +234,7 @@ struct CUstream_st *stream_new(int gpu, bool blocking)
     if (!stream)
         return NULL;
     stream->gpu = gpu;
+    stream->number = ++emulation.stream_numbers;
     stream->blocking = blocking;
     stream->tail = &stream->head;
     stream->luck = ++emulation.seed * 2654435761U | 1;
@@ -314,13 +326,14 @@ cudaError_t stream_push(struct CUstream_st *stream, struct operation *operation)
 
 cudaError_t stream_push_work(struct CUstream_st *stream,
                              cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
-                             size_t bytes, bool counts)
+                             size_t bytes, enum activity_kind activity)
 {
     struct operation *operation = operation_new(OPERATION_WORK, payload, bytes);
     if (!operation)
         return cudaErrorMemoryAllocation;
     operation->run = run;
-    operation->counts = counts;
+    operation->activity = activity;
+    operation->counts = activity != ACTIVITY_NONE;
     return stream_push(stream, operation);
 }
 

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorded_clock.c - the times of a recording's operations, from what the device measured and when its calls were made.
+ *
+ *     call        |--took--|
+ *     device                   |==== its work ====|     start and end as measured
+ *     stream   ...work before|                          ready: all before it has ended
+ *
+ * Where the stream was idle the work began a launch latency after its push; where it was not, what lies between `ready` and
+ * its start is the device's own and counts as its time. A wait takes as long as what it waits for; only the time behind
+ * that is the CPU's. The work of several ranks begins with the last of them: its time is the least over the ranks.
+ */
+#include "recorded_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Clocks that are tied well disagree by less. */
+#define TRUSTED_NS 100000
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void contradict(struct recorded_job *job, int64_t by_ns)
+{
+    job->contradiction_ns = later(job->contradiction_ns, by_ns);
+}
+
+/* ---- the walk --------------------------------------------------------------------------------- */
+
+/* Of the default stream's order: each of its work comes after that of all blocking streams, and theirs after it. */
+static bool comes_before(const struct recorded_stream *other, const struct recorded_stream *stream)
+{
+    const bool legacy = stream->handle == RECORDED_LEGACY;
+    return other == stream ||
+           (stream->blocking && other->blocking && (legacy || other->handle == RECORDED_LEGACY));
+}
+
+int64_t recorded_clock_ready(const struct recorded_process *process, int device,
+                             const struct recorded_stream *stream)
+{
+    int64_t ready_ns = 0;
+    for (size_t i = 0; i < process->stream_count; i++) {
+        const struct recorded_stream *other = &process->streams[i];
+        if (other->device == device && (!stream || comes_before(other, stream)))
+            ready_ns = later(ready_ns, other->ready_ns);
+    }
+    return ready_ns;
+}
+
+/* A time from the end of a push, or the moment when its work began if that was before. */
+static int64_t effect_ns(const struct recorded_op *op)
+{
+    return op->begin_ns + recorded_clock_host_time(op);
+}
+
+static bool note_latency(struct recorded_job *job, const struct recorded_op *op)
+{
+    const struct recorded_device_time *time = &op->device_time;
+    if (time->ready_ns > effect_ns(op))
+        return true;
+    if (!arena_grow(job->arena, (void **)&job->latencies, job->latency_count, &job->latency_cap,
+                    sizeof *job->latencies))
+        return false;
+    job->latencies[job->latency_count++] = later(time->start_ns - effect_ns(op), 0);
+    return true;
+}
+
+bool recorded_clock_push(struct recorded_job *job, const struct recorded_process *process,
+                         uint64_t push, struct recorded_stream *stream, struct recorded_op *op)
+{
+    const struct recorded_span *spans;
+    struct recorded_device_time *time = &op->device_time;
+    const size_t count = recorded_times_find(process, push, &spans);
+    time->pushes = op->op.kind != OP_CALLBACK;
+    if (stream->capture >= 0)
+        return true;
+    time->ready_ns = recorded_clock_ready(process, stream->device, stream);
+    job->pushes += time->pushes;
+    job->untimed_pushes += time->pushes && count == 0;
+    stream->ready_ns = RECORDED_UNKNOWN_NS;
+    if (count == 0)
+        return true;
+    time->known = true;
+    time->start_ns = spans[0].start_ns;
+    time->end_ns = spans[0].end_ns;
+    for (size_t i = 1; i < count; i++) {
+        time->start_ns = spans[i].start_ns < time->start_ns ? spans[i].start_ns : time->start_ns;
+        time->end_ns = later(time->end_ns, spans[i].end_ns);
+    }
+    stream->ready_ns = time->end_ns;
+    contradict(job, op->begin_ns - time->start_ns);
+    return note_latency(job, op);
+}
+
+void recorded_clock_sync(struct recorded_job *job, struct recorded_op *op, int64_t ready_ns)
+{
+    op->device_time.ready_ns = ready_ns;
+    if (ready_ns < RECORDED_UNKNOWN_NS)
+        contradict(job, ready_ns - op->end_ns);
+}
+
+void recorded_clock_graph(struct recorded_job *job, const struct recorded_process *process,
+                          uint64_t push, struct recorded_graph *graph)
+{
+    const struct recorded_span *spans;
+    const size_t count = recorded_times_find(process, push, &spans);
+    size_t pushes = 0;
+    for (size_t i = 0; i < graph->ops.count; i++)
+        pushes += graph->ops.items[i].device_time.pushes;
+    job->untimed_graphs += count > 0 && pushes != count;
+    if (pushes != count)
+        return;
+    for (size_t i = 0, at = 0; i < graph->ops.count; i++) {
+        struct recorded_device_time *time = &graph->ops.items[i].device_time;
+        if (!time->pushes)
+            continue;
+        time->sum_ns += (double)(spans[at].end_ns - spans[at].start_ns);
+        time->count++;
+        at++;
+    }
+}
+
+/* ---- the plan --------------------------------------------------------------------------------- */
+
+int64_t recorded_clock_host_time(const struct recorded_op *op)
+{
+    const struct recorded_device_time *time = &op->device_time;
+    const int64_t took_ns = op->end_ns - op->begin_ns;
+    const int64_t until_ns = time->known ? time->start_ns - op->begin_ns : took_ns;
+    if (!time->known && op->op.kind == OP_COPY && op->op.pageable)
+        return 0;
+    return later(until_ns < took_ns ? until_ns : took_ns, 0);
+}
+
+int64_t recorded_clock_time(const struct recorded_op *op)
+{
+    const struct recorded_device_time *time = &op->device_time;
+    const bool meets = time->meets_ns > 0, busy = time->ready_ns > effect_ns(op);
+    if (!time->known)
+        return time->count > 0 ? (int64_t)(time->sum_ns / (double)time->count) : 0;
+    if (meets)
+        return time->meets_ns;
+    return time->end_ns -
+           (busy && time->ready_ns < time->start_ns ? time->ready_ns : time->start_ns);
+}
+
+static int ascending(const void *left, const void *right)
+{
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The lower quartile: some launches were late for reasons of their own. */
+int64_t recorded_clock_latency(struct recorded_job *job)
+{
+    if (job->latency_count == 0)
+        return 0;
+    qsort(job->latencies, job->latency_count, sizeof *job->latencies, ascending);
+    return job->latencies[job->latency_count / 4];
+}
+
+/* ---- operations of several ranks -------------------------------------------------------------- */
+
+/* A rank's part in something: the n-th collective of a communicator, or the n-th message from one member to another. */
+struct part {
+    int comm, from, to; /* of a collective -1 */
+    size_t process;     /* the side */
+    int device;
+    int64_t begin_ns;
+    size_t number; /* among those of this side */
+    struct recorded_op *op;
+};
+
+struct parts {
+    struct part *items;
+    size_t count, cap;
+};
+
+static int own_member(const struct recorded_job *job, int comm, size_t process, int device)
+{
+    const struct recorded_comm *at = &job->comms[comm];
+    for (int i = 0; i < (int)at->size; i++)
+        if (at->members[i].known && at->members[i].process == process &&
+            at->members[i].device == device)
+            return i;
+    return -1;
+}
+
+static bool add_part(struct recorded_job *job, struct parts *parts, size_t process,
+                     struct recorded_op *op, int comm, const struct p2p_part *message)
+{
+    struct part part = {.comm = comm,
+                        .from = -1,
+                        .to = -1,
+                        .process = process,
+                        .device = message ? message->device : op->device,
+                        .begin_ns = op->begin_ns,
+                        .op = op};
+    if (message && !message->is_collective) {
+        const int own = own_member(job, comm, process, message->device);
+        part.from = message->send ? own : message->peer;
+        part.to = message->send ? message->peer : own;
+    }
+    if (!arena_grow(job->arena, (void **)&parts->items, parts->count, &parts->cap,
+                    sizeof *parts->items))
+        return false;
+    parts->items[parts->count++] = part;
+    return true;
+}
+
+static bool list_parts(struct recorded_job *job, struct parts *parts)
+{
+    for (size_t p = 0; p < job->process_count; p++)
+        for (size_t t = 0; t < job->processes[p].tapes.thread_count; t++) {
+            struct recorded_ops *ops = &job->processes[p].threads[t].ops;
+            for (size_t i = 0; i < ops->count; i++) {
+                struct recorded_op *op = &ops->items[i];
+                if (!op->device_time.known)
+                    continue;
+                if (op->op.kind == OP_COLLECTIVE && !add_part(job, parts, p, op, op->op.comm, NULL))
+                    return false;
+                for (size_t k = 0; op->op.kind == OP_GROUP && k < op->op.part_count; k++)
+                    if (!add_part(job, parts, p, op, op->op.parts[k].comm, &op->op.parts[k]))
+                        return false;
+            }
+        }
+    return true;
+}
+
+#define COMPARE(field)                                                                             \
+    if (a->field != b->field)                                                                      \
+    return a->field < b->field ? -1 : 1
+
+static int compare_channel(const struct part *a, const struct part *b)
+{
+    COMPARE(comm);
+    COMPARE(from);
+    COMPARE(to);
+    return 0;
+}
+
+static bool is_same_side(const struct part *a, const struct part *b)
+{
+    return compare_channel(a, b) == 0 && a->process == b->process && a->device == b->device;
+}
+
+static int by_side(const void *left, const void *right)
+{
+    const struct part *a = left, *b = right;
+    const int order = compare_channel(a, b);
+    if (order != 0)
+        return order;
+    COMPARE(process);
+    COMPARE(device);
+    COMPARE(begin_ns);
+    return 0;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct part *a = left, *b = right;
+    const int order = compare_channel(a, b);
+    if (order != 0)
+        return order;
+    COMPARE(number);
+    return 0;
+}
+
+static int64_t part_ns(const struct part *part)
+{
+    return part->op->device_time.end_ns - part->op->device_time.start_ns;
+}
+
+/* A group lasts as long as the longest of what it takes part in. */
+static void meet(struct part *parts, size_t count)
+{
+    int64_t least_ns = INT64_MAX;
+    for (size_t i = 0; i < count; i++)
+        least_ns = part_ns(&parts[i]) < least_ns ? part_ns(&parts[i]) : least_ns;
+    for (size_t i = 0; count > 1 && i < count; i++) {
+        int64_t *meets_ns = &parts[i].op->device_time.meets_ns;
+        *meets_ns = later(*meets_ns, least_ns);
+    }
+}
+
+bool recorded_clock_meet(struct recorded_job *job)
+{
+    struct parts parts = {0};
+    if (!list_parts(job, &parts))
+        return false;
+    if (parts.count == 0)
+        return true;
+    qsort(parts.items, parts.count, sizeof *parts.items, by_side);
+    for (size_t i = 1; i < parts.count; i++)
+        if (is_same_side(&parts.items[i - 1], &parts.items[i]))
+            parts.items[i].number = parts.items[i - 1].number + 1;
+    qsort(parts.items, parts.count, sizeof *parts.items, by_number);
+    for (size_t i = 0, end; i < parts.count; i = end) {
+        for (end = i + 1; end < parts.count && by_number(&parts.items[i], &parts.items[end]) == 0;)
+            end++;
+        meet(&parts.items[i], end - i);
+    }
+    return true;
+}
+
+/* ---- warnings --------------------------------------------------------------------------------- */
+
+static void warn_process(const struct recorded_job *job, const struct recorded_process *process)
+{
+    const struct recorded_times *times = &process->times;
+    double unasked_ns = 0;
+    for (size_t i = 0; i < times->unasked; i++)
+        unasked_ns += (double)(times->items[i].end_ns - times->items[i].start_ns);
+    if (times->lost > 0)
+        diag_warn(job->diag, "%s: CUPTI lost %" PRIu64 " record%s", process->tapes.path,
+                  times->lost, times->lost == 1 ? "" : "s");
+    if (times->unasked > 0)
+        diag_warn(job->diag,
+                  "%s: %zu measured operations of %.3g ms in all belong to no recorded call, and "
+                  "are not in the plan",
+                  process->tapes.path, times->unasked, unasked_ns / 1e6);
+}
+
+void recorded_clock_warn(const struct recorded_job *job)
+{
+    if (!job->timed)
+        return;
+    for (size_t i = 0; i < job->process_count; i++)
+        warn_process(job, &job->processes[i]);
+    if (job->untimed_pushes > 0)
+        diag_warn(job->diag,
+                  "%zu of %zu operations of devices have no measured time: a prediction takes them "
+                  "for done at once",
+                  job->untimed_pushes, job->pushes);
+    if (job->untimed_graphs > 0)
+        diag_warn(job->diag,
+                  "%zu launch%s of graphs had another number of operations than their captures: "
+                  "their times are not used",
+                  job->untimed_graphs, job->untimed_graphs == 1 ? "" : "es");
+    if (job->contradiction_ns > TRUSTED_NS)
+        diag_warn(job->diag,
+                  "measured times contradict the calls by up to %.3g ms: the clocks of device and "
+                  "host were not tied well",
+                  (double)job->contradiction_ns / 1e6);
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cupti.c - emulated CUPTI: not a GPU. The functions of cupti.h that the recorder calls, over the emulated CUDA of the program.
+ *
+ * It is as strict as CUPTI's documentation: one subscriber a process; buffers come from the client and go back full, on a
+ * thread of CUPTI's, or when they are flushed; a call's record has the external id of its thread in front of it, and only
+ * where calls are recorded, too; the records of operations come when these have ended. Its clock is that of the GPUs, with another
+ * zero.
+ *
+ * Environment, beside that of emulation.h:
+ *   SWSIM_EMULATED_CUPTI=N                the version (that of the headers)
+ *   SWSIM_EMULATION_FAULT=activity=N      there is no room for the record of the N-th operation
+ *   SWSIM_EMULATION_FAULT=cupti...=N:CODE the N-th call of this function fails
+ */
+#include <cupti.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "emulation.h"
+#include "recorder/cupti.h"
+
+/* The recorder is built without this header. */
+#define SAME(ours, field, theirs, member)                                                          \
+    _Static_assert(offsetof(struct ours, field) == offsetof(theirs, member), #theirs " " #member)
+#define SAME_TIMES(ours, theirs)                                                                   \
+    SAME(ours, start, theirs, start);                                                              \
+    SAME(ours, end, theirs, end);                                                                  \
+    SAME(ours, device, theirs, deviceId);                                                          \
+    SAME(ours, correlation, theirs, correlationId);                                                \
+    SAME(ours, node, theirs, graphNodeId)
+#define SAME_STREAM(ours, theirs)                                                                  \
+    SAME_TIMES(ours, theirs);                                                                      \
+    SAME(ours, stream, theirs, streamId)
+SAME_STREAM(cupti_kernel, CUpti_ActivityKernel5);
+SAME_STREAM(cupti_kernel, CUpti_ActivityKernel6);
+SAME_STREAM(cupti_kernel, CUpti_ActivityKernel7);
+SAME_STREAM(cupti_kernel, CUpti_ActivityKernel8);
+SAME_STREAM(cupti_kernel, CUpti_ActivityKernel9);
+SAME_STREAM(cupti_memcpy, CUpti_ActivityMemcpy4);
+SAME_STREAM(cupti_memcpy, CUpti_ActivityMemcpy5);
+SAME_STREAM(cupti_memcpy, CUpti_ActivityMemset2);
+SAME_STREAM(cupti_memcpy, CUpti_ActivityMemset4);
+SAME_TIMES(cupti_memcpy_peer, CUpti_ActivityMemcpyPtoP3);
+SAME_TIMES(cupti_memcpy_peer, CUpti_ActivityMemcpyPtoP4);
+SAME(cupti_external, external_kind, CUpti_ActivityExternalCorrelation, externalKind);
+SAME(cupti_external, id, CUpti_ActivityExternalCorrelation, externalId);
+SAME(cupti_external, correlation, CUpti_ActivityExternalCorrelation, correlationId);
+#define SAME_NUMBER(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME_NUMBER(CUPTI_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY);
+SAME_NUMBER(CUPTI_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET);
+SAME_NUMBER(CUPTI_DRIVER_CALL, CUPTI_ACTIVITY_KIND_DRIVER);
+SAME_NUMBER(CUPTI_RUNTIME_CALL, CUPTI_ACTIVITY_KIND_RUNTIME);
+SAME_NUMBER(CUPTI_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+SAME_NUMBER(CUPTI_MEMCPY_PEER, CUPTI_ACTIVITY_KIND_MEMCPY2);
+SAME_NUMBER(CUPTI_EXTERNAL, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+SAME_NUMBER(CUPTI_CUSTOM2, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);
+SAME_NUMBER(CUPTI_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+SAME_NUMBER(CUPTI_NO_MORE_RECORDS, CUPTI_ERROR_MAX_LIMIT_REACHED);
+
+#define EPOCH_NS INT64_C(1700000000000000000)
+enum { MOST_KINDS = 64, DEEPEST = 16, RECORD = 256 };
+
+struct buffer {
+    struct buffer *next;
+    uint8_t *bytes;
+    size_t size, used;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t filled;
+    bool subscribed, has_worker;
+    bool enabled[MOST_KINDS];
+    CUpti_BuffersCallbackRequestFunc want;
+    CUpti_BuffersCallbackCompleteFunc take;
+    struct buffer *current, *full;
+    uint32_t correlations;
+    size_t dropped;
+} cupti = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local struct {
+    uint64_t ids[DEEPEST];
+    int depth;
+} external;
+
+/* ---- buffers ---------------------------------------------------------------------------------- */
+
+/* All that are full go back, without the lock. */
+static void deliver(void)
+{
+    struct buffer *list = cupti.full;
+    cupti.full = NULL;
+    pthread_mutex_unlock(&cupti.lock);
+    while (list) {
+        struct buffer *next = list->next;
+        cupti.take(NULL, 0, list->bytes, list->size, list->used);
+        free(list);
+        list = next;
+    }
+    pthread_mutex_lock(&cupti.lock);
+}
+
+static void *work(void *unused)
+{
+    pthread_mutex_lock(&cupti.lock);
+    for (;;) {
+        while (!cupti.full)
+            pthread_cond_wait(&cupti.filled, &cupti.lock);
+        deliver();
+    }
+    return unused;
+}
+
+/* The lock is held. */
+static void end_buffer(void)
+{
+    if (!cupti.current)
+        return;
+    struct buffer **end = &cupti.full;
+    while (*end)
+        end = &(*end)->next;
+    *end = cupti.current;
+    cupti.current = NULL;
+    pthread_cond_signal(&cupti.filled);
+}
+
+static bool begin_buffer(void)
+{
+    struct buffer *buffer = calloc(1, sizeof *buffer);
+    size_t most = 0;
+    if (!buffer)
+        return false;
+    cupti.want(&buffer->bytes, &buffer->size, &most);
+    if (!buffer->bytes || (uintptr_t)buffer->bytes % 8 != 0 || buffer->size < RECORD) {
+        free(buffer);
+        return false;
+    }
+    cupti.current = buffer;
+    return true;
+}
+
+/* The lock is held. */
+static void put(const void *record, size_t bytes)
+{
+    bytes = (bytes + 7) / 8 * 8;
+    if (cupti.current && cupti.current->used + bytes > cupti.current->size)
+        end_buffer();
+    if (!cupti.current && !begin_buffer()) {
+        cupti.dropped++;
+        return;
+    }
+    memcpy(cupti.current->bytes + cupti.current->used, record, bytes);
+    cupti.current->used += bytes;
+}
+
+/* ---- what the emulated CUDA tells -------------------------------------------------------------- */
+
+static uint32_t pushed(void)
+{
+    pthread_mutex_lock(&cupti.lock);
+    const uint32_t correlation = ++cupti.correlations;
+    const bool calls = cupti.enabled[CUPTI_ACTIVITY_KIND_RUNTIME];
+    if (calls && external.depth > 0 && cupti.enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
+        put(&(CUpti_ActivityExternalCorrelation){.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                                 .externalKind =
+                                                     CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2,
+                                                 .externalId = external.ids[external.depth - 1],
+                                                 .correlationId = correlation},
+            sizeof(CUpti_ActivityExternalCorrelation));
+    if (calls)
+        put(&(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_RUNTIME, .correlationId = correlation},
+            sizeof(CUpti_ActivityAPI));
+    pthread_mutex_unlock(&cupti.lock);
+    return correlation;
+}
+
+static void put_kernel(const struct activity_done *done)
+{
+    const CUpti_ActivityKernel9 record = {.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
+                                          .start = (uint64_t)(done->start_ns + EPOCH_NS),
+                                          .end = (uint64_t)(done->end_ns + EPOCH_NS),
+                                          .deviceId = (uint32_t)done->gpu,
+                                          .streamId = done->stream,
+                                          .correlationId = done->correlation,
+                                          .name = "kernel",
+                                          .graphNodeId = done->node};
+    put(&record, sizeof record);
+}
+
+static void put_copy(const struct activity_done *done)
+{
+    const CUpti_ActivityMemcpy5 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
+                                          .start = (uint64_t)(done->start_ns + EPOCH_NS),
+                                          .end = (uint64_t)(done->end_ns + EPOCH_NS),
+                                          .deviceId = (uint32_t)done->gpu,
+                                          .streamId = done->stream,
+                                          .correlationId = done->correlation,
+                                          .graphNodeId = done->node};
+    put(&record, sizeof record);
+}
+
+static void put_peer_copy(const struct activity_done *done)
+{
+    const CUpti_ActivityMemcpyPtoP4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
+                                              .start = (uint64_t)(done->start_ns + EPOCH_NS),
+                                              .end = (uint64_t)(done->end_ns + EPOCH_NS),
+                                              .deviceId = (uint32_t)done->gpu,
+                                              .streamId = done->stream,
+                                              .correlationId = done->correlation,
+                                              .graphNodeId = done->node};
+    put(&record, sizeof record);
+}
+
+static void put_fill(const struct activity_done *done)
+{
+    const CUpti_ActivityMemset4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMSET,
+                                          .start = (uint64_t)(done->start_ns + EPOCH_NS),
+                                          .end = (uint64_t)(done->end_ns + EPOCH_NS),
+                                          .deviceId = (uint32_t)done->gpu,
+                                          .streamId = done->stream,
+                                          .correlationId = done->correlation,
+                                          .graphNodeId = done->node};
+    put(&record, sizeof record);
+}
+
+static void done(const struct activity_done *done)
+{
+    static const struct {
+        int kind;
+        void (*put)(const struct activity_done *);
+    } kinds[] = {
+        [ACTIVITY_KERNEL] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, put_kernel},
+        [ACTIVITY_COPY] = {CUPTI_ACTIVITY_KIND_MEMCPY, put_copy},
+        [ACTIVITY_PEER_COPY] = {CUPTI_ACTIVITY_KIND_MEMCPY2, put_peer_copy},
+        [ACTIVITY_FILL] = {CUPTI_ACTIVITY_KIND_MEMSET, put_fill},
+    };
+    pthread_mutex_lock(&cupti.lock);
+    if (!cupti.enabled[kinds[done->kind].kind])
+        ;
+    else if (fault_activity())
+        cupti.dropped++;
+    else
+        kinds[done->kind].put(done);
+    pthread_mutex_unlock(&cupti.lock);
+}
+
+static const struct activity activity = {pushed, done};
+
+/* ---- functions -------------------------------------------------------------------------------- */
+
+static CUptiResult fails(const char *function)
+{
+    return (CUptiResult)fault_call(function);
+}
+
+CUptiResult cuptiGetVersion(uint32_t *out)
+{
+    const char *version = getenv("SWSIM_EMULATED_CUPTI");
+    *out = version && *version ? (uint32_t)atoi(version) : CUPTI_API_VERSION;
+    return fails(__func__);
+}
+
+CUptiResult cuptiGetResultString(CUptiResult result, const char **out)
+{
+    *out = result == CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+           : result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+               ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+               : "CUPTI_ERROR_UNKNOWN";
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle *out, CUpti_CallbackFunc callback, void *arg)
+{
+    const CUptiResult fault = fails(__func__);
+    (void)callback, (void)arg;
+    if (fault != CUPTI_SUCCESS || cupti.subscribed)
+        return fault != CUPTI_SUCCESS ? fault : CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+    cupti.subscribed = true;
+    *out = (CUpti_SubscriberHandle)(void *)&cupti;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle subscriber)
+{
+    if ((void *)subscriber != (void *)&cupti)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    cupti.subscribed = false;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetTimestamp(uint64_t *out)
+{
+    *out = (uint64_t)(emulation_gpu_ns() + EPOCH_NS);
+    return fails(__func__);
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc want,
+                                           CUpti_BuffersCallbackCompleteFunc take)
+{
+    pthread_t worker;
+    const CUptiResult fault = fails(__func__);
+    if (fault != CUPTI_SUCCESS)
+        return fault;
+    if (!want || !take)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    cupti.want = want;
+    cupti.take = take;
+    if (!cupti.has_worker && pthread_create(&worker, NULL, work, NULL) == 0)
+        cupti.has_worker = pthread_detach(worker) == 0;
+    return cupti.has_worker ? CUPTI_SUCCESS : CUPTI_ERROR_OUT_OF_MEMORY;
+}
+
+static CUptiResult set(CUpti_ActivityKind kind, bool on)
+{
+    if ((int)kind < 1 || (int)kind >= MOST_KINDS)
+        return CUPTI_ERROR_INVALID_KIND;
+    if (on && !cupti.want)
+        emulation_misuse("cuptiActivityEnable before cuptiActivityRegisterCallbacks");
+    pthread_mutex_lock(&cupti.lock);
+    cupti.enabled[kind] = on;
+    pthread_mutex_unlock(&cupti.lock);
+    atomic_store(&emulation_activity, &activity);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
+{
+    const CUptiResult fault = fails(__func__);
+    return fault != CUPTI_SUCCESS ? fault : set(kind, true);
+}
+
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
+{
+    return set(kind, false);
+}
+
+static size_t record_bytes(CUpti_ActivityKind kind)
+{
+    switch ((int)kind) {
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_RUNTIME: return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(CUpti_ActivityKernel9);
+    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(CUpti_ActivityMemcpy5);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
+    default: return 0;
+    }
+}
+
+CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t bytes, CUpti_Activity **record)
+{
+    uint8_t *at = *record ? (uint8_t *)*record : NULL;
+    const size_t before = at ? (record_bytes((*record)->kind) + 7) / 8 * 8 : 0;
+    at = at ? at + before : buffer;
+    if (at >= buffer + bytes)
+        return CUPTI_ERROR_MAX_LIMIT_REACHED;
+    *record = (CUpti_Activity *)(void *)at;
+    return record_bytes((*record)->kind) > 0 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_KIND;
+}
+
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext context, uint32_t stream, size_t *out)
+{
+    (void)context, (void)stream;
+    pthread_mutex_lock(&cupti.lock);
+    *out = cupti.dropped;
+    cupti.dropped = 0;
+    pthread_mutex_unlock(&cupti.lock);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id)
+{
+    if (kind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    if (external.depth == DEEPEST)
+        emulation_misuse("%s: ids are pushed and not taken away again", __func__);
+    external.ids[external.depth++] = id;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                  uint64_t *last)
+{
+    if (kind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    if (external.depth == 0)
+        emulation_misuse("%s: no id has been pushed", __func__);
+    *last = external.ids[--external.depth];
+    return CUPTI_SUCCESS;
+}
+
+/* Operations that have not ended have no record yet: all that there are complete. */
+CUptiResult cuptiActivityFlushAll(uint32_t flag)
+{
+    const CUptiResult fault = fails(__func__);
+    if (fault != CUPTI_SUCCESS)
+        return fault;
+    if (!cupti.take)
+        return CUPTI_ERROR_INVALID_OPERATION;
+    pthread_mutex_lock(&cupti.lock);
+    (void)flag;
+    end_buffer();
+    deliver();
+    pthread_mutex_unlock(&cupti.lock);
+    return CUPTI_SUCCESS;
+}
