@@ -117,17 +117,22 @@ void asking_verdict(struct asking *asking, enum swsim_verdict verdict)
         asking->result->verdict = verdict;
 }
 
-int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
-                   enum driver drivers[2])
+static int driver_choice(enum swsim_driver driver)
 {
     static const int choices[] = {[SWSIM_DRIVER_OF_PLAN] = DRIVER_NOT_GIVEN,
                                   [SWSIM_DRIVER_CLOCK] = CLOCK_ONLY,
                                   [SWSIM_DRIVER_DATAFLOW] = DATAFLOW_ONLY,
                                   [SWSIM_DRIVER_BOTH] = BOTH_DRIVERS};
+    return choices[driver];
+}
+
+int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
+                   enum driver drivers[2])
+{
     drivers[0] = DRIVER_NONE;
     if (plan->form != FORM_PIPELINE)
         return 1;
-    int chosen = driver_choose(plan, choices[asking->options.driver],
+    int chosen = driver_choose(plan, driver_choice(asking->options.driver),
                                both ? BOTH_DRIVERS : CLOCK_ONLY, &asking->diag);
     drivers[0] = chosen == DATAFLOW_ONLY ? DRIVER_DATAFLOW : DRIVER_CLOCK;
     drivers[1] = DRIVER_DATAFLOW;
@@ -152,6 +157,19 @@ static enum status check_options(struct asking *asking)
                           "%s: only plans of the pipeline form have a driver",
                           asking->asked->plan.file);
     return STATUS_OK;
+}
+
+enum status asking_pipeline_options(struct asking *asking, const struct plan *plan)
+{
+    const struct swsim_options *o = &asking->options;
+    const char *given[2];
+    size_t count = 0;
+    if (o->iterations)
+        given[count++] = "iterations";
+    if (o->max_depth)
+        given[count++] = "max-depth";
+    return driver_check_options(plan, given, count, driver_choice(o->driver), BOTH_DRIVERS,
+                                &asking->diag);
 }
 
 struct option_reader asking_reader(struct asking *asking)

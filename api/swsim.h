@@ -89,7 +89,7 @@ struct swsim_options {
     enum swsim_driver driver; /* of the pipeline form */
     int ranks, max_depth;     /* instead of the plan's */
     int threads;              /* of a search, of a prediction: 1 */
-    int64_t iterations;       /* verify: any number; predict: 1000 */
+    int64_t iterations;       /* of the pipeline form; verify: any number; predict: 1000 */
     /* verify */
     int faults;             /* failure safety, too */
     int no_fix;             /* look for no repair */

@@ -54,6 +54,9 @@ enum swsim_status swsim_make(const struct swsim_options *options, making_verb *m
 
 struct option_reader asking_reader(struct asking *asking);
 
+/* STATUS_USAGE where iterations or a depth were given that have no effect on the plan. */
+enum status asking_pipeline_options(struct asking *asking, const struct plan *plan);
+
 /* The plan with the channel and the times of the options, which shares its memory. *all: all channels are asked for. */
 enum status asking_changed(struct asking *asking, const struct plan *plan, struct plan *out,
                            bool *all);

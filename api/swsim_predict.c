@@ -124,13 +124,9 @@ static enum status predict_profiled(struct asking *asking, const struct plan *pl
 static enum status check_together(struct asking *asking, const struct plan *plan)
 {
     const struct swsim_options *o = &asking->options;
-    if (o->max_depth && plan->form != FORM_PIPELINE)
-        return diag_error(&asking->diag, STATUS_USAGE,
-                          "%s: found --max-depth, but only plans of the pipeline form have that",
-                          plan->file);
-    if (o->max_depth && o->driver == SWSIM_DRIVER_CLOCK)
-        return diag_error(&asking->diag, STATUS_USAGE,
-                          "found --max-depth for the clock driver; only data-flow has it");
+    enum status status = asking_pipeline_options(asking, plan);
+    if (status != STATUS_OK)
+        return status;
     if (o->profile && (o->jitter || o->p2p))
         return diag_error(&asking->diag, STATUS_USAGE, "found --profile beside --%s",
                           o->jitter ? "jitter: the measured times have their own jitter" : "p2p");

@@ -88,7 +88,9 @@ static enum status ask(struct asking *asking, const struct plan *plan, const voi
     struct plan changed;
     bool all = false;
     (void)context;
-    enum status status = options_of(asking, &options);
+    enum status status = asking_pipeline_options(asking, plan);
+    if (status == STATUS_OK)
+        status = options_of(asking, &options);
     if (status == STATUS_OK)
         status = asking_changed(asking, plan, &changed, &all);
     if (status != STATUS_OK)

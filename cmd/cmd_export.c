@@ -14,6 +14,7 @@
 enum { PROMELA = PLAN_CSV + 1 }; /* after the formats of plan_out.h, as in the option's list */
 
 struct export_request {
+    struct arguments arguments;
     struct program_request program;
     int format; /* as above; -1: the default */
     const char *path;
@@ -107,12 +108,27 @@ static enum status write_promela(struct app *app, const struct plan *plan,
     return status;
 }
 
+/* Options that mean something to a model for SPIN alone, and some of them to that of a pipeline alone. */
+static enum status check_options(struct app *app, const struct plan *plan,
+                                 const struct export_request *request, int format)
+{
+    static const char *const of_models[] = {"driver", "iterations", "ranks", "max-depth"};
+    for (size_t i = 0; i < sizeof of_models / sizeof *of_models && format != PROMELA; i++)
+        if (options_given(&request->arguments, of_models[i]))
+            return diag_error(&app->diag, STATUS_USAGE,
+                              "found --%s, which has no effect without --format=promela",
+                              of_models[i]);
+    return options_check_plan(app, &request->arguments, plan, request->program.driver, CLOCK_ONLY);
+}
+
 static enum status export_plan(struct app *app, struct plan *plan, void *context)
 {
     const struct export_request *request = context;
     int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
     struct app_output output;
-    enum status status = prepare(app, plan, request);
+    enum status status = check_options(app, plan, request, format);
+    if (status == STATUS_OK)
+        status = prepare(app, plan, request);
     if (status == STATUS_OK)
         status = app_create(app, request->path, &output);
     if (status != STATUS_OK)
@@ -131,6 +147,7 @@ enum status cmd_export(struct app *app, int argc, char **argv)
                                      .path = "-",
                                      .receives = -1,
                                      .version = -1};
+    enum status status;
     const struct option_spec options[] = {
         {"format", 'f', "yaml|json|csv|promela", "default yaml, with --json json", OPTION_CHOICE,
          .value = &request.format},
@@ -170,5 +187,7 @@ enum status cmd_export(struct app *app, int argc, char **argv)
             "  swsim export --format=promela -o model.pml plans/bugs/nccl_send_send_broken.yaml",
         COMMAND_OPTIONS(options),
     };
-    return options_use_plan(app, &command, argc, argv, export_plan, &request);
+    if (!options_parse(app, &command, argc, argv, &request.arguments, &status))
+        return status;
+    return app_with_plan(app, request.arguments.items[0], export_plan, &request);
 }

@@ -43,11 +43,21 @@ static enum status show_json(struct app *app, const struct program *program)
     return status;
 }
 
+struct lower_request {
+    struct program_request program;
+    struct arguments arguments;
+};
+
 static enum status show(struct app *app, struct plan *plan, void *context)
 {
-    const struct program_options options = app_program_options(app, context, plan);
+    const struct lower_request *request = context;
     struct program *program;
-    enum status status = program_build(plan, &options, &program, &app->diag);
+    enum status status =
+        options_check_plan(app, &request->arguments, plan, request->program.driver, CLOCK_ONLY);
+    if (status != STATUS_OK)
+        return status;
+    const struct program_options options = app_program_options(app, &request->program, plan);
+    status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;
     status = app->json ? show_json(app, program) : program_print(program, stdout, &app->diag);
@@ -57,17 +67,19 @@ static enum status show(struct app *app, struct plan *plan, void *context)
 
 enum status cmd_lower(struct app *app, int argc, char **argv)
 {
-    struct program_request request = {.driver = DRIVER_NOT_GIVEN, .iterations = -1};
+    struct lower_request request = {.program = {.driver = DRIVER_NOT_GIVEN, .iterations = -1}};
+    enum status status;
     const struct option_spec options[] = {
         {"driver", 0, "clock|dataflow",
          "pipeline form: which driver (default: the plan's, else clock)", OPTION_CHOICE,
-         .value = &request.driver},
-        {"iterations", 'n', "N", "iterations until the data ends (default: any number)",
-         OPTION_INTEGER, .value = &request.iterations, .max = INT64_MAX},
-        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &request.ranks,
-         .min = 1, .max = PLAN_MAX_RANKS},
+         .value = &request.program.driver},
+        {"iterations", 'n', "N",
+         "pipeline form: iterations until the data ends (default: any number)", OPTION_INTEGER,
+         .value = &request.program.iterations, .max = INT64_MAX},
+        {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER,
+         .value = &request.program.ranks, .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
-         .value = &request.max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+         .value = &request.program.max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
     };
     const struct command command = {
         .name = "swsim lower",
@@ -80,5 +92,7 @@ enum status cmd_lower(struct app *app, int argc, char **argv)
                     "  swsim generate 1f1b --ranks=4 --microbatches=8 | swsim lower -",
         COMMAND_OPTIONS(options),
     };
-    return options_use_plan(app, &command, argc, argv, show, &request);
+    if (!options_parse(app, &command, argc, argv, &request.arguments, &status))
+        return status;
+    return app_with_plan(app, request.arguments.items[0], show, &request);
 }

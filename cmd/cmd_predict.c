@@ -377,10 +377,6 @@ static enum status predict_plan(struct app *app, const struct predict_request *r
         return agreed;
     coverage_warn(plan, &app->diag);
     if (plan->form != FORM_PIPELINE) {
-        if (request->driver == CLOCK_ONLY || request->driver == DATAFLOW_ONLY)
-            return diag_error(&app->diag, STATUS_USAGE,
-                              "%s: found --driver, but only plans of the pipeline form have one",
-                              plan->file);
         if (request->swept)
             return diag_error(&app->diag, STATUS_USAGE,
                               "%s: found --sweep, but only plans of the pipeline form have %s",
@@ -476,23 +472,6 @@ static enum status refuse_beside_channels(struct app *app, const struct argument
     return STATUS_OK;
 }
 
-/* Options that mean something to a pipeline, or to its data-flow driver, alone. */
-static enum status refuse_pipeline_options(struct app *app, const struct predict_request *request,
-                                           const struct arguments *arguments,
-                                           const struct plan *plan)
-{
-    static const char *const of_pipelines[] = {"iterations", "max-depth", "exposed"};
-    for (size_t i = 0; i < sizeof of_pipelines / sizeof *of_pipelines; i++)
-        if (plan->form != FORM_PIPELINE && options_given(arguments, of_pipelines[i]))
-            return diag_error(&app->diag, STATUS_USAGE,
-                              "%s: found --%s, but only plans of the pipeline form have that",
-                              plan->file, of_pipelines[i]);
-    if (request->driver == CLOCK_ONLY && options_given(arguments, "max-depth"))
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "found --max-depth for the clock driver; only data-flow has it");
-    return STATUS_OK;
-}
-
 static enum status predict_file(struct app *app, struct predict_request *request,
                                 const struct predict_line *line)
 {
@@ -509,7 +488,7 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = plan_read(line->path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = refuse_pipeline_options(app, request, line->arguments, &plan);
+    status = options_check_plan(app, line->arguments, &plan, request->driver, BOTH_DRIVERS);
     if (status == STATUS_OK)
         status = warned_find(app, &plan, &request->warnings);
     if (status == STATUS_OK && line->times)

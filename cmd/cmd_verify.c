@@ -26,6 +26,7 @@ struct verify_request {
     int p2p;              /* --p2p: enum fifo_rule, CHANNELS_ALL or CHANNELS_NOT_GIVEN */
     const char *bitstate; /* its size, "" for the default; NULL: an exact search */
     int driver;           /* enum driver_choice */
+    const struct arguments *arguments;
     bool expect;
     bool werror;         /* a proof that is not plain is a violation */
     const char *witness; /* where counterexamples go; NULL: nowhere, or already written */
@@ -331,7 +332,10 @@ static enum status verify_channels(struct app *app, const struct plan *plan,
 static enum status verify_one(struct app *app, struct plan *plan, void *context)
 {
     const struct verify_request *request = context;
-    enum status chosen = channels_choose(plan, request->p2p, &app->diag);
+    enum status chosen =
+        options_check_plan(app, request->arguments, plan, request->driver, BOTH_DRIVERS);
+    if (chosen == STATUS_OK)
+        chosen = channels_choose(plan, request->p2p, &app->diag);
     if (chosen != STATUS_OK)
         return chosen;
     if (request->p2p == CHANNELS_ALL)
@@ -402,12 +406,12 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
         {"driver", 0, "clock|dataflow|both",
          "pipeline form: which driver (default: the plan's, else both)", OPTION_CHOICE,
          .value = &request.driver},
-        {"iterations", 'n', "N|unbounded", "iterations of data (default unbounded)", OPTION_TEXT,
-         .value = &iterations},
+        {"iterations", 'n', "N|unbounded", "pipeline form: iterations of data (default unbounded)",
+         OPTION_TEXT, .value = &iterations},
         {"ranks", 0, "N", "ranks (default: the plan's)", OPTION_INTEGER, .value = &ranks, .min = 1,
          .max = PLAN_MAX_RANKS},
-        {"max-depth", 0, "N", "most iterations in flight (default: the plan's)", OPTION_INTEGER,
-         .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+        {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
+         OPTION_INTEGER, .value = &max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
         {"property", 0, "LIST", "only these, separated by commas:" PROPERTY_LIST(PROPERTY_WORD),
          OPTION_TEXT, .value = &properties},
         {"faults", 0, NULL, "failure safety too: a task fails, data end early, a rank dies",
@@ -464,6 +468,7 @@ enum status cmd_verify(struct app *app, int argc, char **argv)
     if (request.certificate && arguments.count > 1)
         return diag_error(&app->diag, STATUS_USAGE, "--certificate: found %d plans, expected one",
                           arguments.count);
+    request.arguments = &arguments;
     request.verify.threads = (int)threads;
     status = finish_request(app, &request, iterations, limits, properties);
     if (status != STATUS_OK)

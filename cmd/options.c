@@ -368,6 +368,13 @@ bool options_given(const struct arguments *arguments, const char *name)
     return false;
 }
 
+enum status options_check_plan(struct app *app, const struct arguments *arguments,
+                               const struct plan *plan, int driver, int usual)
+{
+    return driver_check_options(plan, arguments->given, arguments->given_count, driver, usual,
+                                &app->diag);
+}
+
 bool options_parse(struct app *app, const struct command *command, int argc, char **argv,
                    struct arguments *out, enum status *status)
 {

@@ -76,6 +76,10 @@ bool options_parse(struct app *app, const struct command *command, int argc, cha
 /* Was the option used? */
 bool options_given(const struct arguments *arguments, const char *name);
 
+/* STATUS_USAGE where an option was used that has no effect on the plan: driver_check_options. */
+enum status options_check_plan(struct app *app, const struct arguments *arguments,
+                               const struct plan *plan, int driver, int usual);
+
 /* The same as options_parse for a command whose one argument is a plan, then app_with_plan. */
 enum status options_use_plan(struct app *app, const struct command *command, int argc, char **argv,
                              plan_use *use, void *context);

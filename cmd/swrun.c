@@ -44,13 +44,14 @@ struct run_request {
     struct runtime_options runtime;
     struct launch launch;
     bool processes; /* one a rank */
-    bool stats, progress, has_iterations;
+    bool stats, progress;
     struct warnings warnings; /* about the plan */
     bool werror;              /* they are violations */
     struct text_list shortcuts;
     int driver;          /* enum driver_choice */
     const char *witness; /* a store; NULL: a plan is run */
     int64_t run;         /* in it */
+    const struct arguments *arguments;
 };
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -164,34 +165,16 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     return app_worse(status, shown);
 }
 
-/* An option that was given and means nothing to other forms; NULL: none. */
-static const char *pipeline_option(const struct run_request *request)
-{
-    const struct runtime_options *runtime = &request->runtime;
-    return request->driver != DRIVER_NOT_GIVEN ? "driver"
-           : runtime->serial                   ? "serial"
-           : request->has_iterations           ? "iterations"
-           : runtime->max_depth                ? "max-depth"
-           : request->progress                 ? "progress"
-                                               : NULL;
-}
-
 static enum status run_drivers(struct app *app, struct run_request *request,
                                const struct plan *plan)
 {
-    if (plan->form != FORM_PIPELINE) {
-        const char *option = pipeline_option(request);
-        if (option)
-            return diag_error(&app->diag, STATUS_USAGE,
-                              "%s: found --%s, but only plans of the pipeline form have that",
-                              plan->file, option);
+    enum status status =
+        options_check_plan(app, request->arguments, plan, request->driver, CLOCK_ONLY);
+    if (status != STATUS_OK)
+        return status;
+    if (plan->form != FORM_PIPELINE)
         return run_driver(app, request, plan, DRIVER_NONE);
-    }
-    enum status status = STATUS_OK;
     int driver = app_driver(app, plan, request->driver, CLOCK_ONLY);
-    if (request->runtime.max_depth && driver == CLOCK_ONLY)
-        return diag_error(&app->diag, STATUS_USAGE,
-                          "found --max-depth for the clock driver; only data-flow has it");
     if (driver != DATAFLOW_ONLY)
         status = run_driver(app, request, plan, DRIVER_CLOCK);
     if (driver == DATAFLOW_ONLY)
@@ -481,6 +464,7 @@ struct run_line {
     int64_t iterations, ranks, max_depth; /* iterations -1: not given */
     bool no_check, profile, one_process;
     const char *graph, *path; /* path NULL: --replay */
+    struct arguments arguments;
 };
 
 static const char about[] =
@@ -562,10 +546,9 @@ static bool parse_line(struct app *app, int argc, char **argv, struct run_reques
         COMMAND_OPTIONS(options),
         .argument_optional = true,
     };
-    struct arguments arguments;
-    if (!options_parse(app, &command, argc, argv, &arguments, status))
+    if (!options_parse(app, &command, argc, argv, &line->arguments, status))
         return false;
-    line->path = arguments.count ? arguments.items[0] : NULL;
+    line->path = line->arguments.count ? line->arguments.items[0] : NULL;
     return true;
 }
 
@@ -598,8 +581,8 @@ static enum status run(struct app *app, int argc, char **argv)
     if (!parse_line(app, argc, argv, &request, &line, &status))
         return status;
     runtime->device = (enum device_kind)line.device;
-    request.has_iterations = line.iterations >= 0;
-    runtime->iterations = request.has_iterations ? line.iterations : 100;
+    request.arguments = &line.arguments;
+    runtime->iterations = line.iterations >= 0 ? line.iterations : 100;
     runtime->ranks = (int)line.ranks;
     runtime->max_depth = (int)line.max_depth;
     runtime->replay = runtime->compare = !line.no_check;

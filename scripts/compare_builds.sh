@@ -26,8 +26,9 @@ shift 2
 
 # Every verb that prints results, a line each. PLAN stands for the plan.
 verbs='verify --json --limit=states=200000,mem=1GiB --fix-budget=300 PLAN
+verify --json --no-reduction --limit=states=20000,mem=1GiB --no-fix PLAN
 verify --json --no-reduction --iterations=2 --limit=states=20000,mem=1GiB --no-fix PLAN
-verify --json --driver=clock --max-depth=4 --no-fix --limit=states=50000,mem=1GiB PLAN
+verify --json --driver=dataflow --max-depth=4 --no-fix --limit=states=50000,mem=1GiB PLAN
 predict --json --iterations=100 --engine=event PLAN
 predict --json --iterations=200 PLAN
 predict --json --iterations=50 --replications=3 --seed=7 --jitter=*=gamma(cv=0.2) PLAN

@@ -41,7 +41,7 @@ slots() { sed -n 's/.*sm_slots: *\([0-9]*\).*/--sm-slots=\1/p' "$1" | head -1; }
 as_the_plan()
 {
     name=$(basename "$1" .yaml)
-    verify "$1" --driver=clock >"$dir/given"
+    verify "$1" $(sed -n 's/^schedule:.*/--driver=clock/p' "$1") >"$dir/given"
     given=$(first verdict <"$dir/given") property=$(property <"$dir/given")
     "$SWSIM" import $(slots "$1") -o "$dir/run.yaml" "$dir/run.swr" 2>"$dir/log" || cat "$dir/log"
     recorded=$(verify "$dir/run.yaml" | first verdict)

@@ -25,12 +25,17 @@ iterations=3
 depth=100000 # of SPIN's search
 limit=300    # of its time, in seconds; 20 for the general model where the lean one has a verdict
 
+# of_pipeline PLAN DRIVER: the options that only a pipeline has.
+of_pipeline()
+{
+    ! grep -q '^schedule:' "$1" || echo "--driver=$2 --iterations=$iterations"
+}
+
 # our_verdict PLAN DRIVER: "hangs|runs mismatch|match" as swsim verify says it. SPIN does not tell
 # whether a run hangs before or after the end of the data.
 our_verdict()
 {
-    "$SWSIM" verify --json --driver="$2" --iterations=$iterations \
-        --property=deadlock,mismatch,drain "$1" >"$dir/ours"
+    "$SWSIM" verify --json $(of_pipeline "$@") --property=deadlock,mismatch,drain "$1" >"$dir/ours"
     test $? -le 1 || return 1
     tr -d '\n' <"$dir/ours" | sed -n 's/.*"properties":{\([^}]*\)}.*/\1/p' >"$dir/properties"
     grep -qE '"(deadlock|drain)":"(some|always)"' "$dir/properties" && echo hangs || echo runs
@@ -96,8 +101,7 @@ agree()
     esac
     test $lean -ne 1 || return 1
     test $lean -ne 0 || seconds=20
-    "$SWSIM" export --format=promela --driver="$2" --iterations=$iterations -o "$dir/model.pml" \
-        "$1" || return 1
+    "$SWSIM" export --format=promela $(of_pipeline "$@") -o "$dir/model.pml" "$1" || return 1
     model_agrees general
     code=$?
     test $code -ne 2 || return $lean

@@ -158,6 +158,27 @@ static void properties(void)
     swsim_close(plan);
 }
 
+/* Options that have no effect on the plan. */
+static void without_effect(void)
+{
+    static const struct swsim_options iterations = {.iterations = 3}, depth = {.max_depth = 2};
+    static const struct swsim_options clock = {.driver = SWSIM_DRIVER_CLOCK, .max_depth = 2};
+    struct swsim_plan *lists = plan_of(schedule), *pipeline = plan_of(copy_in);
+    struct swsim_result *result;
+    tap_is_int(swsim_verify(lists, &iterations, &result), SWSIM_USAGE, "lists have no iterations");
+    contains(swsim_error(result), "only plans of the pipeline form have that", "as it is told");
+    swsim_free(result);
+    tap_is_int(swsim_predict(lists, &iterations, &result), SWSIM_USAGE, "nor in a prediction");
+    swsim_free(result);
+    tap_is_int(swsim_verify(lists, &depth, &result), SWSIM_USAGE, "nor a depth");
+    swsim_free(result);
+    tap_is_int(swsim_verify(pipeline, &clock, &result), SWSIM_USAGE, "which the clock has not");
+    contains(swsim_error(result), "only data-flow has it", "as it is told");
+    swsim_free(result);
+    swsim_close(lists);
+    swsim_close(pipeline);
+}
+
 /* As the command's note. */
 static void drivers(void)
 {
@@ -297,6 +318,7 @@ int main(void)
     errors();
     layout();
     properties();
+    without_effect();
     drivers();
     schedules();
     jitters();
