@@ -3,7 +3,8 @@
  * certify_structure.c - numbers and paths of a pipeline.
  *
  * Numbers are places: under the clock in the enqueue order of a period, under data-flow in the topological order of an
- * iteration. Paths are shortest ones from one task to all others (Dijkstra), found when they are asked for.
+ * iteration. Paths are shortest ones from one task to all others (Dijkstra), found when they are asked for. Of the order in which
+ * tasks are fired (gaps.h) the hop is written, with the paths that it rests on.
  */
 #include "certify_structure.h"
 
@@ -24,6 +25,13 @@ static bool is_clock(const struct pipeline_writer *w)
 static bool is_host(const struct pipeline_writer *w, int task)
 {
     return w->tasks[task].work.kind == WORK_HOST;
+}
+
+static bool same_place(const struct pipeline_writer *w, int a, int b)
+{
+    if (is_host(w, a) || is_host(w, b))
+        return is_host(w, a) && is_host(w, b) && w->tasks[a].group == w->tasks[b].group;
+    return w->tasks[a].stream == w->tasks[b].stream;
 }
 
 /* ---- shortest paths ------------------------------------------------------------------------------ */
@@ -135,14 +143,54 @@ void pipeline_write_path(struct pipeline_writer *w, const struct row *row, int t
     fputc('\n', w->out);
 }
 
+/* Data-flow: (from, i) is fired before (to, i + length), because each dependence of it is submitted before one of the other. */
+static bool write_firings(struct pipeline_writer *w, int from, int to, int length, int deep)
+{
+    const struct edge_list *firsts = &w->p->depends[from];
+    fprintf(w->out, "path 1 fired %d %d%s", to, length, firsts->count > 0 ? "" : "\n");
+    for (int i = 0; i < firsts->count; i++) {
+        const struct edge *first = &firsts->items[i];
+        int which, gap;
+        w->arena.failed |= gaps_of_firing(&w->gaps, first, to, deep, &which, &gap) != STATUS_OK;
+        if (w->arena.failed)
+            return false;
+        const struct edge *second = &w->p->depends[to].items[which];
+        int between = length + first->distance - second->distance;
+        fprintf(w->out, " %d%s", which, first->task == second->task ? "\n" : " ");
+        if (first->task == second->task)
+            continue;
+        pipeline_fill_row(w, &w->submission, first->task, true);
+        if (w->submission.length[second->task] <= between)
+            pipeline_write_path(w, &w->submission, second->task);
+        else if (!write_firings(w, first->task, second->task, between, deep - 1))
+            return false;
+    }
+    return true;
+}
+
+/* What the order of a thread's queue says of accesses in one place; far where it says nothing. */
+static bool find_queued(struct pipeline_writer *w, int from, int to, int *queued)
+{
+    *queued = CERTIFY_FAR;
+    if (is_clock(w) || !same_place(w, from, to))
+        return true;
+    w->arena.failed |= gaps_in_queue(&w->gaps, from, to, queued, w->diag) != STATUS_OK;
+    return !w->arena.failed;
+}
+
 /* The gap from one access to another, and its path. */
 static bool write_gap(struct pipeline_writer *w, int from, int to, int *gap)
 {
+    int queued;
     const struct row *row = row_of(w, from, to);
-    if (!row)
+    if (!row || !find_queued(w, from, to, &queued))
         return false;
     bool hidden = is_host(w, to) && !is_host(w, from) && !is_seen(w, from);
     *gap = hidden ? CERTIFY_FAR : row->length[to];
+    if (queued < *gap && queued <= PLAN_MAX_DEPTH) {
+        *gap = queued;
+        return write_firings(w, from, to, queued, GAPS_DEEP);
+    }
     if (hidden)
         fputs("none\n", w->out);
     else
@@ -167,13 +215,6 @@ static void write_numbers(struct pipeline_writer *w)
 /* ---- accesses ---------------------------------------------------------------------------------- */
 
 enum { READS = 1, WRITES = 2 };
-
-static bool same_place(const struct pipeline_writer *w, int a, int b)
-{
-    if (is_host(w, a) || is_host(w, b))
-        return is_host(w, a) && is_host(w, b) && w->tasks[a].group == w->tasks[b].group;
-    return w->tasks[a].stream == w->tasks[b].stream;
-}
 
 static void drop(struct pipeline_writer *w, enum property property)
 {
@@ -246,12 +287,14 @@ static void add_buffers(struct pipeline_writer *w)
     FILE *out = w->out;
     struct text_stream stream;
     char *text = NULL;
-    if (text_open(&stream)) {
+    bool opened = gaps_open(&w->gaps, w->p, w->place, GAPS_OF_WORK);
+    if (opened && text_open(&stream)) {
         w->out = stream.out;
         write_buffers(w);
         w->out = out;
         text = text_close(&stream, true, NULL);
     }
+    gaps_close(&w->gaps);
     w->arena.failed |= !text;
     if (!w->arena.failed && w->proves & OF_ACCESSES)
         fputs(text, out);
@@ -280,6 +323,7 @@ enum status certify_structure(const struct certifier *certifier, struct diag *di
                                 .p = p,
                                 .tasks = plan_tasks(p->plan, 0),
                                 .out = certifier->out,
+                                .diag = diag,
                                 .proves = certifier->asked & proof_structure_covers(p)};
     enum status status = STATUS_OK;
     if (p->tasks > MOST_TASKS) {

@@ -7,6 +7,7 @@
 #define SWSIM_CERTIFY_STRUCTURE_H
 
 #include "certify.h"
+#include "gaps.h"
 
 enum { CERTIFY_FAR = 1 << 20 }; /* there is no path */
 
@@ -24,11 +25,13 @@ struct pipeline_writer {
     const struct program *p;
     const struct task *tasks;
     FILE *out;
+    struct diag *diag;
     struct arena arena;
     int *place, *topological, *number, *list;
     bool *done, *fed;
     struct row *rows; /* of work, when they are there */
     struct row submission, retired;
+    struct gaps gaps; /* of work, while accesses are written */
     unsigned proves;
 };
 

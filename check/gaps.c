@@ -298,35 +298,22 @@ void gaps_close(struct gaps *gaps)
    submission of its last dependence. So (from, i) comes first if each of its dependences is submitted
    before one of (to, i + g) is, or with it: then the order of the firings counts. */
 
-enum { FIRINGS_DEEP = 2 }; /* how far the order of dependences in their own queue is looked for */
-
 static bool share_a_queue(const struct gaps *gaps, int a, int b)
 {
     const struct task *tasks = plan_task(gaps->program->plan, 0, 0);
     return tasks[a].group == tasks[b].group;
 }
 
-/* Is `a` fired before `b` where one submission fires both? */
-static bool is_fired_first(const struct gaps *gaps, int by, const struct edge *a,
-                           const struct edge *b)
-{
-    const struct edge_list *fires = &gaps->program->fires[by];
-    for (int i = 0; i < fires->count; i++)
-        if (fires->items[i].dep == a->dep || fires->items[i].dep == b->dep)
-            return fires->items[i].dep == a->dep;
-    return false;
-}
-
 static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int *out);
 
 /* The least g with which the dependence `first` of (from, i) is submitted no later than `second` of
-   (to, i + g). */
+   (to, i + g). One submission fires tasks in the order of the plan's dependences. */
 static enum status firing_gap(struct gaps *gaps, const struct edge *first,
                               const struct edge *second, int deep, int *out)
 {
     int apart = second->distance - first->distance, between;
     if (first->task == second->task) {
-        *out = apart + !is_fired_first(gaps, first->task, first, second);
+        *out = apart + (first->dep >= second->dep);
         return STATUS_OK;
     }
     const int *row = gaps_from(gaps, first->task);
@@ -341,6 +328,23 @@ static enum status firing_gap(struct gaps *gaps, const struct edge *first,
     return status;
 }
 
+enum status gaps_of_firing(struct gaps *gaps, const struct edge *first, int to, int deep,
+                           int *which, int *out)
+{
+    const struct edge_list *seconds = &gaps->program->depends[to];
+    *which = -1;
+    *out = GAP_FAR;
+    for (int k = 0; k < seconds->count; k++) {
+        int gap;
+        enum status status = firing_gap(gaps, first, &seconds->items[k], deep, &gap);
+        if (status != STATUS_OK)
+            return status;
+        *which = gap < *out ? k : *which;
+        *out = gap < *out ? gap : *out;
+    }
+    return STATUS_OK;
+}
+
 static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int *out)
 {
     const struct edge_list *firsts = &gaps->program->depends[from];
@@ -349,16 +353,11 @@ static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int 
     for (int k = 0; k < seconds->count; k++)
         least = seconds->items[k].distance == 0 ? 0 : least;
     for (int i = 0; i < firsts->count; i++) {
-        int best = GAP_FAR;
-        for (int k = 0; k < seconds->count; k++) {
-            int gap;
-            enum status status =
-                firing_gap(gaps, &firsts->items[i], &seconds->items[k], deep, &gap);
-            if (status != STATUS_OK)
-                return status;
-            best = gap < best ? gap : best;
-        }
-        least = best > least ? best : least;
+        int which, gap;
+        enum status status = gaps_of_firing(gaps, &firsts->items[i], to, deep, &which, &gap);
+        if (status != STATUS_OK)
+            return status;
+        least = gap > least ? gap : least;
     }
     *out = least;
     return STATUS_OK;
@@ -369,6 +368,6 @@ enum status gaps_in_queue(struct gaps *gaps, int from, int to, int *out, struct 
     *out = GAP_FAR;
     if (gaps->program->driver != DRIVER_DATAFLOW || !share_a_queue(gaps, from, to))
         return STATUS_OK;
-    enum status status = queue_gap(gaps, from, to, FIRINGS_DEEP, out);
+    enum status status = queue_gap(gaps, from, to, GAPS_DEEP, out);
     return status == STATUS_OK ? status : diag_no_memory(diag);
 }

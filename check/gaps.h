@@ -52,4 +52,11 @@ const int *gaps_from(struct gaps *gaps, int task);
    the thread's queue before (to, i + g). */
 enum status gaps_in_queue(struct gaps *gaps, int from, int to, int *out, struct diag *diag);
 
+/* How far that looks for the order of dependences in their own queue, and theirs. */
+enum { GAPS_DEEP = 2 };
+/* Of the dependences of `to` the one, *which (-1: none), that shows it best for the dependence `first` of `from`: the least
+   g with which `first` of (from, i) is submitted no later than it of (to, i + g). STATUS_SYSTEM: memory is exhausted. */
+enum status gaps_of_firing(struct gaps *gaps, const struct edge *first, int to, int deep,
+                           int *which, int *out);
+
 #endif

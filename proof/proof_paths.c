@@ -13,11 +13,13 @@ static bool depends_on(const struct structure *s, int task, int on, int64_t dist
     return false;
 }
 
+enum { MOST_DEEP = 4 }; /* paths in hops of paths */
+
 /* Where a path has come to from (task, i). */
 struct path {
     int task, hops;
-    int64_t length;
-    bool seen,
+    int64_t length, count;
+    bool submission, seen,
         retired; /* does the driver know of the source when it retires; was that the first hop? */
 };
 
@@ -40,18 +42,68 @@ static bool dependence_hop(struct structure *s, struct path *path, int64_t *hop)
             certificate_refuse(s->c, "line %" PRId64 ": there is no such dependence", s->c->line));
 }
 
+/* Tasks that one thread takes in some order are submitted in it, and done, being on one stream or of the host both. Work of the host
+   on several streams orders nothing else: it leads no path on. */
+static bool share_queue(const struct structure *s, const struct path *path, int from)
+{
+    const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
+    bool hosts = structure_is_host(s, from) && structure_is_host(s, path->task);
+    return (a->group == b->group &&
+            (path->submission || a->stream == b->stream || (hosts && path->count == 1))) ||
+           certificate_refuse(s->c, "line %" PRId64 ": the tasks share no queue", s->c->line);
+}
+
+/* The clock fills queues in the order of the keys. */
 static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
 {
     int from = path->task;
-    if (!certificate_expect(s->c, "queue") || !certificate_index(s->c, s->p->tasks, &path->task))
-        return false;
+    if (!structure_is_clock(s) || !certificate_expect(s->c, "queue") ||
+        !certificate_index(s->c, s->p->tasks, &path->task))
+        return certificate_refuse(s->c, "line %" PRId64 ": expected a hop", s->c->line);
     const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
     *hop = a->stage - b->stage + (s->place[from] >= s->place[path->task]);
     *hop = *hop > 0 ? *hop : 0;
-    bool shared = structure_is_clock(s) && a->group == b->group && a->stream == b->stream &&
-                  !structure_is_host(s, from) && !structure_is_host(s, path->task);
-    return shared ||
-           certificate_refuse(s->c, "line %" PRId64 ": the tasks share no queue", s->c->line);
+    return share_queue(s, path, from);
+}
+
+/* `first`, on which (X, i) depends, is submitted no later than the dependence that the certificate names of (Y, i + hop); or one
+   submission is both, and fires in the order of the plan's dependences. */
+static bool read_firing(struct structure *s, const struct edge *first, int to, int64_t hop)
+{
+    const struct edge_list *seconds = &s->p->depends[to];
+    int which = 0;
+    if (!certificate_index(s->c, seconds->count, &which))
+        return false;
+    const struct edge *second = &seconds->items[which];
+    int64_t length = first->dep >= second->dep;
+    if (first->task != second->task &&
+        !structure_read_path(s, first->task, second->task, true, &length))
+        return false;
+    return length <= hop + first->distance - second->distance ||
+           certificate_refuse(s->c, "line %" PRId64 ": task %d may be fired before", s->c->line,
+                              to);
+}
+
+/* Data-flow: (X, i) is fired, into the queue of its worker, before (Y, i + hop). One admission may fire both where hop is 0,
+   unless Y waits for a submission of its own iteration. */
+static bool fired_hop(struct structure *s, struct path *path, int64_t *hop)
+{
+    const struct edge_list *firsts = &s->p->depends[path->task];
+    int from = path->task, to = 0;
+    if (!certificate_index(s->c, s->p->tasks, &to) ||
+        !certificate_number(s->c, 0, PLAN_MAX_DEPTH, hop))
+        return false;
+    path->task = to;
+    bool later = *hop > 0;
+    for (int k = 0; k < s->p->depends[to].count; k++)
+        later |= s->p->depends[to].items[k].distance == 0;
+    if (structure_is_clock(s) || !later)
+        return certificate_refuse(s->c, "line %" PRId64 ": task %d may be fired before", s->c->line,
+                                  to);
+    for (int k = 0; k < firsts->count; k++)
+        if (!read_firing(s, &firsts->items[k], to, *hop))
+            return false;
+    return share_queue(s, path, from);
 }
 
 static bool read_hop(struct structure *s, struct path *path)
@@ -60,10 +112,21 @@ static bool read_hop(struct structure *s, struct path *path)
     bool good = certificate_accept(s->c, "again")     ? true
                 : certificate_accept(s->c, "on")      ? dependence_hop(s, path, &hop)
                 : certificate_accept(s->c, "retired") ? retired_hop(s, path, &hop)
+                : certificate_accept(s->c, "fired")   ? fired_hop(s, path, &hop)
                                                       : queue_hop(s, path, &hop);
     path->length += hop;
     path->hops++;
     return good && (path->length < STRUCTURE_FAR || certificate_refuse(s->c, "a path is too long"));
+}
+
+static bool read_hops(struct structure *s, struct path *path)
+{
+    bool good = s->deep < MOST_DEEP || certificate_refuse(s->c, "paths are nested too deep");
+    s->deep++;
+    while (good && path->hops < path->count)
+        good = read_hop(s, path);
+    s->deep--;
+    return good;
 }
 
 /* To host work a CPU signal means that device work was submitted, no more: of its end only the driver knows. */
@@ -71,16 +134,13 @@ bool structure_read_path(struct structure *s, int from, int to, bool submission,
 {
     bool seen =
         submission || structure_is_host(s, from) || s->p->plan->pipeline.retire == RETIRE_DEVICE;
-    struct path path = {.task = from, .seen = seen};
-    int64_t count = 0;
+    struct path path = {.task = from, .submission = submission, .seen = seen};
     *length = STRUCTURE_FAR;
     if (certificate_accept(s->c, "none"))
         return true;
-    if (!certificate_expect(s->c, "path") || !certificate_number(s->c, 1, CERTIFICATE_MOST, &count))
+    if (!certificate_expect(s->c, "path") ||
+        !certificate_number(s->c, 1, CERTIFICATE_MOST, &path.count) || !read_hops(s, &path))
         return false;
-    while (path.hops < count)
-        if (!read_hop(s, &path))
-            return false;
     *length = path.length;
     bool good = path.task == to;
     if (!submission && structure_is_host(s, to) && !structure_is_host(s, from))

@@ -14,6 +14,7 @@
  *     again            Y is X                                       1
  *     retired Y        the driver has retired i; the first hop      depth; clock: less the stage of Y
  *     queue Y          clock: one thread and one stream             from their stages and places
+ *     fired Y G        data-flow: the same                          G
  *
  * or `none` stands for a path that is not there. doc/checker.md, "Proved by structure", has the theorems whose conditions are
  * looked at here.

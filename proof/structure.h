@@ -19,6 +19,7 @@ struct structure {
     int *place;      /* per task, in the enqueue order */
     int64_t *number; /* per task */
     int64_t shift;
+    int deep;               /* paths around the one that is read */
     int *list;              /* room for tasks, thread groups or communicators */
     int64_t *level, weight; /* of forward collectives, per task */
     bool *no_memory;
