@@ -250,6 +250,18 @@ static bool is_patient(struct launcher *launcher)
     return launcher->trouble_ns == 0 || now_ns - launcher->trouble_ns < GRACE_NS;
 }
 
+static void report_silence(struct launcher *launcher, struct diag *diag)
+{
+    char names[BROKER_MISSING_BYTES];
+    int missing = broker_missing(launcher->broker, names);
+    if (missing > 0)
+        diag_error(diag, STATUS_VIOLATED,
+                   "the ranks did not come together in time: rank%s %s %s missing",
+                   missing == 1 ? "" : "s", names, missing == 1 ? "is" : "are");
+    else
+        diag_error(diag, STATUS_VIOLATED, "the ranks came together, but made no progress in time");
+}
+
 /* Until all have ended, one way or another. */
 static enum status supervise(struct launcher *launcher, struct diag *diag)
 {
@@ -265,7 +277,7 @@ static enum status supervise(struct launcher *launcher, struct diag *diag)
         if (!launcher->killed && !is_patient(launcher)) {
             launcher->killed = true;
             if (launcher->silent)
-                diag_error(diag, STATUS_VIOLATED, "the ranks did not come together in time");
+                report_silence(launcher, diag);
             kill_all(launcher);
         }
     }
@@ -338,6 +350,12 @@ static enum status lead(struct launch *launch, const struct plan *plan,
 
 /* ---- started by mpirun or srun --------------------------------------------------------------- */
 
+/* How long a rank waits for rank 0: as rank 0 does for the others, where a limit was given. */
+static int64_t patience_ns(const struct runtime_options *options)
+{
+    return options->timeout_ns ? options->timeout_ns + GRACE_NS : MEET_NS;
+}
+
 /* Rank 0 of the next run, wherever it is. */
 static enum status join(const struct launch *launch, int64_t patience_ns, struct rendezvous **out,
                         struct diag *diag)
@@ -357,7 +375,7 @@ static enum status follow(struct launch *launch, const struct plan *plan,
     struct diag own; /* rank 0 prints the messages */
     ignore_signals();
     launch->told = false;
-    enum status status = join(launch, MEET_NS, &rendezvous, diag);
+    enum status status = join(launch, patience_ns(options), &rendezvous, diag);
     if (status)
         return status;
     diag_init(&own);

@@ -550,6 +550,31 @@ bool broker_is_gone(struct broker *broker, int rank)
     return gone;
 }
 
+enum { MISSING_SPANS = 8 };
+
+int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES])
+{
+    int missing = 0, named = 0, spans = 0;
+    size_t used = 0;
+    names[0] = '\0';
+    pthread_mutex_lock(&broker->lock);
+    for (int rank = 0, end; rank < broker->size; rank = end + 1) {
+        for (end = rank; end < broker->size && !broker->peers[end].hello;)
+            end++;
+        missing += end - rank;
+        if (end == rank || spans == MISSING_SPANS)
+            continue;
+        used += (size_t)snprintf(names + used, BROKER_MISSING_BYTES - used,
+                                 end - rank > 1 ? "%s%d-%d" : "%s%d", spans++ > 0 ? ", " : "", rank,
+                                 end - 1);
+        named += end - rank;
+    }
+    pthread_mutex_unlock(&broker->lock);
+    if (missing > named)
+        snprintf(names + used, BROKER_MISSING_BYTES - used, " and %d more", missing - named);
+    return missing;
+}
+
 struct report *broker_receive(struct broker *broker, int64_t timeout_ns)
 {
     int64_t until_ns = mail_clock_ns() + timeout_ns;

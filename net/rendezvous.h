@@ -180,6 +180,9 @@ const struct board *broker_board(const struct broker *broker);
 /* Members that are gone or have left. */
 int broker_ended(struct broker *broker);
 bool broker_is_gone(struct broker *broker, int rank);
+/* Of the members that have not come their number and their ranks, such as "1, 4-7"; of many the first ones. */
+enum { BROKER_MISSING_BYTES = 200 };
+int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES]);
 
 struct report {
     int from;

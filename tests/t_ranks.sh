@@ -183,6 +183,9 @@ check "no socket is left" sh -c '! grep "t_ranks.$1" /proc/net/unix' sh $$
 check "another number of ranks than processes" \
     sh -c 'PMI_RANK=0 PMI_SIZE=2 "$1" --ranks 3 -n 2 "$2" 2>&1 | grep -q "3 ranks, but 2 processes"' \
     sh "$SWRUN" "$dir/quick.yaml"
-check "ranks that never come are not waited for" complains 1 'did not come together in time' \
+check "ranks that never come are not waited for, and named" \
+    complains 1 'did not come together in time: ranks 1-2 are missing' \
     env PMI_RANK=0 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
+check "nor is a rank 0 that never comes" complains 4 'rank 0 did not come to the meeting place' \
+    timeout 30 env PMI_RANK=1 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
 done_testing
