@@ -524,6 +524,51 @@ static void test_damaged(void)
     arena_fini(&arena);
 }
 
+enum { DAMAGED_BYTES = 1 << 20 };
+
+static size_t read_bytes(const char *path, char *out)
+{
+    FILE *file = fopen(path, "r");
+    size_t bytes = file ? fread(out, 1, DAMAGED_BYTES, file) : 0;
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+/* Each page in turn is spoiled. A store that is opened for writing is refused, or is whole enough to be written; a refused
+   one has the bytes that it had. */
+static void test_damaged_for_writing(void)
+{
+    static char before[DAMAGED_BYTES], after[DAMAGED_BYTES];
+    struct diag diag;
+    struct store *store = NULL;
+    int refused = 0, changed = 0;
+    diag_init(&diag);
+    const char *path = path_temp("spoiled.db");
+    int64_t run = write_witness(path, &diag);
+    expect_ok(run < 0 ? STATUS_SYSTEM : STATUS_OK, &diag, "a store to spoil");
+    size_t bytes = read_bytes(path, before);
+    for (size_t page = 1; page * 4096 < bytes; page++) {
+        FILE *file = fopen(path, "w");
+        char *header = before + page * 4096, kept = *header;
+        *header = 0x7f; /* no kind of page */
+        if (!file || fwrite(before, 1, bytes, file) != bytes || fclose(file) != 0)
+            tap_ok(0, "could write %s", path);
+        enum status status = store_open(path, true, &store, &diag);
+        refused += status == STATUS_INPUT;
+        if (status == STATUS_OK)
+            store_close(store, &diag);
+        changed += status != STATUS_OK &&
+                   (read_bytes(path, after) != bytes || memcmp(before, after, bytes) != 0);
+        *header = kept;
+        diag_fini(&diag);
+        diag_init(&diag);
+    }
+    tap_ok(refused > 10 && changed == 0, "%d of %zu spoiled pages refused, %d with changed bytes",
+           refused, bytes / 4096, changed);
+    diag_fini(&diag);
+}
+
 /* Lines of a ledger come back as they were; lines with the same words are one. */
 static void test_ledger(void)
 {
@@ -788,6 +833,7 @@ int main(void)
     test_witness();
     test_older_version();
     test_damaged();
+    test_damaged_for_writing();
     test_ledger();
     test_unwritable();
     test_full_disk();

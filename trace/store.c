@@ -126,6 +126,32 @@ static enum status create_schema(struct store *store, struct diag *diag)
     return status;
 }
 
+/* Damage that shows only in the middle of writing would leave a changed file. So before the first byte the whole of a small
+   store is read; a large one would take seconds. */
+static enum status check_whole(struct store *store, struct diag *diag)
+{
+    int64_t pages = 0, page_bytes = 0;
+    sqlite3_stmt *statement = NULL;
+    if (!query_int(store, "PRAGMA page_count", &pages) ||
+        !query_int(store, "PRAGMA page_size", &page_bytes))
+        return sql_error(store, "open", diag);
+    if (pages * page_bytes > STORE_WHOLE_BYTES)
+        return STATUS_OK;
+    if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &statement, NULL) != SQLITE_OK)
+        return sql_error(store, "open", diag);
+    bool read = sqlite3_step(statement) == SQLITE_ROW;
+    const char *words = read ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+    const char *last = words ? strrchr(words, '\n') : NULL; /* behind a heading */
+    enum status status = STATUS_OK;
+    if (!words)
+        status = sql_error(store, "open", diag);
+    else if (strcmp(words, "ok") != 0)
+        status = diag_error(diag, STATUS_INPUT, "%s is a damaged trace store: %s", store->path,
+                            last ? last + 1 : words);
+    (void)sqlite3_finalize(statement);
+    return status;
+}
+
 /* The file may come from anybody: https://sqlite.org/security.html, "untrusted SQLite database files". An older
    SQLite refuses an option that it does not know, and does without. */
 static void distrust(sqlite3 *db)
@@ -142,6 +168,8 @@ static enum status identify_now(struct store *store, bool *out_empty, struct dia
     if (sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
         return sql_error(store, "open", diag);
     enum status status = identify(store, out_empty, diag);
+    if (status == STATUS_OK && store->writable && !*out_empty)
+        status = check_whole(store, diag);
     (void)sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
     return status;
 }

@@ -27,7 +27,11 @@ enum { STORE_BATCH_ROWS = 10000, STORE_LATEST = -1, STORE_ALL = -1, STORE_FIRST 
 
 struct store;
 
-/* Open `path`; with `create` a missing or empty file becomes a store, and runs can be added. */
+/* A store up to this size is read whole before it is changed (0.2 s). */
+#define STORE_WHOLE_BYTES (INT64_C(64) << 20)
+
+/* Open `path`; with `create` a missing or empty file becomes a store, and runs can be added. A damaged store up to
+   STORE_WHOLE_BYTES is refused, its bytes as before; in a larger one the damage shows where it is met. */
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag);
 
 /* Commit and close. Also after a failure: frees the store even if it fails. NULL is allowed. */
