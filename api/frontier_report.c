@@ -9,15 +9,13 @@
 
 /* ---- options and warnings -------------------------------------------------------------------- */
 
-enum status frontier_complete(struct frontier_options *options, const struct plan *plan,
-                              struct diag *diag)
+enum status frontier_check_samples(const struct frontier_options *options, const struct plan *plan,
+                                   struct diag *diag)
 {
     int size = plan->programs.stages.model.microbatch;
     if (options->samples && size && options->samples != size)
         return diag_error(diag, STATUS_USAGE, "--samples: found %d, expected %d as \"model\" says",
                           options->samples, size);
-    if (options->memory_bytes < 0 && plan->machine.memory_bytes > 0)
-        options->memory_bytes = plan->machine.memory_bytes;
     return STATUS_OK;
 }
 
@@ -127,6 +125,11 @@ static void print_choice(const struct frontier *f, const struct candidate *candi
     }
 }
 
+static bool has_left(const struct frontier *f)
+{
+    return f->has_bytes && machine_has_memory(&f->machine);
+}
+
 static void print_head(const struct frontier *f, FILE *out)
 {
     for (int a = 0; a < AXES; a++)
@@ -135,7 +138,7 @@ static void print_head(const struct frontier *f, FILE *out)
                     a == AXIS_SCHEDULE ? 23 : 12, axis_key((enum axis)a));
     fprintf(out, "  %9s  %9s  %7s  %*s", "step", varies(f, AXIS_SIZE) ? "a sample" : "a microb.",
             "bubble", memory_width(f), f->has_bytes ? "memory" : "activations");
-    fprintf(out, "%s\n", f->options->memory_bytes >= 0 && f->has_bytes ? "      left" : "");
+    fprintf(out, "%s\n", has_left(f) ? "      left" : "");
 }
 
 static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_TEXT])
@@ -146,12 +149,12 @@ static void show_memory(const struct frontier *f, int64_t bytes, char out[UNITS_
         snprintf(out, UNITS_TEXT, "%.4g", (double)bytes / FRONTIER_ACTIVATION);
 }
 
-/* Memory of a rank beside the bytes that it holds. */
+/* Memory beside the bytes that are held, of the rank with the least. */
 static void print_left(const struct frontier *f, const struct candidate *candidate, FILE *out)
 {
     char left[UNITS_TEXT] = "";
-    if (f->options->memory_bytes >= 0 && f->has_bytes)
-        show_memory(f, f->options->memory_bytes - candidate->bytes, left);
+    if (has_left(f))
+        show_memory(f, candidate->left_bytes, left);
     fprintf(out, *left ? "  %8s\n" : "%s\n", left);
 }
 
@@ -163,7 +166,7 @@ static void print_fate(const struct frontier *f, const struct candidate *candida
     if (candidate->fate == FATE_VIOLATED)
         fprintf(out, ": %s", property_key(candidate->violated));
     if (candidate->fate == FATE_HEAVY) {
-        show_memory(f, candidate->bytes - f->options->memory_bytes, over);
+        show_memory(f, -candidate->left_bytes, over);
         fprintf(out, ", by %s", over);
     }
     fprintf(out, "\n");
@@ -274,8 +277,8 @@ static void put_bytes(const struct frontier *f, const struct candidate *candidat
                       struct json *json)
 {
     json_put_int(json, "bytes", candidate->bytes);
-    if (f->options->memory_bytes >= 0)
-        json_put_int(json, "left_bytes", f->options->memory_bytes - candidate->bytes);
+    if (has_left(f))
+        json_put_int(json, "left_bytes", candidate->left_bytes);
 }
 
 void frontier_write(const struct frontier *f, struct json *json)

@@ -10,9 +10,9 @@
 #include "improve/frontier.h"
 #include "plan/json.h"
 
-/* Options that the plan completes: the memory of its machine. STATUS_USAGE where both count samples, and differ. */
-enum status frontier_complete(struct frontier_options *options, const struct plan *plan,
-                              struct diag *diag);
+/* STATUS_USAGE where options and plan both count samples, and differ. */
+enum status frontier_check_samples(const struct frontier_options *options, const struct plan *plan,
+                                   struct diag *diag);
 
 /* Limits of the answer: times that are assumed, candidates that were not tried. */
 void frontier_warn(const struct frontier *frontier, struct diag *diag);

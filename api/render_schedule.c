@@ -36,7 +36,7 @@ static enum status fill(struct plan *plan, bool has_times, struct arena *arena, 
     if (!frontier_fill_costs(&plan->programs, !has_times, has_bytes ? 0 : ACTIVATION, arena))
         return diag_no_memory(diag);
     if (!has_bytes) /* messages and parameters are no activations */
-        plan->machine.memory_bytes = 0;
+        plan->machine.memory = (struct cost_list){0};
     return complete(plan, arena, diag);
 }
 

@@ -179,7 +179,7 @@ static enum status tune_programs(struct asking *asking, const struct plan *plan)
     if (status == STATUS_OK && o->times)
         status = option_times(asking_reader(asking), o->times, &changed);
     if (status == STATUS_OK)
-        status = frontier_complete(&options, plan, &asking->diag);
+        status = frontier_check_samples(&options, plan, &asking->diag);
     if (status == STATUS_OK && !o->profile)
         return search_frontier(asking, &changed, &options);
     if (status == STATUS_OK)

@@ -11,12 +11,15 @@
 static enum status most_at_first(const struct program *p, int64_t *bytes, int *rank,
                                  struct diag *diag)
 {
+    int64_t most = 0;
     struct state *state = machine_state(p);
     if (!state)
         return diag_no_memory(diag);
     for (int r = 0; r < p->ranks; r++) {
-        int64_t held = machine_held_bytes(p, state, r);
-        if (held > *bytes) {
+        int64_t held = machine_held_bytes(p, state, r),
+                memory = machine_memory(&p->plan->machine, r);
+        if (memory && held - memory > most) {
+            most = held - memory;
             *bytes = held;
             *rank = r;
         }
@@ -28,7 +31,7 @@ static enum status most_at_first(const struct program *p, int64_t *bytes, int *r
 enum status memory_of_hosts(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)
 {
     *bytes = 0;
-    *rank = 0;
+    *rank = -1;
     return p->tasks > 0 ? STATUS_OK : most_at_first(p, bytes, rank, diag);
 }
 
@@ -56,6 +59,18 @@ static int ranks_of_row(const struct plan *plan, int places, int row)
     return count;
 }
 
+/* Bytes by which a rank of this row does not fit; 0: it fits, or no rank has the row. */
+static int64_t excess_of(const struct plan *plan, const struct rank_memory *ranks, int places,
+                         int row, int64_t *limit)
+{
+    int rank = rank_of_row(plan, places, row), replica, place;
+    if (rank < 0)
+        return 0;
+    parallel_place(plan, places, rank, &replica, &place);
+    *limit = machine_memory(&plan->machine, place);
+    return *limit && ranks[row].most > *limit ? ranks[row].most - *limit : 0;
+}
+
 /* The part of them that is the biggest when a rank holds most. */
 static const char *biggest_part(const struct rank_memory *rank, int64_t *bytes)
 {
@@ -74,12 +89,12 @@ static const char *biggest_part(const struct rank_memory *rank, int64_t *bytes)
 
 /* ", rank 3 by 1.5 GiB (activations 4 GiB)" */
 static const char *tell_rank(struct arena *arena, const char *before, int number,
-                             const struct rank_memory *rank, int64_t limit)
+                             const struct rank_memory *rank, int64_t excess)
 {
     char over[UNITS_TEXT], part[UNITS_TEXT];
     int64_t bytes;
     const char *name = biggest_part(rank, &bytes);
-    units_show_bytes((double)(rank->most - limit), over);
+    units_show_bytes((double)excess, over);
     units_show_bytes((double)bytes, part);
     return arena_printf(arena, "%s rank %d by %s (%s %s)", before, number, over, name, part);
 }
@@ -94,29 +109,29 @@ static const char *tell_unfit(const struct plan *plan, const struct rank_memory 
     int unfit = 0, all = 0, told = 0, lists = 0;
     for (int row = 0; row < rows; row++) {
         int rank = rank_of_row(plan, places, row), count = ranks_of_row(plan, places, row);
+        int64_t limit, excess = excess_of(plan, ranks, places, row, &limit);
         all += count;
-        if (rank < 0 || ranks[row].most <= plan->machine.memory_bytes)
+        if (!excess)
             continue;
         unfit += count;
         if (lists++ < TOLD_MOST && text)
-            text = arena_printf(
-                arena, "%s%s", text,
-                tell_rank(arena, told++ ? "," : "", rank, &ranks[row], plan->machine.memory_bytes));
+            text = arena_printf(arena, "%s%s", text,
+                                tell_rank(arena, told++ ? "," : "", rank, &ranks[row], excess));
     }
     return arena_printf(arena, "%d of %d ranks do not fit:%s%s", unfit, all, text,
                         lists > told ? ", and others" : "");
 }
 
-static const char *tell_most(const struct plan *plan, const struct rank_memory *most, int rank,
+static const char *tell_most(const struct rank_memory *most, int rank, int64_t limit,
                              const char *unfit, struct arena *arena)
 {
-    return arena_printf(
-        arena,
-        "rank %d holds %" PRId64 " bytes at its action %zu (weights and state %" PRId64
-        ", activations %" PRId64 ", messages %" PRId64 ", parameters %" PRId64
-        "), machine.memory allows %" PRId64 "; %s",
-        rank, most->most, most->column, most->fixed, most->at[MEMORY_ACTIVATIONS],
-        most->at[MEMORY_MESSAGES], most->at[MEMORY_PARAMETERS], plan->machine.memory_bytes, unfit);
+    return arena_printf(arena,
+                        "rank %d holds %" PRId64
+                        " bytes at its action %zu (weights and state %" PRId64
+                        ", activations %" PRId64 ", messages %" PRId64 ", parameters %" PRId64
+                        "), machine.memory allows %" PRId64 "; %s",
+                        rank, most->most, most->column, most->fixed, most->at[MEMORY_ACTIVATIONS],
+                        most->at[MEMORY_MESSAGES], most->at[MEMORY_PARAMETERS], limit, unfit);
 }
 
 enum status memory_tell_lists(const struct plan *plan, struct arena *arena, const char **sentence,
@@ -125,16 +140,22 @@ enum status memory_tell_lists(const struct plan *plan, struct arena *arena, cons
     struct arena scratch;
     struct rank_memory *ranks;
     int places, most = -1;
+    int64_t worst = 0, limit = 0;
     arena_init(&scratch, 0);
     *sentence = NULL;
     enum status status = rank_memory_find_all(plan, &scratch, &ranks, &places, diag);
     int rows = status == STATUS_OK ? places + (int)plan->programs.parallel.differing_count : 0;
-    for (int row = 0; row < rows; row++)
-        if (rank_of_row(plan, places, row) >= 0 && (most < 0 || ranks[row].most > ranks[most].most))
+    for (int row = 0; row < rows; row++) {
+        int64_t excess = excess_of(plan, ranks, places, row, &limit);
+        if (excess > worst) {
+            worst = excess;
             most = row;
-    if (most >= 0 && ranks[most].most > plan->machine.memory_bytes) {
+        }
+    }
+    if (most >= 0) {
         const char *unfit = tell_unfit(plan, ranks, places, rows, &scratch);
-        *sentence = tell_most(plan, &ranks[most], rank_of_row(plan, places, most), unfit, arena);
+        *sentence = tell_most(&ranks[most], rank_of_row(plan, places, most),
+                              ranks[most].most - worst, unfit, arena);
         status = unfit && *sentence ? STATUS_OK : diag_no_memory(diag);
     }
     arena_fini(&scratch);

@@ -12,11 +12,12 @@
 #include "plan/diag.h"
 #include "plan/rank_memory.h"
 
-/* The most bytes that a rank holds of what it never allocates, and that rank. Programs with iterations: 0. */
+/* The rank that holds most beyond its memory of what it never allocates, and these bytes; -1: all fit, or the program
+   has iterations. */
 enum status memory_of_hosts(const struct program *program, int64_t *bytes, int *rank,
                             struct diag *diag);
 
-/* Of rank programs, in a sentence of `arena`: what the rank that holds most holds, and by how much and by which part each
+/* Of rank programs, in a sentence of `arena`: what the rank that lacks most holds, and by how much and by which part each
    rank does not fit. NULL: all fit. */
 enum status memory_tell_lists(const struct plan *plan, struct arena *arena, const char **sentence,
                               struct diag *diag);

@@ -352,7 +352,7 @@ static unsigned life(const struct program *p)
 {
     unsigned proved = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_LIFETIME |
                       1u << PROPERTY_SLOT | 1u << PROPERTY_DRAIN;
-    int64_t memory = p->plan->machine.memory_bytes;
+    int64_t memory = machine_same_memory(&p->plan->machine);
     int64_t bytes = p->shared_bytes + p->most_in_flight * p->iteration_bytes;
     int allowed = p->plan->pipeline.max_in_flight;
     if ((memory == 0 || bytes <= memory) && (allowed == 0 || p->most_in_flight <= allowed))

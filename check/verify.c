@@ -589,15 +589,15 @@ static enum status tell_memory(const char *sentence, struct verify_report *repor
 static enum status judge_hosts(const struct program *program, struct verify_report *report,
                                struct diag *diag)
 {
-    int64_t bytes, memory = program->plan->machine.memory_bytes;
+    int64_t bytes;
     int rank;
     enum status status = memory_of_hosts(program, &bytes, &rank, diag);
-    if (status != STATUS_OK || bytes <= memory)
+    if (status != STATUS_OK || rank < 0)
         return status;
     return tell_memory(arena_printf(&report->arena,
                                     "rank %d holds %" PRId64 " bytes of buffers, machine.memory "
                                     "allows %" PRId64,
-                                    rank, bytes, memory),
+                                    rank, bytes, machine_memory(&program->plan->machine, rank)),
                        report, diag);
 }
 
@@ -612,7 +612,7 @@ static enum status judge_lists(const struct plan *plan, struct verify_report *re
 static enum status judge_memory(const struct plan *plan, const struct program *program,
                                 struct verify_report *report, struct diag *diag)
 {
-    if (program->tasks || program->plan->machine.memory_bytes == 0)
+    if (program->tasks || !machine_has_memory(&program->plan->machine))
         return STATUS_OK;
     return plan->form == FORM_PROGRAMS ? judge_lists(plan, report, diag)
                                        : judge_hosts(program, report, diag);

@@ -61,7 +61,7 @@ static void find_sides(struct sheet *sheet)
         sheet->most_ns = first || ns > sheet->most_ns ? ns : sheet->most_ns;
         first = false;
     }
-    double limit = (double)f->options->memory_bytes;
+    double limit = (double)machine_same_memory(&f->machine);
     if (f->has_bytes && limit > sheet->most_bytes && limit < sheet->most_bytes * NEAR)
         sheet->most_bytes = limit;
     widen(&sheet->least_bytes, &sheet->most_bytes);
@@ -265,8 +265,8 @@ static void draw_stairs(const struct sheet *sheet)
 static void draw_limit(const struct sheet *sheet)
 {
     const struct frontier *f = sheet->f;
-    double x = x_of(sheet, (double)f->options->memory_bytes);
-    if (!f->has_bytes || f->options->memory_bytes < 0 || x <= LEFT || x >= LEFT + WIDTH)
+    double x = x_of(sheet, (double)machine_same_memory(&f->machine));
+    if (!f->has_bytes || !machine_same_memory(&f->machine) || x <= LEFT || x >= LEFT + WIDTH)
         return;
     draw_bar(sheet, x, TOP, 1, HEIGHT, LIMIT);
     put_text(sheet, x, TOP - FONT / 2.0 - 2, DRAW_CENTER, "limit");

@@ -113,7 +113,7 @@ enum status frontier_tune(struct app *app, struct frontier_request *request,
     if (request->picture_path)
         status = draw_format_of(request->picture_path, &format, &app->diag);
     if (status == STATUS_OK)
-        status = frontier_complete(&request->options, plan, &app->diag);
+        status = frontier_check_samples(&request->options, plan, &app->diag);
     if (status == STATUS_OK && workers)
         status = agree(app, &request->options, plan, workers);
     if (status == STATUS_OK)

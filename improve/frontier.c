@@ -25,6 +25,19 @@ const char *fate_key(enum fate fate)
     return keys[fate];
 }
 
+/* The bytes of --memory, else those of the plan. Where it says no bytes of stages its own bound nothing. */
+static bool choose_memory(struct frontier *f)
+{
+    int64_t given = f->options->memory_bytes;
+    f->machine = f->plan->machine;
+    if (given < 0 && f->has_bytes)
+        return true;
+    f->machine.memory = (struct cost_list){.items = ARENA_ARRAY(f->arena, 1, int64_t), .count = 1};
+    if (f->machine.memory.items)
+        f->machine.memory.items[0] = given > 0 ? given : 0;
+    return f->machine.memory.items != NULL;
+}
+
 enum status frontier_open(const struct plan *plan, const struct frontier_options *options,
                           struct arena *arena, struct frontier *out, struct diag *diag)
 {
@@ -48,7 +61,7 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
     made.has_times =
         plan->programs.times[ACTION_F].given || frontier_has_cost(&plan->programs.stages, COST_F);
     made.has_bytes = frontier_has_bytes(&plan->programs.stages);
-    status = frontier_list(&made, diag);
+    status = choose_memory(&made) ? frontier_list(&made, diag) : diag_no_memory(diag);
     if (status == STATUS_OK)
         *out = made;
     return status;
@@ -100,8 +113,8 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
         programs->has_comms = programs->fragment = false;
         made.expect = made.expect_dataflow = (struct expectation){0};
     }
-    if (f->has_bytes && f->options->memory_bytes > 0)
-        made.machine.memory_bytes = f->options->memory_bytes;
+    if (f->has_bytes)
+        made.machine.memory = f->machine.memory;
     int stages = f->ranks * candidate->at[AXIS_CHUNKS] / rank_programs_copies(&made);
     const struct frontier_sizes sizes = {f->size, candidate->at[AXIS_SIZE], f->options->half_size};
     if (!frontier_fill_costs(programs, !f->has_times, f->has_bytes ? 0 : FRONTIER_ACTIVATION,
@@ -170,9 +183,11 @@ static enum status weigh(const struct frontier *f, const struct plan *plan, stru
         return or_impossible(status, candidate);
     for (int r = 0; r < count; r++) {
         int64_t bytes = f->has_bytes ? ranks[r].most : ranks[r].most_activations;
+        int64_t memory = machine_memory(&f->machine, r), left = memory ? memory - bytes : INT64_MAX;
         candidate->bytes = bytes > candidate->bytes ? bytes : candidate->bytes;
+        candidate->left_bytes = left < candidate->left_bytes ? left : candidate->left_bytes;
     }
-    if (f->options->memory_bytes >= 0 && candidate->bytes > f->options->memory_bytes)
+    if (candidate->left_bytes < 0)
         candidate->fate = FATE_HEAVY;
     return STATUS_OK;
 }
@@ -225,6 +240,7 @@ static enum status load(const struct frontier *f, struct candidate *candidate, s
 {
     candidate->fate = FATE_UNTRIED;
     candidate->bytes = 0;
+    candidate->left_bytes = INT64_MAX;
     enum status status = frontier_plan(f, candidate, arena, plan, diag);
     if (status == STATUS_OK)
         status = check_possible(f, plan, arena, candidate, diag);

@@ -85,12 +85,14 @@ struct candidate {
     enum property violated;                /* FATE_VIOLATED */
     double step_ns, microbatch_ns, bubble; /* NAN unless proved */
     int64_t bytes;                         /* the most of a rank; not of the impossible */
+    int64_t left_bytes; /* of the rank with the least room beyond them, negative: it lacks so many;
+                           INT64_MAX: there is no limit */
     bool frontier;
 };
 
 struct frontier_options {
     struct axis_values axes[AXES];
-    int64_t memory_bytes;           /* of a rank; -1: any */
+    int64_t memory_bytes;           /* of every rank, 0: any; -1: as the plan says */
     int samples;                    /* of a given microbatch; 0: what the model says, else 1 */
     int half_size;                  /* samples at which a pass is half as fast as it can be */
     const atomic_bool *interrupted; /* ends the search early, may be NULL */
@@ -102,6 +104,7 @@ struct frontier {
     const struct plan *plan;
     const struct frontier_options *options;
     struct arena *arena;
+    struct machine_spec machine;           /* the plan's, with the memory that counts */
     int ranks, chunks, microbatches, size; /* of the given plan */
     int stages;                            /* of one copy of its model */
     bool trains;                           /* it has passes backward */

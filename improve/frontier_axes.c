@@ -129,7 +129,7 @@ static void fill_axis(const struct frontier *f, enum axis axis, int given,
     }
     if (axis == AXIS_HELD) {
         add_value(values, 0);
-        if (f->options->memory_bytes >= 0 && f->has_bytes)
+        if (machine_has_memory(&f->machine) && f->has_bytes)
             add_value(values, HELD_FIT);
     }
     if (axis == AXIS_BALANCE && (stages->layers.count || stages->model.layers))

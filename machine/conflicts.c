@@ -200,7 +200,7 @@ void machine_conflicts(const struct program *p, const struct state *state, int a
    before, or where bytes are counted, which may be too many without a retired iteration. */
 static bool counts_submissions(const struct program *p)
 {
-    return p->plan->pipeline.retire == RETIRE_LAST_TASK || p->plan->machine.memory_bytes > 0;
+    return p->plan->pipeline.retire == RETIRE_LAST_TASK || machine_has_memory(&p->plan->machine);
 }
 
 /* May this enabled step finish work of an iteration, so that fewer are in flight? */

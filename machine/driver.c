@@ -58,7 +58,7 @@ static void check_bound(struct work_state *w, int rank, int64_t newest)
         return;
     int64_t in_flight = newest + 1 - rank_cells(p, w->c, rank)[RANK_FINISHED];
     int64_t bytes = p->shared_bytes + in_flight * p->iteration_bytes;
-    int64_t memory = p->plan->machine.memory_bytes;
+    int64_t memory = machine_memory(&p->plan->machine, rank);
     if (memory && bytes > memory)
         report_bound(w, memory, bytes, true);
     int most = p->plan->pipeline.max_in_flight;

@@ -906,7 +906,7 @@ int64_t machine_held_bytes(const struct program *p, const struct state *state, i
 
 static void check_memory(struct work_state *w, int rank)
 {
-    int64_t memory = w->p->plan->machine.memory_bytes;
+    int64_t memory = machine_memory(&w->p->plan->machine, rank);
     int64_t bytes = memory && !w->p->owned_plan ? held_bytes(w->p, w->c, rank) : 0;
     if (bytes <= memory)
         return;

@@ -345,7 +345,7 @@ enum status program_print(const struct program *program, FILE *out, struct diag 
 /* Does the plan say how much a rank may have in flight, or hold? Else nothing violates PROPERTY_BOUND. */
 static inline bool program_asks_bound(const struct program *program)
 {
-    return program->plan->machine.memory_bytes > 0 ||
+    return machine_has_memory(&program->plan->machine) ||
            (program->tasks > 0 && program->plan->pipeline.max_in_flight > 0);
 }
 

@@ -30,9 +30,9 @@ static int64_t item_ns(const struct cost_table *table, size_t index)
 
 /* The ranks' room, and what stages hold. */
 struct room {
-    int64_t bytes;  /* of a rank; 0: there is no bound */
-    bool again;     /* only inputs are kept, and one layer computed once more */
-    int *rank_of;   /* per stage */
+    const struct machine_spec *machine; /* NULL: there is no bound */
+    bool again;                         /* only inputs are kept, and one layer computed once more */
+    int *rank_of;                       /* per stage */
     int *in_flight; /* per stage: microbatches that hold activations at a time */
     int64_t *held;  /* per rank, while a division is made */
 };
@@ -99,7 +99,7 @@ static enum status find_room(const struct plan *plan, int stages, struct arena *
                              struct room *room, struct diag *diag)
 {
     size_t count = (size_t)stages + 1;
-    room->bytes = plan->machine.memory_bytes;
+    room->machine = machine_has_memory(&plan->machine) ? &plan->machine : NULL;
     room->again = plan->programs.stages.checkpoint == CHECKPOINT_ALWAYS;
     room->rank_of = ARENA_ARRAY(arena, count, int);
     room->in_flight = ARENA_ARRAY(arena, count, int);
@@ -109,14 +109,16 @@ static enum status find_room(const struct plan *plan, int stages, struct arena *
     for (int stage = 0; stage < stages; stage++)
         room->rank_of[stage] = stage;
     room->rank_of[stages] = -1;
-    return room->bytes ? count_in_flight(plan, stages, arena, room, diag) : STATUS_OK;
+    return room->machine ? count_in_flight(plan, stages, arena, room, diag) : STATUS_OK;
 }
 
 /* ---- divisions ------------------------------------------------------------------------------- */
 
 static bool has_room(const struct room *room, int stage, int64_t more)
 {
-    return room->bytes == 0 || room->held[room->rank_of[stage]] + more <= room->bytes;
+    int rank = room->rank_of[stage];
+    int64_t bytes = room->machine ? machine_memory(room->machine, rank) : 0;
+    return bytes == 0 || room->held[rank] + more <= bytes;
 }
 
 static int64_t end_ns(const struct layers *layers, int stages, int stage)
@@ -171,7 +173,7 @@ static bool bisect(const struct layers *layers, int stages, struct room *room, i
     int64_t low = -1, high = item_ns(&layers->embedding, 0) + item_ns(&layers->head, 0);
     for (int i = 0; i < layers->count; i++)
         high += item_ns(&layers->each, (size_t)i);
-    if (room->bytes && !fill_stages(layers, stages, high, room, out))
+    if (room->machine && !fill_stages(layers, stages, high, room, out))
         return false;
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
@@ -192,7 +194,7 @@ enum status balance_find(const struct plan *plan, const struct layers *layers, i
     arena_init(&scratch, 0);
     enum status status = find_room(plan, stages, &scratch, &room, diag);
     if (status == STATUS_OK && !bisect(layers, stages, &room, out)) {
-        room.bytes = 0;
+        room.machine = NULL;
         bisect(layers, stages, &room, out);
     }
     arena_fini(&scratch);

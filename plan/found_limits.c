@@ -26,7 +26,7 @@ static int64_t kept_bytes(const struct plan *costs, const struct stage_cost *sta
 static void limit_rank(struct found_limits *limits, int rank, const int *rank_of,
                        const struct stage_cost *rows, int stages)
 {
-    int64_t left_bytes = limits->memory_bytes, each = 1;
+    int64_t memory = machine_memory(&limits->costs->machine, rank), left_bytes = memory, each = 1;
     for (int stage = 0; stage < stages; stage++) {
         if (rank_of[stage] != rank)
             continue;
@@ -35,7 +35,7 @@ static void limit_rank(struct found_limits *limits, int rank, const int *rank_of
         each = kept > each ? kept : each;
     }
     limits->activation_bytes[rank] = each;
-    if (left_bytes / each < limits->of[rank])
+    if (memory && left_bytes / each < limits->of[rank])
         limits->of[rank] = left_bytes > 0 ? (int)(left_bytes / each) : 0;
 }
 
@@ -57,19 +57,19 @@ enum status found_limits_make(const struct generate_spec *spec, const struct pla
                               const int *rank_of, struct arena *arena, struct found_limits *out,
                               struct diag *diag)
 {
-    int64_t memory_bytes = costs && spec->memory <= 0 ? costs->machine.memory_bytes : 0;
+    bool by_bytes = costs && spec->memory <= 0 && machine_has_memory(&costs->machine);
     *out = (struct found_limits){.costs = costs,
                                  .ranks = spec->ranks,
-                                 .memory_bytes = memory_bytes,
+                                 .by_bytes = by_bytes,
                                  .of = ARENA_ARRAY(arena, (size_t)spec->ranks, int)};
     if (!out->of)
         return diag_no_memory(diag);
-    if (spec->memory == GENERATE_FIT && !memory_bytes)
+    if (spec->memory == GENERATE_FIT && !by_bytes)
         return diag_error_at(diag, NULL, NULL, spec->mark,
                              "%s: found memory: fit, expected machine: {memory} beside it",
                              spec->schedule);
     found_limits_own(out, spec);
-    return memory_bytes ? limit_by_bytes(out, spec, rank_of, arena, diag) : STATUS_OK;
+    return by_bytes ? limit_by_bytes(out, spec, rank_of, arena, diag) : STATUS_OK;
 }
 
 void found_limits_own(struct found_limits *limits, const struct generate_spec *spec)
@@ -115,13 +115,14 @@ enum status found_limits_lower(struct found_limits *limits, const struct bubble_
     struct arena scratch;
     struct rank_memory *ranks;
     *fits = true;
-    if (!limits->memory_bytes)
+    if (!limits->by_bytes)
         return STATUS_OK;
     arena_init(&scratch, 0);
     enum status status = weigh(limits, lists, &scratch, &ranks, diag);
     for (int rank = 0; status == STATUS_OK && rank < limits->ranks; rank++) {
-        int64_t excess = ranks[rank].most - limits->memory_bytes;
-        if (excess <= 0)
+        int64_t memory = machine_memory(&limits->costs->machine, rank);
+        int64_t excess = ranks[rank].most - memory;
+        if (!memory || excess <= 0)
             continue;
         int64_t held = bubble_channel_held(problem, &lists[rank]);
         int64_t less = held - excess / limits->activation_bytes[rank] - 1;

@@ -14,9 +14,9 @@
 struct found_limits {
     const struct plan *costs;
     int ranks;
-    int64_t memory_bytes;      /* of a rank; 0: a number is given, or the machine's is not */
+    bool by_bytes;             /* machine: {memory} counts: it is given, and no number is */
     int *of;                   /* per rank */
-    int64_t *activation_bytes; /* per rank, at least 1; NULL where memory_bytes is 0 */
+    int64_t *activation_bytes; /* per rank, at least 1; NULL unless by_bytes */
 };
 
 /* `rank_of`: per stage. `costs` may be NULL, and outlives *out; the arrays are in `arena`. */

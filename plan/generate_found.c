@@ -278,14 +278,13 @@ static enum status find_fitting(const struct bubble_problem *problem, struct fou
     return STATUS_OK;
 }
 
-static enum status refuse_memory(const struct generate_spec *spec,
-                                 const struct found_limits *limits, struct diag *diag)
+static enum status refuse_memory(const struct generate_spec *spec, struct diag *diag)
 {
     if (spec->memory == GENERATE_FIT)
         return diag_error_at(diag, NULL, NULL, spec->mark,
-                             "%s: found memory: fit, but no order that was tried fits into the "
-                             "%" PRId64 " bytes of machine.memory",
-                             spec->schedule, limits->memory_bytes);
+                             "%s: found memory: fit, but no order that was tried fits into "
+                             "machine.memory",
+                             spec->schedule);
     return diag_error_at(diag, NULL, NULL, spec->mark,
                          "%s: found memory for %d activations, expected more: no order of %d "
                          "stages a rank that was tried needs as few",
@@ -309,12 +308,12 @@ enum status generate_found(const struct generate_spec *spec, enum found_kind kin
     problem.limits = limits.of;
     status = find_fitting(&problem, &limits, known, arena, &made, &found, diag);
     /* Too small a memory is told by the verdict: with the schedule's own number there is something to judge. */
-    if (status == STATUS_OK && !made && limits.memory_bytes && spec->memory != GENERATE_FIT) {
+    if (status == STATUS_OK && !made && limits.by_bytes && spec->memory != GENERATE_FIT) {
         found_limits_own(&limits, spec);
         status = find_best(&problem, costs, known, arena, &made, &found, diag);
     }
     if (status == STATUS_OK && !made)
-        status = refuse_memory(spec, &limits, diag);
+        status = refuse_memory(spec, diag);
     if (status != STATUS_OK)
         return status;
     set_marks(made, spec->ranks, spec->mark);

@@ -96,8 +96,8 @@ static bool field_times(struct parser *parser, const struct node *value, void *m
     return field_cost(parser, value, member, true);
 }
 
-static bool field_sizes(struct parser *parser, const struct node *value, void *member,
-                        const struct field *field)
+bool field_sizes(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field)
 {
     (void)field;
     return field_cost(parser, value, member, false);

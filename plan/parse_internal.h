@@ -174,6 +174,9 @@ bool field_bool(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* bool */
 bool field_time(struct parser *parser, const struct node *value, void *member,
                 const struct field *field); /* int64_t */
+/* A struct cost_list. */
+bool field_sizes(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field);
 bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field); /* int64_t */
 bool field_given_time(struct parser *parser, const struct node *value, void *member,

@@ -115,6 +115,25 @@ static void check_share_device(struct parser *parser, const struct node *machine
                     "found share_device without sm_slots, expected the slots that ranks share");
 }
 
+/* All ranks of a pipeline do the same and hold the same. */
+static bool field_memory(struct parser *parser, const struct node *value, void *member,
+                         const struct field *field)
+{
+    const struct plan *plan = parser->plan;
+    const struct cost_list *memory = member;
+    if (!field_sizes(parser, value, member, field))
+        return false;
+    if (value->kind == NODE_LIST && plan->form == FORM_PIPELINE)
+        return parse_error(parser, value->mark,
+                           "found a list of sizes, expected one size: the ranks of a pipeline of "
+                           "stages hold the same");
+    if (value->kind == NODE_LIST && memory->count != (size_t)plan->ranks)
+        return parse_error(parser, value->mark,
+                           "found a list of %zu, expected one size for each of %d ranks",
+                           memory->count, plan->ranks);
+    return true;
+}
+
 static const struct field machine_fields[] = {
     FIELD("sm_slots", struct machine_spec, sm_slots, field_int, .min = 0, .max = 65536),
     FIELD("hw_queues", struct machine_spec, hw_queues, field_int, .min = 0, .max = 1024),
@@ -128,7 +147,7 @@ static const struct field machine_fields[] = {
     FIELD("alloc_may_sync", struct machine_spec, alloc_may_sync, field_bool),
     FIELD("copy_engines", struct machine_spec, copy_engines, field_int, .min = 0, .max = 64),
     FIELD("shares", struct machine_spec, shares, field_machine_shares),
-    FIELD("memory", struct machine_spec, memory_bytes, field_bytes),
+    FIELD("memory", struct machine_spec, memory, field_memory),
     FIELD("share_device", struct machine_spec, share_device, field_share_device),
     FIELD("eager_messages", struct machine_spec, sm_slots, field_eager_messages),
     FIELD("eager_bytes", struct machine_spec, sm_slots, field_eager_bytes),

@@ -583,8 +583,32 @@ struct machine_spec {
     bool alloc_may_sync; /* an allocation may free what is cached, and waits for the device then */
     int copy_engines;    /* that copies share; 0: as many as there are copies */
     struct shares shares[SHARED_WORK_COUNT]; /* of work without shares of its own */
-    int64_t memory_bytes;                    /* bound on bytes in flight a rank; 0: none */
+    struct cost_list memory;                 /* bytes that a rank may hold: machine_memory */
 };
+
+/* Bytes that this rank may hold, in rank programs every rank at this place of a pipeline; 0: any number. */
+static inline int64_t machine_memory(const struct machine_spec *machine, int rank)
+{
+    size_t at = machine->memory.count > 1 ? (size_t)rank : 0;
+    return at < machine->memory.count ? machine->memory.items[at] : 0;
+}
+
+/* Those of every rank; 0: any number, or ranks differ. */
+static inline int64_t machine_same_memory(const struct machine_spec *machine)
+{
+    for (size_t i = 1; i < machine->memory.count; i++)
+        if (machine->memory.items[i] != machine->memory.items[0])
+            return 0;
+    return machine_memory(machine, 0);
+}
+
+static inline bool machine_has_memory(const struct machine_spec *machine)
+{
+    for (size_t i = 0; i < machine->memory.count; i++)
+        if (machine->memory.items[i] > 0)
+            return true;
+    return false;
+}
 
 /* The effect of a failed task (doc/semantics.md, section 4): only its thread ends; its rank is woken and
    stops; a watchdog stops the ranks it communicates with, too. */

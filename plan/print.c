@@ -221,7 +221,7 @@ static bool is_usual_machine(const struct plan *plan)
     return !machine->sm_slots && !machine->hw_queues && !machine->launch_queue &&
            !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
            !machine->launch_lock && !machine->launch_blocking && !machine->alloc_may_sync &&
-           !machine->copy_engines && !machine->memory_bytes && !machine->launch_latency_ns &&
+           !machine->copy_engines && !machine_has_memory(machine) && !machine->launch_latency_ns &&
            has_no_shares(plan);
 }
 
@@ -245,7 +245,8 @@ void print_machine(struct printer *printer)
     put_pair_bool(printer, "alloc_may_sync", machine->alloc_may_sync, false);
     put_pair_number(printer, "copy_engines", machine->copy_engines, 0);
     print_shares(printer);
-    put_pair_bytes(printer, "memory", machine->memory_bytes, 0);
+    if (machine_has_memory(machine))
+        put_cost(printer, "memory", &machine->memory, false);
     print_eager(printer);
     close_map(printer);
 }

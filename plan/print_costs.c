@@ -73,20 +73,23 @@ static void put_item(struct printer *printer, bool is_time, int64_t value)
         put_bytes(printer, value);
 }
 
+void put_cost(struct printer *printer, const char *key, const struct cost_list *list, bool is_time)
+{
+    if (list->count == 0)
+        return;
+    put_word(printer, key);
+    if (list->count > 1)
+        open_list(printer, FLOW);
+    for (size_t i = 0; i < list->count; i++)
+        put_item(printer, is_time, list->items[i]);
+    if (list->count > 1)
+        close_list(printer);
+}
+
 static void put_costs(struct printer *printer, const struct cost_table *table)
 {
-    for (int c = 0; c < COST_COUNT; c++) {
-        const struct cost_list *list = &table->of[c];
-        if (list->count == 0)
-            continue;
-        put_word(printer, cost_key((enum cost)c));
-        if (list->count > 1)
-            open_list(printer, FLOW);
-        for (size_t i = 0; i < list->count; i++)
-            put_item(printer, cost_is_time((enum cost)c), list->items[i]);
-        if (list->count > 1)
-            close_list(printer);
-    }
+    for (int c = 0; c < COST_COUNT; c++)
+        put_cost(printer, cost_key((enum cost)c), &table->of[c], cost_is_time((enum cost)c));
 }
 
 static bool has_costs(const struct cost_table *table)

@@ -94,6 +94,8 @@ void print_threads(struct printer *printer);
 
 /* print_costs.c: the pairs of `p2p:` about links; are there any? */
 bool has_links(const struct links *links);
+/* One value for all, or a list of one each; none: nothing. */
+void put_cost(struct printer *printer, const char *key, const struct cost_list *list, bool is_time);
 void put_links(struct printer *printer, const struct links *links);
 void put_link_pairs(struct printer *printer, const struct link *link);
 void put_link(struct printer *printer, const char *key, const struct link *link);

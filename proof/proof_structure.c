@@ -308,7 +308,7 @@ static bool read_buffers(struct structure *s)
 
 static bool is_bounded(const struct program *p)
 {
-    int64_t memory = p->plan->machine.memory_bytes;
+    int64_t memory = machine_same_memory(&p->plan->machine);
     int64_t bytes = p->shared_bytes + p->most_in_flight * p->iteration_bytes;
     int allowed = p->plan->pipeline.max_in_flight;
     return (memory == 0 || bytes <= memory) && (allowed == 0 || p->most_in_flight <= allowed);

@@ -33,9 +33,9 @@ static const char *const distributions[] = {"constant",
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-/* Each knob once in `often`; `link` is the communicator of messages, NULL: none is named. `room_kib`: the memory; 0: any. */
+/* Each knob once in `often`; `link` is the communicator of messages, NULL: none is named. `room_kib`: the memory; 0: any; `each`: a rank may have its own. */
 static void write_machine(struct random *random, int often, int ranks, const char *link,
-                          int room_kib)
+                          int room_kib, bool each)
 {
     const char *comma = "";
     fputs("machine: {", random->out);
@@ -63,6 +63,12 @@ static void write_machine(struct random *random, int often, int ranks, const cha
     KNOB("alloc_may_sync: true");
     if (room_kib) {
         fprintf(random->out, "%smemory: %dKiB", comma, room_kib);
+        comma = ", ";
+    } else if (each && rarely(random, often)) {
+        fprintf(random->out, "%smemory: [", comma);
+        for (int rank = 0; rank < ranks; rank++)
+            fprintf(random->out, "%s%dKiB", rank ? ", " : "", below(random, 8));
+        fputs("]", random->out);
         comma = ", ";
     } else {
         KNOB("memory: %dKiB", 1 + below(random, 8));
@@ -345,7 +351,7 @@ static void write_pipeline(struct random *random)
           random->out);
     if (writer.ranks > 1)
         fputs("comms: {link: [0, 1], half: [1, 0]}\n", random->out);
-    write_machine(random, 10, writer.ranks, writer.ranks > 1 ? "link" : NULL, 0);
+    write_machine(random, 10, writer.ranks, writer.ranks > 1 ? "link" : NULL, 0, false);
     write_streams(random, 12, "s1", "s0");
     write_order(&writer, "");
     write_rules(&writer);
@@ -567,7 +573,7 @@ static void write_threads(struct random *random)
             ranks, 1 + below(random, 2), members[ranks - 1], members[ranks - 1],
             ranks > 1 ? ", C: [1, 0]" : "");
     write_on_failure(random);
-    write_machine(random, 8, ranks, "A", 0);
+    write_machine(random, 8, ranks, "A", 0, true);
     write_streams(random, 8, "s", "t");
     fputs("threads:\n", random->out);
     for (int t = 0; t < threads; t++) {
@@ -818,7 +824,7 @@ static void write_programs(struct random *random)
         fputs("unrecorded: {messages: gloo}\n", random->out);
     write_on_failure(random);
     int room_kib = generates && rarely(random, 3) ? 16 + below(random, 48) : 0;
-    write_machine(random, 10, 2, NULL, room_kib);
+    write_machine(random, 10, 2, NULL, room_kib, false);
     if (generates) {
         write_generate(random, room_kib > 0);
         return;

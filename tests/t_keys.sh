@@ -258,6 +258,9 @@ row machine.copy_engines predict "$machine" '' 'copy_engines: 1'
 row machine.memory verdict "buffers: {x: {bytes: 1MiB, scope: shared}}
 schedule: {A: {writes: [x]}}
 machine: {@}" '' 'memory: 1KiB'
+row machine.memory verdict 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+stages: {activation: 1MiB}
+machine: {memory: @}' '[4MiB, 1MiB]' '[1MiB, 4MiB]'
 row machine.shares predict "$machine" '' 'shares: {copy: {link: 0.7}}'
 comms='comms: {c: [0, 1], d: [0, 1]}
 threads: {r0.main: [{collective: x, comm: c, stream: s, time: 1ms}, {collective: y, comm: d, stream: t, time: 1ms}],

@@ -213,6 +213,21 @@ check "and broken by one byte" fits 1 1899B \
     'rank 0 holds 1900 bytes at its action .* .weights and state 1500, activations 400, messages 0'
 check "the ranks are named, how much is too much, and what of it is most" said '1 of 4 ranks do not fit: rank 0 by 1 B (weights and state 1.46 KiB)'
 check "a prediction says so, too" prints 1 'does not fit, by 1 B' "$SWSIM" predict "$dir/fits.yaml"
+check "memory: of each rank" fits 0 '[1900B, 1840B, 1780B, 1720B]' 'proved'
+check "and broken by one byte on one of them" fits 1 '[1900B, 1840B, 1779B, 1720B]' \
+    'rank 2 holds 1780 bytes at its action .*machine.memory allows 1779; 1 of 4 ranks do not fit: rank 2 by 1 B'
+check "a prediction has each rank's, and names that one" sh -c '"$1" predict "$2" >"$3"; grep -q "^ *1 .* of 1.80 KiB$" "$3" &&
+    grep -q "^ *2 .* of 1.74 KiB  does not fit, by 1 B$" "$3"' sh "$SWSIM" "$dir/fits.yaml" "$dir/out"
+check "0 in the list is no bound" fits 0 '[0B, 0B, 0B, 1720B]' 'proved'
+room()
+{
+    { echo "$zb_h1"; echo 'machine: {memory: [2000B, 1950B, 1783B, 1800B]}'; } | plan room
+    prints 0 '"bytes":1900,"left_bytes":3}' "$SWSIM" tune -q --json --schedule=zb_h1 "$dir/room.yaml"
+}
+check "tune has the room of the rank with the least" room
+{ echo "$zb_h1"; echo 'machine: {memory: [1900B, 1840B]}'; } | plan two
+check "a list has one size for each rank" complains 3 'found a list of 2, expected one size for each of 4 ranks' \
+    "$SWSIM" verify "$dir/two.yaml"
 
 # Korthikanti et al. 2022: interleaving holds 1 + (p - 1)/(pv) of 1F1B's activations: 175B, t 8, tensor parallel alone
 echo 'layers: {count: 96, activation: 534.75MiB}

@@ -59,7 +59,7 @@ struct chart {
     size_t message_count;
     int64_t end_ns;
     double bubble;       /* of the rank with the longest span */
-    int64_t limit_bytes; /* of a rank; 0: none */
+    int64_t limit_bytes; /* of every rank; 0: none, or they differ */
     int64_t
         activation; /* bytes that stand for one activation, as the plan gives none; 0: bytes are bytes */
     int64_t unit_ns; /* what a pass lasts, as the plan gives no times; 0: times are times */

@@ -31,7 +31,7 @@ static bool may_apply(const struct program *p, const struct event_graph *g, char
                                       "have a bound");
     if (!ahead && (form->retire != RETIRE_DEVICE || p->plan->machine.launch_queue))
         return recurrence_refuse(why, "how far the host runs ahead depends on the timing");
-    if (p->plan->machine.memory_bytes && bytes > p->plan->machine.memory_bytes)
+    if (machine_has_memory(&p->plan->machine) && bytes > machine_same_memory(&p->plan->machine))
         return recurrence_refuse(why, "iterations in flight need more than machine.memory");
     if (form->retired_dep == RETIRED_DEP_SKIP)
         return recurrence_refuse(why, "dependences on retired iterations are skipped");

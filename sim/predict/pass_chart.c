@@ -160,7 +160,7 @@ static enum status prepare(const struct plan *plan, struct arena *arena, struct 
 enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct chart *out,
                             struct diag *diag)
 {
-    struct chart chart = {.title = plan->name, .limit_bytes = plan->machine.memory_bytes};
+    struct chart chart = {.title = plan->name, .limit_bytes = machine_same_memory(&plan->machine)};
     struct watch watch = {.plan = plan, .arena = arena, .chart = &chart};
     struct prediction prediction;
     const struct simulate_observer observer = {.context = &watch, .work = watch_work};

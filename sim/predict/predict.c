@@ -489,10 +489,11 @@ static enum status replicate_watched(struct prediction *prediction,
 /* More bytes than a rank may hold follow from its list. */
 static void judge_bytes(struct prediction *prediction)
 {
-    int64_t limit = prediction->program->plan->machine.memory_bytes;
-    for (int rank = 0; limit && rank < prediction->pipeline->rank_count; rank++)
-        if (prediction->pipeline->ranks[rank].memory.most > limit)
+    for (int rank = 0; rank < prediction->pipeline->rank_count; rank++) {
+        int64_t limit = machine_memory(&prediction->program->plan->machine, rank);
+        if (limit && prediction->pipeline->ranks[rank].memory.most > limit)
             prediction->violated |= 1u << PROPERTY_BOUND;
+    }
 }
 
 /* The same for rank programs, with an observer that finds what their ranks do and hold. */

@@ -41,11 +41,19 @@ static void print_unfit(int64_t over, FILE *out)
     fprintf(out, "  does not fit, by %s", text);
 }
 
+/* Of a rank alone; one for all stands in the head. */
+static void print_limit(int64_t limit, FILE *out)
+{
+    char text[UNITS_TEXT];
+    units_show_bytes((double)limit, text);
+    fprintf(out, "  of %s", text);
+}
+
 static void print_rank(const struct prediction *prediction, int number, FILE *out)
 {
     const struct pipeline_figures *figures = prediction->pipeline;
     const struct rank_figures *rank = &figures->ranks[number];
-    int64_t limit = prediction->program->plan->machine.memory_bytes;
+    int64_t limit = machine_memory(&prediction->program->plan->machine, number);
     char span[UNITS_TEXT];
     units_show_time((double)span_of(rank), span);
     fprintf(out, "  %4d  %9s", number, span);
@@ -56,6 +64,8 @@ static void print_rank(const struct prediction *prediction, int number, FILE *ou
         print_bytes(rank->memory.fixed, out);
         print_bytes(rank->memory.most_activations, out);
         print_bytes(rank->memory.most, out);
+        if (limit && !machine_same_memory(&prediction->program->plan->machine))
+            print_limit(limit, out);
         if (limit && rank->memory.most > limit)
             print_unfit(rank->memory.most - limit, out);
     }
@@ -65,7 +75,7 @@ static void print_rank(const struct prediction *prediction, int number, FILE *ou
 static void print_head(const struct prediction *prediction, FILE *out)
 {
     char limit[UNITS_TEXT];
-    int64_t bytes = prediction->program->plan->machine.memory_bytes;
+    int64_t bytes = machine_same_memory(&prediction->program->plan->machine);
     fprintf(out, "\n  %4s  %9s  %8s%-40s", "rank", "span", "busy", "  idle for a");
     if (prediction->pipeline->has_bytes)
         fprintf(out, "  %10s  %10s  %10s", "weights,", "", "most of");

@@ -386,7 +386,7 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
         .trace = trace, .plan = plan, .arena = arena, .kind = kind_of_passes(trace)};
     builder.chart.title = trace->info.plan_name ? trace->info.plan_name : "";
     builder.chart.origin = origin_of(&trace->info, arena);
-    builder.chart.limit_bytes = plan ? plan->machine.memory_bytes : 0;
+    builder.chart.limit_bytes = plan ? machine_same_memory(&plan->machine) : 0;
     enum status status = prepare(&builder, diag);
     if (status == STATUS_OK)
         status = place_stages(&builder, diag);
