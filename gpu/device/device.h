@@ -129,6 +129,16 @@ void device_world_explain(struct device_world *world, struct diag *diag);
 
 int64_t device_now(const struct device_world *world);
 
+/* In a loop that spins: the core may do something else for a moment. */
+static inline void device_relax(void)
+{
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
+}
+
 /* ---- device: one rank ------------------------------------------------------------------------ */
 
 enum status device_open(struct device_world *world, int rank, struct device **out,

@@ -23,15 +23,6 @@ enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
 /* ---- waiting and waking ---------------------------------------------------------------------- */
 
-static void relax(void)
-{
-#if defined __x86_64__ || defined __i386__
-    __builtin_ia32_pause();
-#elif defined __aarch64__
-    __asm__ volatile("yield");
-#endif
-}
-
 /* Spin before sleeping; with the lock held, except while spinning. */
 static bool is_woken_soon(struct run_thread *self)
 {
@@ -43,7 +34,7 @@ static bool is_woken_soon(struct run_thread *self)
     int64_t end_ns = run_now(run) + run->spin_ns;
     while (atomic_load_explicit(&self->woken, memory_order_relaxed) == before &&
            !run_stopped(run) && run_now(run) < end_ns)
-        relax();
+        device_relax();
     pthread_mutex_lock(&run->lock);
     return atomic_load_explicit(&self->woken, memory_order_relaxed) != before || run_stopped(run);
 }

@@ -2,7 +2,7 @@
 /*
  * device_host.c - the host device: worlds, ranks, memory, events, and the table of its functions.
  *
- * Ranks are objects in this process, streams are threads (host_stream.c), communicators are where
+ * Ranks are objects in this process, streams are served by threads (host_server.c), communicators are where
  * they meet (host_comm.c); host.h says how it is locked.
  */
 #include "host.h"
@@ -11,12 +11,19 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-enum { ALIGNMENT = 64, MAPPED_BYTES = 128 << 10 };
+enum {
+    ALIGNMENT = 64,
+    MAPPED_BYTES = 128 << 10,
+    SPIN_NS = 5000, /* about the cost of a sleep and a wake */
+    MOST_MISSES = 6
+};
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
@@ -24,13 +31,11 @@ enum { ALIGNMENT = 64, MAPPED_BYTES = 128 << 10 };
 static int take_rings(struct host_world *world, pthread_cond_t **out, int most)
 {
     int count = 0;
-    for (struct host_stream *at; count + 2 <= most && (at = world->rings);
-         world->rings = at->next_ring) {
-        if (at->ring_work)
-            out[count++] = &at->work;
-        if (at->ring_changed)
-            out[count++] = &at->changed;
-        at->ring_work = at->ring_changed = at->rings = false;
+    for (; count < most && world->calls; world->calls = world->calls->next_call)
+        out[count++] = &world->calls->work;
+    for (; count < most && world->rings; world->rings = world->rings->next_ring) {
+        out[count++] = &world->rings->changed;
+        world->rings->rings = false;
     }
     return count;
 }
@@ -40,10 +45,14 @@ void world_unlock(struct host_world *world)
     enum { MOST = 16 };
     pthread_cond_t *conditions[MOST];
     int count = take_rings(world, conditions, MOST);
-    bool more = world->rings;
+    bool more = world->rings || world->calls;
+    if (count > 0)
+        atomic_fetch_add(&world->waking, 1);
     pthread_mutex_unlock(&world->lock);
     for (int i = 0; i < count; i++)
         pthread_cond_broadcast(conditions[i]);
+    if (count > 0)
+        atomic_fetch_sub(&world->waking, 1);
     if (more) {
         pthread_mutex_lock(&world->lock);
         world_unlock(world);
@@ -53,7 +62,7 @@ void world_unlock(struct host_world *world)
 /* Before a thread sleeps it wakes others, and then looks again. */
 static bool has_rung(struct host_world *world)
 {
-    if (!world->rings)
+    if (!world->rings && !world->calls)
         return false;
     world_unlock(world);
     pthread_mutex_lock(&world->lock);
@@ -79,6 +88,22 @@ bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64
         until_ns = 0;
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     return pthread_cond_timedwait(condition, &world->lock, &until) != ETIMEDOUT;
+}
+
+void world_spin(struct host_world *world, struct host_spin *spin, const atomic_bool *flag)
+{
+    if (world->spins || !world->may_spin || spin->left_out++ < (1 << spin->misses) - 1)
+        return;
+    spin->left_out = 0;
+    world->spins = true;
+    world_unlock(world);
+    int64_t end_ns = device_clock_ns() + SPIN_NS;
+    while (!atomic_load_explicit(flag, memory_order_relaxed) && device_clock_ns() < end_ns)
+        device_relax();
+    pthread_mutex_lock(&world->lock);
+    world->spins = false;
+    bool found = atomic_load_explicit(flag, memory_order_relaxed);
+    spin->misses = found ? 0 : spin->misses + (spin->misses < MOST_MISSES);
 }
 
 enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
@@ -155,6 +180,7 @@ static enum status world_open(const struct device_config *config, struct device_
         goto fail_locking;
     world->base = (struct device_world){
         .ops = &device_host_ops, .config = *config, .base_ns = device_clock_ns()};
+    world->may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1;
     status = open_slots(world, diag);
     if (status)
         goto fail_slots;
@@ -297,6 +323,11 @@ static void close_device(struct device *base)
     pthread_mutex_lock(&device->world->lock);
     device->world->devices[base->rank] = NULL;
     world_unlock(device->world);
+    host_servers_join(device);
+    /* other threads may still be in world_unlock, with the conditions that go now */
+    while (atomic_load(&device->world->waking) > 0)
+        sched_yield();
+    host_servers_free(device);
     while (device->streams) {
         struct host_stream *stream = device->streams;
         assert(stream->closing && "a stream is still open");
@@ -326,8 +357,7 @@ static void *alloc_zeros(size_t bytes)
 {
     size_t rounded = (bytes + (ALIGNMENT - 1)) / ALIGNMENT * ALIGNMENT;
     if (is_mapped(bytes)) {
-        void *pages =
-            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         return pages == MAP_FAILED ? NULL : pages;
     }
     void *block = aligned_alloc(ALIGNMENT, rounded);

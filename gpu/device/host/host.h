@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.h - inside the host device: one thread a stream, one lock a world.
+ * host.h - inside the host device: as many threads as streams, one lock a world.
  *
- *     device_push --> [entry] -> [entry] -> ... --> the stream's thread: admit, perform, finish
+ *     device_push --> [entry] -> [entry] -> ... --> a thread of the device: admit, perform, finish
  *
  * One mutex protects everything here, except what an operation computes: sections under it are
  * short, an abort can reach every thread, and there is no lock order to get wrong. Every wait is on
  * the condition of the thing waited for:
  *
- *     stream->work      its FIFO has an entry, or it shall close (its thread waits)
+ *     server->work      a stream of the device is ready, or the device closes (an idle thread waits)
  *     stream->changed   `finished` has come to `goal`, or it failed (any thread waits)
  *     comm->changed     an operation of this rank on the communicator finished or was dropped
  *     channel->changed  a collective or group of the communicator made progress, any rank
@@ -17,8 +17,18 @@
  * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
  *
  * A thread that is woken costs more than most operations here. So a stream wakes others only when it has come as far as
- * one of them needs. The thread of a stream sleeps on where a wait for an event is the first thing in it: the stream of
- * the event wakes it; and a wait with nothing behind it wakes nobody before the next push, query or sync. What takes no
+ * one of them needs. Any thread of the device serves any of its streams that is ready: not empty, its head no wait for a
+ * stream of the device that has not come so far, and served by no other thread.
+ *
+ *     push --> ready? --> does a thread look? yes: it will find it
+ *                                             no:  call one ------.
+ *                                                                 v
+ *     finish an entry --> look: the same stream, then any other one that is ready
+ *                           |-- found:   are more ready, and nobody looks? call one; serve it
+ *                           `-- nothing: go on looking for SPIN_NS, then sleep until called
+ *
+ * So work that takes no time stays on one thread, which hands events from stream to stream and is not woken for each
+ * push, and work that does is spread over as many as there are streams: a ready stream never lacks a thread. A wait with nothing behind it wakes nobody before the next push, query or sync. What takes no
  * time in a stream that is idle is done by the thread that pushes it; a record and a wait for nothing that nobody wants the
  * time of are no entries at all.
  * Except where stated otherwise the functions of this header are called with the lock held.
@@ -35,6 +45,12 @@
 
 enum { WAIT_TEXT = 320 };
 
+/* Not to be tried again soon where it was in vain. */
+struct host_spin {
+    int misses;   /* times in a row */
+    int left_out; /* since the last of them */
+};
+
 struct host_link;
 struct channel;
 struct meeting;
@@ -43,7 +59,11 @@ struct host_world {
     struct device_world base;
     struct host_link *link; /* to the other processes of the world; NULL: there are none */
     pthread_mutex_t lock;
-    struct host_stream *rings; /* whose threads, or those that wait for them, are to be woken */
+    struct host_stream *rings; /* the threads that wait for them are to be woken */
+    struct host_server *calls; /* threads to be woken */
+    atomic_int waking;         /* threads that wake others, without the lock */
+    bool may_spin;             /* there are several cores */
+    bool spins;                /* a thread is in world_spin */
     pthread_condattr_t clock;  /* CLOCK_MONOTONIC, for all conditions */
     struct failure failure;    /* the first of any rank, or the abort */
     bool aborted;
@@ -67,6 +87,22 @@ struct host_device {
     struct injection *injections;
     int64_t pushes;
     struct host_slots *slots;
+    struct host_server *servers; /* at least as many as streams are open */
+    int server_count, stream_count;
+    int looking;        /* threads that look for a stream that is ready, or are called to */
+    atomic_bool wanted; /* there has been one since */
+    struct host_spin spin;
+    bool closing;
+};
+
+/* A thread that serves streams. */
+struct host_server {
+    struct host_server *next;
+    struct host_device *device;
+    pthread_t thread;
+    pthread_cond_t work;
+    bool asleep;                   /* and not called */
+    struct host_server *next_call; /* in world->calls */
 };
 
 struct host_stream {
@@ -77,17 +113,16 @@ struct host_stream {
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
     uint64_t pushed, finished; /* counts since the stream was opened */
     uint64_t goal;             /* the least count that a thread waits for; UINT64_MAX: none does */
-    bool asleep, called;       /* its thread waits for work; has been told that there is some */
+    bool served;               /* a thread has its head at work */
     struct entry *spare;       /* entries to be used again */
     size_t spare_count;
     struct failure failure;
     atomic_bool stop; /* failure, for kernels that compute without the lock */
     char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
     bool closing;
-    pthread_t thread;
-    pthread_cond_t work, changed;
+    pthread_cond_t changed;
     struct host_stream *next_ring; /* in world->rings, if it `rings` */
-    bool rings, ring_work, ring_changed;
+    bool rings;
 };
 
 /* "The first `count` operations of `stream`"; stream NULL: nothing. */
@@ -159,7 +194,7 @@ struct entry {
     struct stamp *stamp;
     int64_t number;    /* -1: the device's next, when it goes into the FIFO */
     int64_t pushed_ns; /* 0: nothing depends on it */
-    int64_t begun_ns;  /* a wait: its start; 0: it has not begun, or its thread says when */
+    int64_t begun_ns;  /* a wait: its start; 0: it has not begun, or its start says when */
     enum phase phase;
     enum status injected;
     struct place awaited;    /* WAIT: the snapshot */
@@ -177,12 +212,15 @@ struct entry {
 /* Fail all streams of all ranks that are here. With the lock held. */
 void world_fail_all(struct host_world *world, const char *why);
 
-/* Give the lock back, and wake whom stream_ring has named: who is woken while it is held has to wait again. */
+/* Give the lock back, and wake those that are called and rung for: woken while it is held they would wait again. */
 void world_unlock(struct host_world *world);
 
 /* Wait on a condition, in a loop that looks again; the second gives up at the deadline and then returns false. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
+/* Look at `flag` without the lock for SPIN_NS, before a sleep: a wake takes longer. One thread at a time, where there are
+   several cores; in vain it is tried less and less often, because the flag takes longer than that. */
+void world_spin(struct host_world *world, struct host_spin *spin, const atomic_bool *flag);
 enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
                                  struct diag *diag);
 
@@ -205,10 +243,10 @@ void entry_free(struct entry *entry); /* NULL is allowed */
 /* Wait until the stream has finished `count` operations or fails; false at the deadline. The caller looks again: it may
    be woken before. */
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
-/* Wake its thread, or all that wait on `changed`, when the lock is given back. */
-void stream_ring(struct host_stream *stream, bool work);
-/* The entries of its FIFO are to be done now. */
-void stream_kick(struct host_stream *stream);
+/* Do what its head says, and take it out. The caller, a thread of the device that has set `served`, then looks. */
+void stream_serve(struct host_stream *stream);
+/* Wake all that wait on `changed`, when the lock is given back. */
+void stream_ring(struct host_stream *stream);
 
 /* Wait until the place is reached. */
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);
@@ -227,6 +265,18 @@ void entry_started(struct entry *entry);
 
 /* The work or wait of the stream, in words; false when it is idle. */
 bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT]);
+
+/* ---- host_server.c ---------------------------------------------------------------------------- */
+
+/* The entries of its FIFO are to be done now. */
+void stream_kick(struct host_stream *stream);
+/* Is it a wait, for another stream of the device, that has nothing to do yet? */
+bool entry_waits(const struct entry *entry);
+/* One thread more for the streams of a device. */
+enum status host_server_start(struct host_device *device, struct diag *diag);
+/* The threads of a device all of whose streams are closed end. Without the lock. */
+void host_servers_join(struct host_device *device);
+void host_servers_free(struct host_device *device);
 
 /* ---- host_graph.c: without the lock ---------------------------------------------------------- */
 

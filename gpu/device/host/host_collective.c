@@ -148,6 +148,7 @@ static bool same_collective(const struct device_collective *a, const struct devi
 
 static void fail_meeting(struct meeting *meeting, int count)
 {
+    atomic_store_explicit(&meeting->over, true, memory_order_relaxed);
     for (int place = 0; place < count; place++)
         if (meeting->arrived[place] && meeting->arrived[place]->entry)
             stream_fail(meeting->arrived[place]->entry->stream, meeting->failure.status, "%s",
@@ -184,8 +185,8 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
     for (int place = 0; place < channel->count && !other; place++)
         other = meeting->arrived[place];
     meeting->arrived[place_of(channel, presence->rank)] = presence;
-    if (++meeting->arrivals == channel->count)
-        pthread_cond_broadcast(&channel->changed); /* for the member that moves the data */
+    if (++meeting->arrivals == channel->count && channel->world->link)
+        pthread_cond_broadcast(&channel->changed); /* for the first member, which moves the data */
     if (other && !meeting->failure.status &&
         !same_collective(&other->op->collective, &presence->op->collective))
         mismatch(channel, meeting, other, presence);
@@ -214,12 +215,13 @@ static bool leave(struct channel *channel, struct meeting *meeting, int place,
     return true;
 }
 
-/* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up. */
+/* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up, for which the caller sees
+   to. */
 static void adjourn(struct channel *channel, struct meeting *meeting)
 {
     meeting->moving = false;
     meeting->done = true;
-    pthread_cond_broadcast(&channel->changed);
+    atomic_store_explicit(&meeting->over, true, memory_order_relaxed);
     for (int place = 0; place < channel->count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
             leave(channel, meeting, place, NULL))
@@ -260,6 +262,10 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     if (world->link)
         link_delivered(world->link, channel, meeting->position);
     adjourn(channel, meeting);
+    world_unlock(
+        world); /* woken while it is held they would wait again; this member has not left, so the channel stays */
+    pthread_cond_broadcast(&channel->changed);
+    pthread_mutex_lock(&world->lock);
 }
 
 /* Is it this member's turn to move the data? */
@@ -278,6 +284,7 @@ void comm_perform_collective(struct entry *entry)
     struct meeting *meeting = entry->meeting;
     struct host_link *link = stream->world->link;
     entry->phase = PHASE_PEERS;
+    bool has_spun = link; /* messages between processes take longer */
     entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
     arrive(channel, meeting, &entry->presence);
     entry_started(entry);
@@ -286,7 +293,10 @@ void comm_perform_collective(struct entry *entry)
     while (meeting->moving || (!meeting->done && !stream_failed(stream)))
         if (can_complete(channel, meeting, comm->base.me))
             complete(channel, meeting, stream);
-        else
+        else if (!has_spun) {
+            has_spun = true;
+            world_spin(stream->world, &channel->spin, &meeting->over);
+        } else
             world_wait(stream->world, &channel->changed);
     if (link && !meeting->done)
         link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
@@ -319,6 +329,8 @@ void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
 void comm_delivered(struct channel *channel, uint64_t position)
 {
     struct meeting *meeting = meeting_find(channel, position);
-    if (meeting)
-        adjourn(channel, meeting);
+    if (!meeting)
+        return;
+    adjourn(channel, meeting);
+    pthread_cond_broadcast(&channel->changed);
 }

@@ -23,6 +23,7 @@ struct meeting {
     struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
     int arrivals, leavings;
     bool moving, done;
+    atomic_bool over;       /* done or failed, for threads that look without the lock */
     int unreached;          /* the rank whose data cannot be had; -1: none */
     struct failure failure; /* a mismatch: later arrivals fail with it, too */
 };
@@ -39,6 +40,7 @@ struct channel {
     uint64_t *positions; /* [count] collectives pushed by each member */
     struct meeting *meetings;
     struct part *unmatched, **unmatched_end;
+    struct host_spin spin;
     pthread_cond_t changed;
 };
 

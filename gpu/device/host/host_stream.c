@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_stream.c - a stream of the host device: a FIFO and the thread that serves it.
+ * host_stream.c - a stream of the host device: a FIFO; and how a thread serves it.
  *
  * The head entry is at work. It takes three steps: `admit` waits for its preconditions (its turn on
  * the communicator, residency slots), `perform` does its work, `finish` counts it, frees it and wakes
@@ -14,16 +14,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-
-#include "gpu/device/nvtx.h"
 
 enum {
     /* The end of a timed operation is waited for by looking at the clock, because a sleeping thread
        wakes some tens of microseconds late; the rest it sleeps, there being more streams than
        cores. */
     SPIN_TAIL_NS = 30000,
-    TIMER_SLACK_NS = 1000,
     MOST_SPARE = 64
 };
 
@@ -44,7 +40,7 @@ void stream_fail(struct host_stream *stream, enum status status, const char *for
     if (stream->head && stream->head->phase == PHASE_EVENT)
         pthread_cond_broadcast(&stream->head->awaited.stream->changed);
     pthread_cond_broadcast(&stream->changed);
-    pthread_cond_broadcast(&stream->work);
+    stream_kick(stream);
     pthread_cond_broadcast(&stream->device->slots->released);
     comm_wake_all(stream->device);
 }
@@ -220,29 +216,36 @@ static void entry_retire(struct entry *entry)
     stream->spare_count++;
 }
 
-/* Is the event of this entry, a wait, there or gone for good? */
-static bool is_decided(const struct entry *entry)
-{
-    const struct place *place = &entry->awaited;
-    return !place->stream || place->stream->finished >= place->count ||
-           stream_failed(place->stream);
-}
-
-/* Is it a wait, for another stream of the device, that has nothing to do yet? */
-static bool waits_for_sibling(const struct entry *entry)
-{
-    return entry->op.kind == DEVICE_OP_WAIT && !entry->op.turn.gate && !entry->injected &&
-           !is_decided(entry) && entry->awaited.stream->device == entry->stream->device;
-}
-
 /* Others may go on: threads that wait, and streams of the device whose threads sleep before a wait. */
 static void announce(struct host_stream *stream)
 {
     stream->goal = UINT64_MAX;
-    stream_ring(stream, false);
+    stream_ring(stream);
     for (struct host_stream *at = stream->device->streams; at; at = at->next)
         if (at != stream)
             stream_kick(at);
+}
+
+/* A wait begins when it becomes the head: no thread looks at it before it is over. */
+static void begin_wait(struct entry *entry, int64_t now_ns)
+{
+    entry->phase = entry_waits(entry) ? PHASE_EVENT : PHASE_QUEUED;
+    entry->begun_ns = now_ns;
+    if (entry->stamp) {
+        entry->stamp->start_ns = now_ns;
+        entry->stamp->started = true;
+    }
+}
+
+/* There is a new head. */
+static void advance(struct host_stream *stream)
+{
+    struct entry *head = stream->head;
+    if (stream_failed(stream) || !entry_waits(head))
+        return;
+    begin_wait(head, head->stamp ? device_now(&stream->world->base) : 0);
+    if (head->next || head->stamp)
+        stream_kick(stream);
 }
 
 /* Take the head out of the FIFO: finished, or dropped because the stream has failed. */
@@ -251,6 +254,8 @@ static void finish(struct host_stream *stream)
     struct entry *entry = stream->head;
     struct host_comm *comm = (struct host_comm *)device_op_comm(&entry->op);
     stream->head = entry->next;
+    stream->served = false;
+    stream->device->looking++;
     if (!stream->head)
         stream->tail = NULL;
     if (!stream_failed(stream))
@@ -262,51 +267,18 @@ static void finish(struct host_stream *stream)
     if (entry->op.turn.leaves && !stream_failed(stream))
         gate_leave(entry->op.turn.gate, entry->op.turn.finish);
     entry_retire(entry);
+    if (stream->head)
+        advance(stream);
 }
 
-static void name_thread(const struct host_stream *stream)
+void stream_serve(struct host_stream *stream)
 {
-    char name[16]; /* what the kernel keeps */
-    snprintf(name, sizeof name, "r%d.%s", stream->device->base.rank, stream->base.name);
-    pthread_setname_np(pthread_self(), name);
-    nvtx_name_thread(name); /* a stream is a thread here */
-    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
-}
-
-static void *serve(void *arg)
-{
-    struct host_stream *stream = arg;
-    name_thread(stream);
-    pthread_mutex_lock(&stream->world->lock);
-    for (;;) {
-        stream->asleep = true;
-        while (!stream->head && !stream->closing)
-            world_wait(stream->world, &stream->work);
-        stream->asleep = stream->called = false;
-        if (!stream->head)
-            break;
-        if (!stream_failed(stream))
-            run(stream->head);
-        finish(stream);
-    }
-    world_unlock(stream->world);
-    return NULL;
+    if (!stream_failed(stream))
+        run(stream->head);
+    finish(stream);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
-
-static enum status start_thread(struct host_stream *stream, struct diag *diag)
-{
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&stream->thread, NULL, serve, stream);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed)
-        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread for stream %s: %s",
-                          stream->base.name, strerror(failed));
-    return STATUS_OK;
-}
 
 enum status host_stream_open(struct device *device, const char *name, struct device_stream **out,
                              struct diag *diag)
@@ -323,17 +295,16 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
     stream->goal = UINT64_MAX;
     stream->device = owner;
     stream->world = owner->world;
-    status = world_init_condition(owner->world, &stream->work, diag);
-    if (status)
-        goto fail_memory;
     status = world_init_condition(owner->world, &stream->changed, diag);
     if (status)
-        goto fail_work;
-    status = start_thread(stream, diag);
-    if (status)
-        goto fail_changed;
+        goto fail_memory;
 
     pthread_mutex_lock(&owner->world->lock);
+    if (owner->server_count == owner->stream_count)
+        status = host_server_start(owner, diag);
+    if (status)
+        goto fail_server;
+    owner->stream_count++;
     stream->next = owner->streams;
     owner->streams = stream;
     if (owner->world->aborted)
@@ -342,10 +313,9 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
     *out = &stream->base;
     return STATUS_OK;
 
-fail_changed:
+fail_server:
+    world_unlock(owner->world);
     pthread_cond_destroy(&stream->changed);
-fail_work:
-    pthread_cond_destroy(&stream->work);
 fail_memory:
     free(copy);
     free(stream);
@@ -357,9 +327,10 @@ void host_stream_close(struct device_stream *base)
     struct host_stream *stream = (struct host_stream *)base;
     pthread_mutex_lock(&stream->world->lock);
     stream->closing = true;
-    pthread_cond_broadcast(&stream->work);
+    while (stream->head)
+        stream_wait(stream, stream->pushed, DEVICE_FOREVER);
+    stream->device->stream_count--;
     world_unlock(stream->world);
-    pthread_join(stream->thread, NULL);
 }
 
 void host_stream_free(struct host_stream *stream)
@@ -370,7 +341,6 @@ void host_stream_free(struct host_stream *stream)
         stream->spare = next;
     }
     pthread_cond_destroy(&stream->changed);
-    pthread_cond_destroy(&stream->work);
     free(stream->base.name);
     free(stream->last_words);
     free(stream);
@@ -434,17 +404,6 @@ static enum status await_room(struct host_stream *stream, struct diag *diag)
     return stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
 }
 
-/* A wait that lies in a stream whose thread sleeps begins with its push. */
-static void begin_wait(struct entry *entry)
-{
-    entry->phase = waits_for_sibling(entry) ? PHASE_EVENT : PHASE_QUEUED;
-    entry->begun_ns = entry->pushed_ns;
-    if (entry->stamp) {
-        entry->stamp->start_ns = entry->begun_ns;
-        entry->stamp->started = true;
-    }
-}
-
 static void append(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
@@ -466,8 +425,8 @@ static void append(struct entry *entry)
     stream->pushed++;
     if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
         stream_kick(stream);
-    else if (stream->asleep && stream->head == entry)
-        begin_wait(entry);
+    else if (stream->head == entry)
+        begin_wait(entry, entry->pushed_ns);
 }
 
 /* Decisions of the host at the time of the call: turns, snapshots, the meaning of an event. */
@@ -525,8 +484,8 @@ static void skip(struct host_stream *stream, const struct device_op *op)
 /* Is it over as soon as it is in the stream? */
 static bool takes_no_time(const struct host_stream *stream, const struct device_op *op)
 {
-    if (!stream->asleep || stream->head || stream->closing || stream_failed(stream) ||
-        stream->device->injections || op->turn.gate || op->time_ns > 0)
+    if (stream->head || stream->closing || stream_failed(stream) || stream->device->injections ||
+        op->turn.gate || op->time_ns > 0)
         return false;
     if (op->kind == DEVICE_OP_RECORD)
         return true;
@@ -536,7 +495,7 @@ static bool takes_no_time(const struct host_stream *stream, const struct device_
     return !place->stream || place->stream->finished >= place->count;
 }
 
-/* Instead of the stream's thread, which is not woken for it. */
+/* Instead of a thread of the device, which is not woken for it. */
 static void pass(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
 {
     int64_t number = stream->device->pushes++;
@@ -603,31 +562,14 @@ bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns
     return world_wait_until(stream->world, &stream->changed, deadline_ns);
 }
 
-void stream_ring(struct host_stream *stream, bool work)
+void stream_ring(struct host_stream *stream)
 {
     struct host_world *world = stream->world;
-    *(work ? &stream->ring_work : &stream->ring_changed) = true;
     if (stream->rings)
         return;
     stream->rings = true;
     stream->next_ring = world->rings;
     world->rings = stream;
-}
-
-void stream_kick(struct host_stream *stream)
-{
-    struct entry *head = stream->head;
-    if (!stream->asleep || stream->called || !head)
-        return;
-    if (!waits_for_sibling(head)) {
-        stream->called = true;
-        stream_ring(stream, true);
-        return;
-    }
-    struct host_stream *other = head->awaited.stream;
-    if (head->awaited.count < other->goal)
-        other->goal = head->awaited.count;
-    stream_kick(other);
 }
 
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag)

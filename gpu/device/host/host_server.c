@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_server.c - the threads of a rank of the host device, which serve its streams; host.h has the protocol.
+ *
+ * A thread that looks is counted (`looking`) from the end of one entry, or from the call that wakes it, until it has a
+ * stream or sleeps. As long as one looks nobody else is called: it finds every stream that is ready, and calls another
+ * thread if it leaves one behind.
+ */
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "gpu/device/nvtx.h"
+
+enum { TIMER_SLACK_NS = 1000 };
+
+/* ---- ready, and called ------------------------------------------------------------------------- */
+
+/* Is the event of this entry, a wait, there or gone for good? */
+static bool is_decided(const struct entry *entry)
+{
+    const struct place *place = &entry->awaited;
+    return !place->stream || place->stream->finished >= place->count ||
+           stream_failed(place->stream);
+}
+
+bool entry_waits(const struct entry *entry)
+{
+    return entry->op.kind == DEVICE_OP_WAIT && !entry->op.turn.gate && !entry->injected &&
+           !is_decided(entry) && entry->awaited.stream->device == entry->stream->device;
+}
+
+static bool is_ready(const struct host_stream *stream)
+{
+    const struct entry *head = stream->head;
+    return head && !stream->served && (stream_failed(stream) || !entry_waits(head));
+}
+
+/* If all are at work, each looks when it is done. */
+static void call_server(struct host_device *device)
+{
+    struct host_server *server = device->servers;
+    while (server && !server->asleep)
+        server = server->next;
+    if (!server)
+        return;
+    server->asleep = false;
+    device->looking++;
+    server->next_call = device->world->calls;
+    device->world->calls = server;
+}
+
+void stream_kick(struct host_stream *stream)
+{
+    struct entry *head = stream->head;
+    if (!head || stream->served)
+        return;
+    if (!is_ready(stream)) {
+        struct host_stream *other = head->awaited.stream;
+        if (head->awaited.count < other->goal)
+            other->goal = head->awaited.count;
+        stream_kick(other);
+    } else if (stream->device->looking > 0) {
+        atomic_store_explicit(&stream->device->wanted, true, memory_order_relaxed);
+    } else {
+        call_server(stream->device);
+    }
+}
+
+/* ---- a thread ---------------------------------------------------------------------------------- */
+
+/* `last` if it can go on, because its memory is near; else any. */
+static struct host_stream *find_ready(struct host_device *device, struct host_stream *last)
+{
+    if (last && is_ready(last))
+        return last;
+    for (struct host_stream *at = device->streams; at; at = at->next)
+        if (is_ready(at))
+            return at;
+    return NULL;
+}
+
+/* Nobody looks any more: if a stream is left behind, another thread is called. */
+static void leave_rest(struct host_device *device)
+{
+    struct host_stream *rest = device->looking == 0 ? find_ready(device, NULL) : NULL;
+    if (rest)
+        stream_kick(rest);
+}
+
+/* Until it is called; false: the device closes. */
+static bool sleep_until_called(struct host_server *self)
+{
+    struct host_device *device = self->device;
+    self->asleep = true;
+    device->looking--;
+    while (self->asleep && !device->closing)
+        world_wait(device->world, &self->work);
+    return !device->closing;
+}
+
+static void name_thread(const struct host_device *device)
+{
+    char name[16]; /* what the kernel keeps */
+    snprintf(name, sizeof name, "r%d.device", device->base.rank);
+    pthread_setname_np(pthread_self(), name);
+    nvtx_name_thread(name);
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
+}
+
+static void *serve(void *arg)
+{
+    struct host_server *self = arg;
+    struct host_device *device = self->device;
+    struct host_stream *stream = NULL, *last = NULL;
+    name_thread(device);
+    pthread_mutex_lock(&device->world->lock);
+    device->looking++;
+    bool awake = true, has_spun = true;
+    while (awake) {
+        stream = find_ready(device, last);
+        if (stream) {
+            stream->served = true;
+            device->looking--;
+            leave_rest(device);
+            stream_serve(stream); /* this thread looks again */
+            last = stream;
+            has_spun = false;
+        } else if (!has_spun) {
+            atomic_store_explicit(&device->wanted, false, memory_order_relaxed);
+            world_spin(device->world, &device->spin, &device->wanted);
+            has_spun = true;
+        } else {
+            awake = sleep_until_called(self);
+        }
+    }
+    world_unlock(device->world);
+    return NULL;
+}
+
+/* ---- open and close ---------------------------------------------------------------------------- */
+
+static int start_thread(struct host_server *server)
+{
+    sigset_t all, before;
+    sigfillset(&all); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&server->thread, NULL, serve, server);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+enum status host_server_start(struct host_device *device, struct diag *diag)
+{
+    struct host_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return diag_no_memory(diag);
+    server->device = device;
+    enum status status = world_init_condition(device->world, &server->work, diag);
+    int failed = status ? 0 : start_thread(server);
+    if (failed) {
+        pthread_cond_destroy(&server->work);
+        status = diag_error(diag, STATUS_SYSTEM, "rank %d: cannot start a thread for a stream: %s",
+                            device->base.rank, strerror(failed));
+    }
+    if (status) {
+        free(server);
+        return status;
+    }
+    server->next = device->servers;
+    device->servers = server;
+    device->server_count++;
+    return STATUS_OK;
+}
+
+void host_servers_join(struct host_device *device)
+{
+    pthread_mutex_lock(&device->world->lock);
+    device->closing = true;
+    for (struct host_server *at = device->servers; at; at = at->next)
+        pthread_cond_signal(&at->work);
+    world_unlock(device->world);
+    for (struct host_server *at = device->servers; at; at = at->next)
+        pthread_join(at->thread, NULL);
+}
+
+void host_servers_free(struct host_device *device)
+{
+    while (device->servers) {
+        struct host_server *server = device->servers;
+        device->servers = server->next;
+        pthread_cond_destroy(&server->work);
+        free(server);
+    }
+}
