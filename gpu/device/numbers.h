@@ -105,9 +105,13 @@ static inline void number_add(enum number number, union number_sums *sums, const
 static inline void number_store(enum number number, const union number_sums *sums, void *out,
                                 size_t count)
 {
+    if (number == NUMBER_F32) {
+        memcpy(out, sums->real, count * sizeof *sums->real);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         switch (number) {
-        case NUMBER_F32: ((float *)out)[i] = sums->real[i]; break;
+        case NUMBER_F32: break;
         case NUMBER_F16: ((uint16_t *)out)[i] = number_to_f16(sums->real[i]); break;
         case NUMBER_BF16: ((uint16_t *)out)[i] = number_to_bf16(sums->real[i]); break;
         case NUMBER_I32: ((uint32_t *)out)[i] = (uint32_t)sums->whole[i]; break;

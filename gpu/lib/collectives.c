@@ -24,7 +24,7 @@ struct side {
     size_t bytes;
     struct device_buffer *buffer; /* NULL: no bytes */
     bool staged;                  /* `buffer` is shared memory in its place */
-    char name[40];                /* of that, among the iteration's values */
+    char name[40];                /* of that, among the iteration's values; no user can have it */
 };
 
 struct request {
@@ -144,23 +144,12 @@ static int end(struct request *call, bool done)
     return done ? 0 : -1;
 }
 
-/* Values of the iteration with names that no user can have: they end with it. */
-static void make_name(struct request *call, const char *what, char out[40])
+/* It ends with the iteration. */
+static bool keep(struct request *call, void *content, void (*release)(void *content))
 {
-    static _Atomic uint64_t last;
-    (void)call;
-    snprintf(out, 40, "\001%s %llx", what, (unsigned long long)++last);
-}
-
-static bool keep(struct request *call, const char *what, void *content,
-                 const struct swpipe_kind *kind)
-{
-    char name[40];
-    make_name(call, what, name);
-    if (iteration_set(call->context->iteration, name, content, kind, call->context->task,
-                      call->stream))
+    if (iteration_keep(call->context->iteration, content, release))
         return true;
-    kind->release(content);
+    release(content);
     return false;
 }
 
@@ -170,8 +159,6 @@ static void unwrap(void *buffer)
 {
     device_unwrap(buffer);
 }
-
-static const struct swpipe_kind wrapper = {NULL, unwrap}, plain = {NULL, free};
 
 struct copy {
     void *to;
@@ -194,14 +181,14 @@ static bool push_copy(struct request *call, void *to, const void *from, size_t b
     const struct device_op op = {.kind = DEVICE_OP_CALLBACK,
                                  .label = task_name(call->context),
                                  .callback = {run_copy, copy}};
-    return keep(call, "copy", copy, &plain) &&
-           device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
+    return keep(call, copy, free) && device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK;
 }
 
 /* Bytes that another process must reach, in memory that it can map; for a send, with their content. */
 static bool stage(struct request *call, struct side *side, bool sends)
 {
-    make_name(call, "stage", side->name);
+    static _Atomic uint64_t last;
+    snprintf(side->name, sizeof side->name, "\001stage %llx", (unsigned long long)++last);
     struct block *block = iteration_alloc(call->context->iteration, side->name, side->bytes,
                                           call->context->task, call->stream, &call->diag);
     if (!block)
@@ -220,7 +207,7 @@ static bool reach(struct request *call, struct side *side, bool sends)
         return stage(call, side, sends);
     return device_wrap(pipe->devices[call->context->self->rank], side->user, side->bytes,
                        &side->buffer, &call->diag) == STATUS_OK &&
-           keep(call, "wrap", side->buffer, &wrapper);
+           keep(call, side->buffer, unwrap);
 }
 
 /* Received data go to the user; the shared memory may be used again behind that. */

@@ -150,6 +150,18 @@ bool iteration_set(struct iteration *iteration, const char *name, void *content,
     return value;
 }
 
+bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content))
+{
+    struct thing *thing = malloc(sizeof *thing);
+    if (!thing)
+        return false;
+    pthread_mutex_lock(&iteration->lock);
+    *thing = (struct thing){iteration->things, content, release};
+    iteration->things = thing;
+    pthread_mutex_unlock(&iteration->lock);
+    return true;
+}
+
 void *iteration_get(struct iteration *iteration, const char *name)
 {
     pthread_mutex_lock(&iteration->lock);
@@ -181,6 +193,12 @@ void iteration_clear(struct iteration *iteration)
         free(value);
     }
     iteration->values = NULL;
+    for (struct thing *thing = iteration->things, *next; thing; thing = next) {
+        next = thing->next;
+        thing->release(thing->content);
+        free(thing);
+    }
+    iteration->things = NULL;
     if (iteration->owner)
         iteration->owner->release(iteration->owner->arg, iteration->rank, iteration->batch);
     iteration->owner = NULL;

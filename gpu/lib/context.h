@@ -4,7 +4,8 @@
  * private to the public library (gpu/lib/swpipe.h).
  *
  *     iteration  1 --- n  value          owned by its kind
- *                          `-- memory    a block of the rank's pool
+ *                |         `-- memory    a block of the rank's pool
+ *                `---- n  thing          freed with the iteration; without a name
  *     pool       free blocks, each with the event behind which it may be used again
  *
  * An iteration is used by all its tasks, on their threads: values are looked up and changed under its
@@ -40,6 +41,12 @@ struct value {
     int setter;                     /* task */
 };
 
+struct thing {
+    struct thing *next;
+    void *content;
+    void (*release)(void *content);
+};
+
 struct iteration {
     pthread_mutex_t lock;
     struct pool *pool;
@@ -49,6 +56,7 @@ struct iteration {
     const struct swpipe_hooks *owner; /* its `release` is owed the batch; NULL: nothing is */
     void *result;
     struct value *values;
+    struct thing *things;
 };
 
 bool pool_init(struct pool *pool, struct device *device);
@@ -64,6 +72,8 @@ void iteration_clear(struct iteration *iteration);
    of the task that does it: memory that is replaced may be used again behind its work. */
 bool iteration_set(struct iteration *iteration, const char *name, void *content,
                    const struct swpipe_kind *kind, int setter, struct device_stream *stream);
+/* Release `content` when the iteration is cleared; false when memory is exhausted, then it is still the caller's. */
+bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content));
 void *iteration_get(struct iteration *iteration, const char *name);
 void iteration_unset(struct iteration *iteration, const char *name, struct device_stream *stream);
 

@@ -92,7 +92,12 @@ static void fill(const struct device_fill *fill)
 
 void host_add(float *restrict sum, const float *restrict x, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    enum { BLOCK = 32 }; /* so many at a time are added in vector registers, at -O2 too */
+    size_t i = 0;
+    for (; i + BLOCK <= count; i += BLOCK)
+        for (size_t k = 0; k < BLOCK; k++)
+            sum[i + k] += x[i + k];
+    for (; i < count; i++)
         sum[i] += x[i];
 }
 
