@@ -348,6 +348,51 @@ static void test_record_after_wait(struct bench *bench)
     device_sync(bench->ranks[0], late(bench), &bench->diag);
 }
 
+struct recorder {
+    struct bench *bench;
+    struct device_event *event;
+    struct stamp stamp;
+    struct diag diag;
+};
+
+static void *record_on_first(void *arg)
+{
+    struct recorder *recorder = arg;
+    device_record(recorder->bench->streams[0][0], recorder->event, &recorder->stamp,
+                  &recorder->diag);
+    return NULL;
+}
+
+/* One thread records an event while another lets a stream wait for it: the numbers say which record it waits for. The
+   emulated CUDA takes its time to record. */
+static void test_event_numbers(struct bench *bench)
+{
+    struct device_stream *second = bench->streams[0][1];
+    struct device_event *shared = event(bench, 0), *after = event(bench, 0);
+    struct recorder recorder = {.bench = bench, .event = shared};
+    struct stamp stamp = {0};
+    struct gate gate;
+    pthread_t thread;
+    bool done = false;
+    diag_init(&recorder.diag);
+    put_gate(bench, bench->streams[0][0], &gate);
+    setenv("SWSIM_EMULATION_SLOW", "cudaEventRecord:100", 1);
+    pthread_create(&thread, NULL, record_on_first, &recorder);
+    nanosleep(&(struct timespec){.tv_nsec = 30000000}, NULL);
+    device_wait(second, shared, &stamp, &bench->diag);
+    pthread_join(thread, NULL);
+    unsetenv("SWSIM_EMULATION_SLOW");
+    device_record(second, after, NULL, &bench->diag);
+    nap();
+    tap_is_int(device_event_query(after, &done, &bench->diag), STATUS_OK, "query behind the wait");
+    tap_ok(done == (stamp.number < recorder.stamp.number),
+           "a wait is behind the record whose number is before its own");
+    sem_post(&gate.open);
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+    device_collect(bench->ranks[0], &bench->diag);
+    diag_fini(&recorder.diag);
+}
+
 static void test_copies(struct bench *bench)
 {
     enum { BYTES = 100000, SHIFT = 64 };
@@ -1665,11 +1710,12 @@ static bool communicates(struct bench *bench)
 static void single_rank(struct device_config config)
 {
     static void (*const tests[])(struct bench *) = {
-        test_fifo,        test_event_order,    test_event_snapshot, test_record_after_wait,
-        test_copies,      test_gemm,           test_gather,         test_axpy_fill,
-        test_dense,       test_unused_memory,  test_stamps,         test_deadline,
-        test_refusals,    test_injection,      test_abort,          test_graph,
-        test_graph_waits, test_graph_refusals, test_graph_failure,  test_graph_abort,
+        test_fifo,          test_event_order, test_event_snapshot, test_record_after_wait,
+        test_event_numbers, test_copies,      test_gemm,           test_gather,
+        test_axpy_fill,     test_dense,       test_unused_memory,  test_stamps,
+        test_deadline,      test_refusals,    test_injection,      test_abort,
+        test_graph,         test_graph_waits, test_graph_refusals, test_graph_failure,
+        test_graph_abort,
     };
     config.ranks = 1;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)

@@ -28,6 +28,7 @@
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
  *   SWSIM_EMULATION_DRIFT=PPM the GPUs' clocks are faster than the host's by so much (0)
  *   SWSIM_EMULATION_FAULT=... failures, see fault.c
+ *   SWSIM_EMULATION_SLOW=FUNCTION:MS a call of this function takes so much longer, before it has its effect
  *
  * Like CUDA it has one state a process, `emulation`. Its lock guards all data without another guard; it is
  * never held while an operation or a host function runs.

@@ -10,7 +10,8 @@
  * pushed operations, inside a group only at its end, after all communicators of the group were marked.
  * Stricter: in a group a communicator has one stream, and a collective is alone. In a communicator that does not block
  * (ncclConfig_t) the making, each call that connects, and some others go on in a thread of their own: until
- * ncclCommGetAsyncError says that they are through, another call is refused.
+ * ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
+ * that call, or has ended before it, ends the program with a message.
  */
 #include "emulation.h"
 #include "gpu/device/numbers.h"
@@ -32,6 +33,7 @@ struct ncclComm {
     int running;        /* running operations; emulation.lock */
     atomic_bool abort;
     _Atomic ncclResult_t state;
+    atomic_int asking; /* threads that are in ncclCommGetAsyncError */
     bool free_running; /* it does not block */
     bool is_open;      /* the link */
     bool has_thread;   /* that does a call; its user's thread joins it */
@@ -719,8 +721,13 @@ ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *out)
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 {
+    if (atomic_load(&comm->abort))
+        emulation_misuse("ncclCommGetAsyncError: the communicator has ended");
+    atomic_fetch_add(&comm->asking, 1);
+    const cudaError_t fault = fault_call(__func__);
     *out = atomic_load(&comm->state);
-    return ncclSuccess;
+    atomic_fetch_sub(&comm->asking, 1);
+    return fault == cudaSuccess ? ncclSuccess : ncclInternalError;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
@@ -731,6 +738,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
+    if (atomic_load(&comm->asking) > 0)
+        emulation_misuse("ncclCommAbort: another thread is in ncclCommGetAsyncError");
     atomic_store(&comm->abort, true);
     ncclGroupStart();
     comm->next = group.aborts;

@@ -150,14 +150,10 @@ void *cuda_stream_handle(struct device_stream *stream);
 enum status cuda_stream_open(struct device *device, const char *name, struct device_stream **out,
                              struct diag *diag);
 void cuda_stream_close(struct device_stream *stream);
-enum status cuda_event_open(struct device *device, struct device_event **out, struct diag *diag);
-void cuda_event_close(struct device_event *event);
 enum status cuda_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
                       struct diag *diag);
 enum status cuda_stream_query(struct device_stream *stream, bool *done, struct diag *diag);
-enum status cuda_event_query(struct device_event *event, bool *done, struct diag *diag);
 enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag);
-enum status cuda_event_sync(struct device_event *event, int64_t deadline_ns, struct diag *diag);
 enum status cuda_device_sync(struct device *device, int64_t deadline_ns, struct diag *diag);
 enum status cuda_collect(struct device *device, struct diag *diag);
 
@@ -166,17 +162,36 @@ void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char
     __attribute__((format(printf, 3, 4)));
 
 enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag);
-/* Put an operation into a stream, as it is. */
+/* Its own failure, else the world's; STATUS_OK: there is none. Takes the world's lock. */
+struct failure cuda_stream_failure(struct cuda_stream *stream);
+/* The push gets its number. False: it is the one that shall fail, and the stream has failed. With the world's lock. */
+bool cuda_count_locked(struct cuda_stream *stream, const struct device_op *op, struct stamp *stamp);
+/* Put an operation into a stream, as it is; not one on an event. */
 cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op);
 /* Later pushes come after the launch this stream was part of. */
 cudaError_t cuda_stream_follow(struct cuda_stream *stream);
 void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch);
+
+/* ---- cuda_event.c ---------------------------------------------------------------------------- */
+
+enum status cuda_event_open(struct device *device, struct device_event **out, struct diag *diag);
+void cuda_event_close(struct device_event *event);
+enum status cuda_event_query(struct device_event *event, bool *done, struct diag *diag);
+enum status cuda_event_sync(struct device_event *event, int64_t deadline_ns, struct diag *diag);
+/* A RECORD or WAIT, which gets its number. */
+cudaError_t cuda_event_push(struct cuda_stream *stream, const struct device_op *op,
+                            struct stamp *stamp);
 /* The event means this marker, which is held for it; means work that never finishes. */
 void cuda_event_mean(struct cuda_event *event, struct marker *marker);
 void cuda_event_refuse(struct cuda_event *event, struct cuda_stream *stream);
 /* The stream waits for the event's last record. */
 cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stream);
 
+/* ---- cuda_marker.c --------------------------------------------------------------------------- */
+
+/* The device has failed at something that was pushed before: the world's first failure, if it is. */
+enum status cuda_device_fail(struct cuda_device *device, const char *what, cudaError_t error,
+                             struct diag *diag);
 /* A recorded marker, held once; NULL and *error when CUDA refuses. */
 struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
                              cudaError_t *error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_stream.c - streams of the CUDA device: markers, pushes, syncs, stamps.
+ * cuda_stream.c - streams of the CUDA device: pushes, syncs, stamps.
  *
  * A push puts the operation between two timed markers where it is stamped. CUDA's own failures
  * appear at the next call, as CUDA does it; they fail the stream they are met on. A failure that
@@ -14,117 +14,32 @@
 #include "gpu/device/nvtx.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
-
-enum {
-    SPIN_NS = 30000,    /* the time for which a wait looks at its marker again and again */
-    POLL_MIN_NS = 5000, /* then the pause between two looks, doubling up to the longest */
-    POLL_MAX_NS = 100000
-};
-
-/* ---- markers --------------------------------------------------------------------------------- */
-
-static struct marker *marker_take(struct cuda_device *device, bool timed, cudaError_t *error)
-{
-    pthread_mutex_lock(&device->world->lock);
-    struct marker *marker = device->pool[timed];
-    if (marker)
-        device->pool[timed] = marker->next;
-    pthread_mutex_unlock(&device->world->lock);
-    if (marker)
-        return marker;
-    marker = calloc(1, sizeof *marker);
-    if (!marker) {
-        *error = cudaErrorMemoryAllocation;
-        return NULL;
-    }
-    marker->timed = timed;
-    *error = cuda_enter(device->world); /* an event belongs to the GPU it is made on */
-    if (*error == cudaSuccess)
-        *error = cudaEventCreateWithFlags(&marker->handle,
-                                          timed ? cudaEventDefault : cudaEventDisableTiming);
-    if (*error == cudaSuccess)
-        return marker;
-    free(marker);
-    return NULL;
-}
-
-void marker_release_locked(struct cuda_device *device, struct marker *marker)
-{
-    if (!marker || --marker->references > 0)
-        return;
-    marker->next = device->pool[marker->timed];
-    device->pool[marker->timed] = marker;
-}
-
-void marker_release(struct cuda_device *device, struct marker *marker)
-{
-    pthread_mutex_lock(&device->world->lock);
-    marker_release_locked(device, marker);
-    pthread_mutex_unlock(&device->world->lock);
-}
-
-struct marker *marker_record(struct cuda_device *device, bool timed, cudaStream_t stream,
-                             cudaError_t *error)
-{
-    return marker_record_in(device, timed, stream, false, error);
-}
-
-struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStream_t stream,
-                                bool node, cudaError_t *error)
-{
-    struct marker *marker = marker_take(device, timed, error);
-    if (!marker)
-        return NULL;
-    marker->references = 1;
-    marker->stream = stream;
-    *error = node ? cudaEventRecordWithFlags(marker->handle, stream, cudaEventRecordExternal)
-                  : cudaEventRecord(marker->handle, stream);
-    if (*error == cudaSuccess)
-        return marker;
-    marker_release(device, marker);
-    return NULL;
-}
-
-void markers_free(struct cuda_device *device)
-{
-    while (device->pendings) {
-        struct pending *pending = device->pendings;
-        device->pendings = pending->next;
-        marker_release(device, pending->start);
-        marker_release(device, pending->end);
-        free(pending);
-    }
-    device->pendings_end = &device->pendings;
-    for (int timed = 0; timed < 2; timed++)
-        while (device->pool[timed]) {
-            struct marker *marker = device->pool[timed];
-            device->pool[timed] = marker->next;
-            cudaEventDestroy(marker->handle);
-            free(marker);
-        }
-}
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
+static void fail_locked(struct cuda_stream *stream, enum status status, const char *text)
+{
+    if (stream->failure.status)
+        return;
+    snprintf(stream->failure.text, sizeof stream->failure.text, "%s", text);
+    stream->failure.status = status;
+    if (!stream->world->failure.status)
+        stream->world->failure = stream->failure;
+}
+
 void cuda_stream_fail(struct cuda_stream *stream, enum status status, const char *format, ...)
 {
+    char text[FAILURE_TEXT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     pthread_mutex_lock(&stream->world->lock);
-    if (!stream->failure.status) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(stream->failure.text, sizeof stream->failure.text, format, args);
-        va_end(args);
-        stream->failure.status = status;
-        if (!stream->world->failure.status)
-            stream->world->failure = stream->failure;
-    }
+    fail_locked(stream, status, text);
     pthread_mutex_unlock(&stream->world->lock);
 }
 
@@ -137,7 +52,7 @@ static void fail_with(struct cuda_stream *stream, const struct device_op *op, cu
                      cudaGetErrorName(error), cuda_way_out(error));
 }
 
-static struct failure failure_of(struct cuda_stream *stream)
+struct failure cuda_stream_failure(struct cuda_stream *stream)
 {
     pthread_mutex_lock(&stream->world->lock);
     struct failure failure = stream->failure.status ? stream->failure : stream->world->failure;
@@ -165,62 +80,6 @@ enum status cuda_stream_check(struct cuda_stream *stream, struct diag *diag)
         diag_error(diag, status, "%s", stream->failure.text);
     pthread_mutex_unlock(&stream->world->lock);
     return status;
-}
-
-/* ---- waiting --------------------------------------------------------------------------------- */
-
-/* Linux adds 50 us to each pause of a thread that has not asked for less. */
-static void pause_ns(int64_t ns)
-{
-    static _Thread_local bool asked;
-    if (!asked)
-        asked = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL) <= 0;
-    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
-}
-
-/* The device has failed at something that was pushed before: the world's first failure, if it is. */
-static enum status device_fail(struct cuda_device *device, const char *what, cudaError_t error,
-                               struct diag *diag)
-{
-    struct cuda_world *world = device->world;
-    pthread_mutex_lock(&world->lock);
-    if (!world->failure.status) {
-        world->failure.status = STATUS_SYSTEM;
-        snprintf(world->failure.text, sizeof world->failure.text, "rank %d, %s: %s (%s)%s",
-                 device->base.rank, what, cudaGetErrorString(error), cudaGetErrorName(error),
-                 cuda_way_out(error));
-    }
-    enum status status = diag_error(diag, world->failure.status, "%s", world->failure.text);
-    pthread_mutex_unlock(&world->lock);
-    return status;
-}
-
-enum status marker_await(struct cuda_device *device, const struct marker *marker,
-                         int64_t deadline_ns, const char *what, struct diag *diag)
-{
-    int64_t begin_ns = device_clock_ns(), wait_ns = POLL_MIN_NS;
-    cudaError_t entered = cuda_enter(device->world);
-    if (entered != cudaSuccess)
-        return device_fail(device, what, entered, diag);
-    for (;;) {
-        enum status status = cuda_world_ended(device->world, diag);
-        if (status)
-            return status;
-        cudaError_t error = cuda_ask_event(marker->handle);
-        if (error == cudaSuccess)
-            return STATUS_OK;
-        if (error != cudaErrorNotReady)
-            return device_fail(device, what, error, diag);
-        if (device_now(&device->world->base) >= deadline_ns)
-            return diag_error(diag, STATUS_LIMIT, "time limit: rank %d, %s: has unfinished work",
-                              device->base.rank, what);
-        if (device_clock_ns() - begin_ns < SPIN_NS) {
-            sched_yield();
-            continue;
-        }
-        pause_ns(wait_ns);
-        wait_ns = 2 * wait_ns < POLL_MAX_NS ? 2 * wait_ns : POLL_MAX_NS;
-    }
 }
 
 /* ---- behind a launch ------------------------------------------------------------------------- */
@@ -331,94 +190,6 @@ enum status cuda_stream_query(struct device_stream *base, bool *done, struct dia
     return STATUS_OK;
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
-
-enum status cuda_event_open(struct device *device, struct device_event **out, struct diag *diag)
-{
-    struct cuda_event *event = calloc(1, sizeof *event);
-    if (!event)
-        return diag_no_memory(diag);
-    event->base.device = device;
-    *out = &event->base;
-    return STATUS_OK;
-}
-
-void cuda_event_close(struct device_event *base)
-{
-    struct cuda_event *event = (struct cuda_event *)base;
-    marker_release((struct cuda_device *)base->device, event->last);
-    free(event);
-}
-
-/* The marker of the last record, held for the caller; NULL: never recorded. */
-static struct marker *event_look(struct cuda_event *event, struct failure *failure)
-{
-    struct cuda_device *device = (struct cuda_device *)event->base.device;
-    pthread_mutex_lock(&device->world->lock);
-    struct marker *marker = event->last;
-    if (marker)
-        marker->references++;
-    *failure = event->failure;
-    pthread_mutex_unlock(&device->world->lock);
-    return marker;
-}
-
-/* The event means `marker` from now on and takes over its hold, unless `failure` says that the record was
-   refused. */
-static void event_set(struct cuda_event *event, struct marker *marker, struct failure failure)
-{
-    struct cuda_device *device = (struct cuda_device *)event->base.device;
-    pthread_mutex_lock(&device->world->lock);
-    marker_release_locked(device, event->last);
-    event->last = marker;
-    event->failure = failure;
-    pthread_mutex_unlock(&device->world->lock);
-}
-
-/* A failed stream refuses a record: the event stands for work that never finishes. */
-void cuda_event_refuse(struct cuda_event *event, struct cuda_stream *stream)
-{
-    event_set(event, NULL, failure_of(stream));
-}
-
-void cuda_event_mean(struct cuda_event *event, struct marker *marker)
-{
-    struct cuda_device *device = (struct cuda_device *)event->base.device;
-    pthread_mutex_lock(&device->world->lock);
-    marker->references++;
-    pthread_mutex_unlock(&device->world->lock);
-    event_set(event, marker, (struct failure){.status = STATUS_OK});
-}
-
-enum status cuda_event_query(struct device_event *base, bool *done, struct diag *diag)
-{
-    struct cuda_device *device = (struct cuda_device *)base->device;
-    struct failure failure;
-    struct marker *marker = event_look((struct cuda_event *)base, &failure);
-    cudaError_t error = marker ? cuda_ask_event(marker->handle) : cudaSuccess;
-    marker_release(device, marker);
-    if (failure.status)
-        return diag_error(diag, failure.status, "%s", failure.text);
-    if (error != cudaSuccess && error != cudaErrorNotReady)
-        return device_fail(device, "the event", error, diag);
-    *done = error == cudaSuccess;
-    return *done ? STATUS_OK : cuda_world_ended(device->world, diag);
-}
-
-enum status cuda_event_sync(struct device_event *base, int64_t deadline_ns, struct diag *diag)
-{
-    struct cuda_device *device = (struct cuda_device *)base->device;
-    struct failure failure;
-    enum status status = STATUS_OK;
-    struct marker *marker = event_look((struct cuda_event *)base, &failure);
-    if (failure.status)
-        status = diag_error(diag, failure.status, "%s", failure.text);
-    else if (marker)
-        status = marker_await(device, marker, deadline_ns, "the event", diag);
-    marker_release(device, marker);
-    return status;
-}
-
 /* ---- push ------------------------------------------------------------------------------------ */
 
 static cudaError_t push_copy(struct cuda_stream *stream, const struct device_copy *copy)
@@ -467,28 +238,6 @@ static cudaError_t push_dense(struct cuda_stream *stream, const struct device_de
     return error;
 }
 
-static cudaError_t push_record(struct cuda_stream *stream, struct cuda_event *event)
-{
-    cudaError_t error = cudaSuccess;
-    struct marker *marker = marker_record(stream->device, false, stream->handle, &error);
-    if (marker)
-        event_set(event, marker, (struct failure){.status = STATUS_OK});
-    return error;
-}
-
-cudaError_t cuda_event_follow(struct cuda_event *event, struct cuda_stream *stream)
-{
-    struct failure failure;
-    cudaError_t error = cudaSuccess;
-    struct marker *marker = event_look(event, &failure);
-    if (failure.status)
-        cuda_stream_fail(stream, failure.status, "%s", failure.text);
-    else if (marker && marker->stream != stream->handle) /* else it is behind it anyway */
-        error = cudaStreamWaitEvent(stream->handle, marker->handle, 0);
-    marker_release(stream->device, marker);
-    return error;
-}
-
 cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
 {
     switch (op->kind) {
@@ -510,12 +259,24 @@ cudaError_t cuda_issue(struct cuda_stream *stream, const struct device_op *op)
             return cuda_alone_push(stream, op);
         cuda_comm_push(stream, op);
         return cudaSuccess;
-    case DEVICE_OP_RECORD: return push_record(stream, (struct cuda_event *)op->event);
-    case DEVICE_OP_WAIT: return cuda_event_follow((struct cuda_event *)op->event, stream);
+    case DEVICE_OP_RECORD:
+    case DEVICE_OP_WAIT: break; /* cuda_event_push: their numbers are not given before */
     case DEVICE_OP_CALLBACK:
         return cudaLaunchHostFunc(stream->handle, op->callback.run, op->callback.arg);
     }
     return cudaErrorInvalidValue;
+}
+
+/* An operation on an event gets its number here, others have it. */
+static bool is_of_event(const struct device_op *op)
+{
+    return op->kind == DEVICE_OP_RECORD || op->kind == DEVICE_OP_WAIT;
+}
+
+static cudaError_t issue(struct cuda_stream *stream, const struct device_op *op,
+                         struct stamp *stamp)
+{
+    return is_of_event(op) ? cuda_event_push(stream, op, stamp) : cuda_issue(stream, op);
 }
 
 /* Issue between two timed markers, and remember them for device_collect. */
@@ -532,7 +293,7 @@ static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device
     pending->op = *op;
     pending->start = marker_record(device, true, stream->handle, &error);
     if (pending->start)
-        error = cuda_issue(stream, op);
+        error = issue(stream, op, stamp);
     if (error == cudaSuccess && !failed(stream)) /* NCCL may have refused, and then it never ends */
         pending->end = marker_record(device, true, stream->handle, &error);
     if (!pending->end) {
@@ -547,21 +308,27 @@ static cudaError_t issue_stamped(struct cuda_stream *stream, const struct device
     return cudaSuccess;
 }
 
-/* Count the push, and fail the stream if this is the one that shall fail. */
-static void count_push(struct cuda_stream *stream, const struct device_op *op, struct stamp *stamp)
+bool cuda_count_locked(struct cuda_stream *stream, const struct device_op *op, struct stamp *stamp)
 {
     struct cuda_device *device = stream->device;
-    char text[OP_TEXT];
-    pthread_mutex_lock(&device->world->lock);
-    int64_t number = device->pushes++;
-    enum status injected = injection_take(&device->injections, number);
-    pthread_mutex_unlock(&device->world->lock);
+    char words[OP_TEXT], text[FAILURE_TEXT];
+    const int64_t number = device->pushes++;
+    const enum status injected = injection_take(&device->injections, number);
     if (stamp)
         stamp->number = number;
-    if (injected)
-        cuda_stream_fail(
-            stream, injected, "rank %d, stream %s: injected failure of operation %lld, %s",
-            device->base.rank, stream->base.name, (long long)number, device_op_text(op, text));
+    if (!injected)
+        return true;
+    snprintf(text, sizeof text, "rank %d, stream %s: injected failure of operation %lld, %s",
+             device->base.rank, stream->base.name, (long long)number, device_op_text(op, words));
+    fail_locked(stream, injected, text);
+    return false;
+}
+
+static void count_push(struct cuda_stream *stream, const struct device_op *op, struct stamp *stamp)
+{
+    pthread_mutex_lock(&stream->world->lock);
+    cuda_count_locked(stream, op, stamp);
+    pthread_mutex_unlock(&stream->world->lock);
 }
 
 static bool blocks_host(const struct device_op *op)
@@ -577,18 +344,16 @@ static enum status issue_counted(struct cuda_stream *stream, const struct device
 {
     if (stamp)
         stamp->pushed_from_ns = stamp->pushed_by_ns = device_now(&stream->world->base);
-    count_push(stream, op, stamp);
-    if (failed(stream)) { /* injected: as if the device had failed it later */
-        if (op->kind == DEVICE_OP_RECORD)
-            cuda_event_refuse((struct cuda_event *)op->event, stream);
+    if (!is_of_event(op))
+        count_push(stream, op, stamp);
+    if (failed(stream)) /* injected: as if the device had failed it later */
         return STATUS_OK;
-    }
     cudaError_t error = cuda_enter(stream->world);
     if (error == cudaSuccess)
         error = cuda_stream_follow(stream);
     stream->used = true;
     if (error == cudaSuccess)
-        error = stamp ? issue_stamped(stream, op, stamp) : cuda_issue(stream, op);
+        error = stamp ? issue_stamped(stream, op, stamp) : issue(stream, op, NULL);
     if (stamp)
         stamp->pushed_by_ns = device_now(&stream->world->base);
     if (error != cudaSuccess) {
@@ -706,7 +471,7 @@ enum status cuda_collect(struct device *base, struct diag *diag)
     pthread_mutex_unlock(&device->world->lock);
     pthread_mutex_unlock(&device->collect_lock);
     return error == cudaSuccess ? STATUS_OK
-                                : device_fail(device, "reading time stamps", error, diag);
+                                : cuda_device_fail(device, "reading time stamps", error, diag);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
