@@ -37,6 +37,7 @@ check "what a task costs, and firing" figure overhead '.*"direct_ns":[0-9]*,"clo
 check "what a trace costs" figure "what a trace costs" '"iterations":{"bare_ns":[0-9]*,"kept_ns":[0-9]*.*"tasks":{"bare_ns"'
 check "how far predictions are off" figure "predicted against measured" '"runs":[0-9]*,"median_error":[0-9.]*,"worst_error":[0-9]'
 check "and the table says so" grep -q '^predicted against measured .*median error [0-9.]*%, worst [0-9.]*%, of [0-9]* runs' "$dir/table"
+check "device times of a recording" figure "recorded: device times by CUPTI" '"spin_ns":[0-9]*,"least_spin_ns":[0-9]*,"makespan_ns":[0-9]'
 check "the host" grep -q '"cpu":"[^"]*","cores":[1-9][0-9]*,"commit":"[^"]*","date":"20' "$json"
 if command -v python3 >/dev/null; then
     check "it is JSON, of the form we say" python3 -c '

@@ -5,6 +5,7 @@
 #     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)
 #
 #     PACK/swrun swsim tests/t_device tests/bench/overhead            for the GPU
+#          libswrecord.so tests/gpu/record_probe.cu                    to record a program, and one that is compiled there
 #          tests/t_swpipe_*                                           programs with the library, for the GPU
 #          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
@@ -47,7 +48,7 @@ cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
 library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
-programs="swrun swsim tests/t_device tests/bench/overhead $library"
+programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead $library"
 emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated $(printf '%s_emulated ' $library)"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
 system="-lrt -lpthread -ldl"
@@ -63,7 +64,7 @@ done
 cd "$top"
 mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/reference" \
     "$pack/plans/examples"
-cp tests/gpu/run.sh "$pack/tests/gpu/"
+cp tests/gpu/run.sh tests/gpu/record_probe.cu "$pack/tests/gpu/"
 cp tests/bench/*.sh "$pack/tests/bench/"
 for file in tests/bench/*.yaml; do [ ! -e "$file" ] || cp "$file" "$pack/tests/bench/"; done
 cp plans/torchrec/*.yaml "$pack/plans/torchrec/"

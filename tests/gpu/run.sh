@@ -18,7 +18,7 @@
 # their output (NCCL_DEBUG).
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA
-# toolkit for its row. Exit status: 0 all passed, 1 a row failed, 77 no GPU here, with a message.
+# toolkit for its row, nvcc, libcudart.so and libcupti.so for that of device times. Exit status: 0 all passed, 1 a row failed, 77 no GPU here, with a message.
 #
 # A row is `ok`, `skipped`, `missed` or `FAILED`. Missed: all results are right, but a figure misses its goal; the
 # script still passes. A failed row does not stop the others.
@@ -116,6 +116,7 @@ find_tool()
     command -v "$1" || ls "${CUDA_HOME:-/usr/local/cuda}/bin/$1" /usr/local/cuda*/bin/"$1" 2>/dev/null | head -n 1
 }
 sanitizer=$(find_tool compute-sanitizer)
+nvcc=$(find_tool nvcc)
 
 # ---- rows ------------------------------------------------------------------------------------------
 #
@@ -276,6 +277,38 @@ run_compare()
             if (median > 0.02 || worst > 0.05) printf "aim: median 2%%, worst 5%%" >missed }' >"$WORDS"
 }
 
+# Device times of a recording: each operation has one, kernels of 20 ms say so, times and calls agree, and the prediction
+# replays what was recorded. Where CUPTI cannot be had the row is skipped, and says why.
+run_recorded()
+{
+    local probe=$build/tests/record/program home said
+    if [ -z "$emulated" ]; then
+        [ -n "$nvcc" ] || { echo "no nvcc here"; return 77; }
+        probe=$dir/probe home=$(dirname "$(dirname "$(realpath "$nvcc")")")
+        "$nvcc" --cudart=shared -o "$probe" tests/gpu/record_probe.cu || return 1
+        export LD_LIBRARY_PATH=$home/lib64:$home/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    else
+        [ -x "$probe" ] || { echo "no $probe here"; return 77; }
+        export SWSIM_CUPTI=$build/tests/cuda_emulation/libcupti.so ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}"
+    fi
+    rm -rf "$dir/probe.swr"
+    "$swsim" record -o "$dir/probe.swr" -- "$probe" measured 2>&1 | tee "$dir/recorded"
+    said=$(sed -n 's/.*are recorded without their times: //p' "$dir/recorded")
+    [ -z "$said" ] || { echo "$said"; return 77; }
+    "$swsim" import -o "$dir/probe.yaml" "$dir/probe.swr" 2>&1 | tee -a "$dir/recorded"
+    ! grep 'warning: .*\(lost\|no measured time\|contradict\|another number\|no recorded call\)' "$dir/recorded" || return 1
+    "$swsim" predict --json "$dir/probe.yaml" >"$dir/probe.json" || return 1
+    sed -n '/^threads:/,$ s/.*{launch: spin.* time: \([0-9.]*\)\(ns\|us\|ms\).*/\1 \2/p' "$dir/probe.yaml" | head -n 50 |
+        awk '{print $1 * ($2 == "ms" ? 1e6 : $2 == "us" ? 1e3 : 1)}' | sort -n >"$dir/spins"
+    awk -v total="$(field makespan_ns "$dir/probe.json")" -v figures="$FIGURES" -v words="$WORDS" '
+        { spin[NR] = $1 }
+        END {
+            middle = spin[int((NR + 1) / 2)]
+            printf "{\"spin_ns\":%d,\"least_spin_ns\":%d,\"makespan_ns\":%d}\n", middle, spin[1], total >figures
+            printf "kernels of 20 ms took %.3f, at least %.3f", middle / 1e6, spin[1] / 1e6 >words
+            exit !(NR == 50 && spin[1] > 19.9e6 && spin[1] < 20.5e6) }' "$dir/spins"
+}
+
 # children PID: its child processes.
 children()
 {
@@ -315,8 +348,8 @@ says_who_died()
     cat "$dir/killed"
     [ $status -eq 0 ] && grep -q "rank $(($1 - 1)): its process was killed by signal 9" "$dir/killed"
 }
-export -f children field killed_rank run_compare run_overhead run_plan run_sanitized run_trace says_who_died
-export dir overhead sanitizer settle slack suite swrun swsim
+export -f children field killed_rank run_compare run_overhead run_plan run_recorded run_sanitized run_trace says_who_died
+export build dir emulated nvcc overhead sanitizer settle slack suite swrun swsim
 
 # ---- the table -------------------------------------------------------------------------------------
 
@@ -346,6 +379,9 @@ done
 plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
 plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
 plan 60 "half a minute: clocks are tied again" plans/torchrec/sparse_dist.yaml --ranks 1 -n $long
+
+# A program that knows nothing of swsim.
+ask 60 "recorded: device times by CUPTI" run_recorded
 
 # The library: the caller's GPU, last error and environment; what the program has made itself. With fewer GPUs than
 # their parts need, those are left out, and the log says so.

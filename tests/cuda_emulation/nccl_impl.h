@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nccl_impl.h - emulated NCCL: not a GPU. A communicator and a call, for nccl.c (the functions of nccl.h) and nccl_kernel.c (their
+ * work in a stream).
+ */
+#ifndef SWSIM_NCCL_IMPL_H
+#define SWSIM_NCCL_IMPL_H
+
+#include "emulation.h"
+#include "gpu/device/numbers.h"
+#include "nccl_link.h"
+
+#include <nccl.h>
+
+enum kind { MESSAGES = 1, ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST };
+
+struct ncclComm {
+    int rank, ranks, gpu;
+    struct link link;
+    struct point *last; /* behind its operations; emulation.lock */
+    int running;        /* running operations; emulation.lock */
+    atomic_bool abort;
+    _Atomic ncclResult_t state;
+    atomic_int asking; /* threads that are in ncclCommGetAsyncError */
+    bool free_running; /* it does not block */
+    bool is_open;      /* the link */
+    bool has_thread;   /* that does a call; its user's thread joins it */
+    pthread_t thread;
+    uint32_t luck;
+    char id[sizeof(ncclUniqueId)];
+    struct ncclComm *next; /* in the list of those that a group aborts, or that have ended */
+};
+
+/* A collective, or the messages of a group: the work of one kernel. */
+struct call {
+    struct call *next;
+    struct ncclComm *comm;
+    cudaStream_t stream;
+    enum kind kind;
+    int root;
+    enum number number; /* of sums */
+    const void *send;
+    void *recv;
+    size_t bytes; /* that a rank sends; REDUCE_SCATTER: receives */
+    size_t count; /* of the messages */
+    struct transfer messages[];
+};
+
+extern _Atomic(const char *) nccl_last_error; /* a literal */
+/* nccl.c: the wait for other ranks is over: `arg` is the communicator. */
+bool nccl_is_ended(void *arg);
+ncclResult_t nccl_result_of(enum link_end end);
+
+/* nccl_kernel.c: the work of a struct call. */
+cudaError_t nccl_run_call(struct CUstream_st *stream, void *payload);
+
+#endif
