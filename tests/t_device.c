@@ -1736,6 +1736,36 @@ static void single_rank(struct device_config config)
         run_fresh(&config, test_graph_comms);
 }
 
+static void *close_bench(void *arg)
+{
+    bench_close(arg);
+    return NULL;
+}
+
+/* A host function of the user's that does not come back: only the process's end frees what waits for it. */
+static void test_user_hangs(struct device_config config)
+{
+    static struct gate gate; /* looked at behind the test's end */
+    struct bench bench;
+    struct timespec until;
+    pthread_t thread;
+    config.ranks = 1;
+    if (!bench_open(&bench, config))
+        return;
+    buffer(&bench, 0, MEMORY_DEVICE, 4096);
+    buffer(&bench, 0, MEMORY_PINNED, 4096);
+    put_gate(&bench, bench.streams[0][0], &gate);
+    device_world_abort(bench.world, "the user's work hangs");
+    pthread_create(&thread, NULL, close_bench, &bench);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    const bool closed = pthread_timedjoin_np(thread, NULL, &until) == 0;
+    tap_ok(closed, "an aborted device is closed while work of the user's hangs");
+    sem_post(&gate.open);
+    if (!closed)
+        pthread_join(thread, NULL);
+}
+
 static void several_ranks(struct device_config config)
 {
     struct bench bench;
@@ -1926,6 +1956,8 @@ static void test_kind(enum device_kind kind, bool needed, bool alone)
             single_rank(config);
         if (kind == DEVICE_KIND_HOST)
             several_ranks(config);
+        if (kind == DEVICE_KIND_CUDA)
+            test_user_hangs(config);
     } else {
         tap_ok(!available(&config, &why) && !needed, "a device may be missing");
         tap_skip(why.count ? why.messages[0].text : "no reason given");

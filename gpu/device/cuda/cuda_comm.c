@@ -325,7 +325,8 @@ static enum status connect(struct cuda_comm *comm, struct diag *diag)
 
 static void comm_free(struct cuda_comm *comm)
 {
-    cudaFree(comm->scratch);
+    if (!cuda_never_ends((const struct cuda_device *)comm->base.device))
+        cudaFree(comm->scratch);
     pthread_mutex_destroy(&comm->lock);
     pthread_mutex_destroy(&comm->member.order);
     free(comm->base.members);

@@ -95,6 +95,7 @@ struct cuda_device {
     pthread_t abort_thread;
     struct cuda_comm *condemned; /* what it aborts */
     bool aborting;               /* the aborting thread exists and is not joined */
+    bool unfinished;             /* a stream was closed with work that the abort did not end */
     int *stop, *stop_on_device;  /* one mapped number: ends the spin kernels of an aborted run */
     cudaStream_t service;        /* for our own small work */
 };
@@ -137,6 +138,9 @@ struct cuda_buffer {
 
 /* ---- device_cuda.c --------------------------------------------------------------------------- */
 
+/* May work be left that no abort ends, as a kernel of the user's that hangs? Then memory that CUDA frees only behind all
+   work stays until the process ends. */
+bool cuda_never_ends(const struct cuda_device *device);
 /* Describe a CUDA error; STATUS_SYSTEM. */
 /* Advice on an error, behind its words: "" where the process can go on. */
 const char *cuda_way_out(cudaError_t error);

@@ -18,6 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { END_NS = 500000000, PAUSE_NS = 100000 };
 
 /* ---- failing --------------------------------------------------------------------------------- */
 
@@ -559,6 +562,18 @@ fail_memory:
     return status;
 }
 
+/* Behind an abort the device's own kernels end soon; one of the user's may never. */
+static void let_end(struct cuda_stream *stream)
+{
+    const int64_t begin_ns = device_clock_ns();
+    if (!atomic_load(&stream->world->aborted))
+        return;
+    while (!stream->device->unfinished && cuda_ask_stream(stream->handle) == cudaErrorNotReady) {
+        stream->device->unfinished = device_clock_ns() - begin_ns > END_NS;
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+}
+
 void cuda_stream_close(struct device_stream *base)
 {
     struct cuda_stream *stream = (struct cuda_stream *)base;
@@ -566,6 +581,7 @@ void cuda_stream_close(struct device_stream *base)
     diag_init(&ignored);
     drain(stream, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
+    let_end(stream);
     pthread_mutex_lock(&stream->world->lock);
     struct cuda_stream **link = &stream->device->streams;
     while (*link != stream)

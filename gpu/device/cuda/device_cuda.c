@@ -433,13 +433,23 @@ static enum status prepare(struct cuda_device *device, struct diag *diag)
 }
 
 /* Give back what a device holds, however far its opening came. */
+bool cuda_never_ends(const struct cuda_device *device)
+{
+    if (!atomic_load(&device->world->aborted))
+        return false;
+    for (const struct cuda_stream *at = device->streams; at; at = at->next)
+        if (cuda_ask_stream(at->handle) == cudaErrorNotReady)
+            return true;
+    return device->unfinished;
+}
+
 static void release(struct cuda_device *device)
 {
     cuda_clock_close(device);
     markers_free(device);
     if (device->service)
         cudaStreamDestroy(device->service);
-    if (device->stop)
+    if (device->stop && !cuda_never_ends(device))
         cudaFreeHost(device->stop);
     cuda_nccl_close(device);
     pthread_mutex_destroy(&device->collect_lock);
@@ -570,19 +580,6 @@ static enum status alloc_buffer(struct device *base, enum device_memory memory, 
     return STATUS_OK;
 }
 
-/* After an abort a kernel of the user's may never end, and cudaFree would wait for it: the memory stays until the
-   process ends. */
-static bool must_leak(const struct device_buffer *buffer)
-{
-    const struct cuda_device *device = (const struct cuda_device *)buffer->device;
-    if (buffer->memory == MEMORY_PAGEABLE || !atomic_load(&device->world->aborted))
-        return false;
-    for (const struct cuda_stream *at = device->streams; at; at = at->next)
-        if (cuda_ask_stream(at->handle) == cudaErrorNotReady)
-            return true;
-    return false;
-}
-
 /* A failure of the device shows up in the next push or sync; freeing goes on. */
 static void free_buffer(struct device_buffer *buffer)
 {
@@ -590,7 +587,8 @@ static void free_buffer(struct device_buffer *buffer)
     diag_init(&ignored);
     cuda_device_sync(buffer->device, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
-    if (must_leak(buffer)) {
+    if (buffer->memory != MEMORY_PAGEABLE &&
+        cuda_never_ends((const struct cuda_device *)buffer->device)) {
         free(buffer);
         return;
     }
