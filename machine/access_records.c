@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include "plan/large_pages.h"
+
 /* Which agent performs an operation's accesses: the stream it runs on, else the thread. */
 static int access_agent(const struct program *program, const struct op *op, int thread)
 {
@@ -138,7 +140,8 @@ enum status access_records_list(struct lowering *lowering)
         if (program->ops[i].kind == OP_ALLOC)
             program->buffers[program->ops[i].object].allocated = true;
     size_t most = most_records(program) + 1;
-    struct record *noted = malloc(most * sizeof *noted), *sorted = malloc(most * sizeof *sorted);
+    struct record *noted = large_calloc(most, sizeof *noted),
+                  *sorted = large_calloc(most, sizeof *sorted);
     int *first = calloc((size_t)program->buffer_count + 2, sizeof *first);
     bool good = noted && sorted && first;
     if (good) {

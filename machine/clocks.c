@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clocks.c - see clocks.h. */
+/*
+ * clocks.c - see clocks.h.
+ *
+ * Rows that know the same share a clock. Clocks are numbers into one block of memory, from 1; 0: nothing is known. There
+ * are millions of rows.
+ */
 #include "clocks.h"
 
 #include <stdlib.h>
@@ -8,15 +13,18 @@
 #include "plan/large_pages.h"
 
 struct clock {
-    int holders;
+    union {
+        int holders;
+        uint32_t next; /* of those unused; 0: none */
+    };
     int rank;         /* where only a rank's own accesses are known: that rank */
     uint32_t ticks[]; /* per column */
 };
 
 /* A record that waits are bound to. */
 struct expected {
-    int waits;
-    struct clock *known;
+    uint32_t waits;
+    uint32_t known; /* a clock */
 };
 
 struct clocks {
@@ -24,64 +32,105 @@ struct clocks {
     int columns, *column; /* per agent: its column, -1: it makes no access */
     int *taken;           /* per rank: columns so far, while they are numbered */
     int row_count, expected_count;
-    struct clock **rows; /* NULL: nothing is known */
+    uint32_t *rows;      /* clocks */
     uint32_t *last;      /* per record: the tick of its last access, 0: none */
     uint32_t *now;       /* per agent: its ticks so far */
     int *first_expected; /* per stream, in `expected`: a place for each of its pushes */
     struct expected *expected;
-    bool own_rank; /* see clocks_limit */
+    char *pool; /* the clocks, number 0 unused */
+    size_t pool_bytes;
+    uint32_t made, unused; /* numbers so far; the first of those given back */
+    bool own_rank;         /* see clocks_limit */
     bool failed;
 };
 
 /* ---- rows that are kept once ----------------------------------------------------------------- */
 
-static void drop(struct clock **place)
+static size_t clock_bytes(const struct clocks *clocks)
 {
-    if (*place && --(*place)->holders == 0)
-        free(*place);
-    *place = NULL;
+    return sizeof(struct clock) + (size_t)clocks->columns * sizeof(uint32_t);
 }
 
-static void share(struct clock **place, struct clock *clock)
+/* Valid until another one is made. */
+static struct clock *clock_at(const struct clocks *clocks, uint32_t number)
 {
-    if (clock)
-        clock->holders++;
-    drop(place);
-    *place = clock;
+    return (void *)(clocks->pool + (size_t)number * clock_bytes(clocks));
 }
 
-static size_t tick_bytes(const struct clocks *clocks)
+static void drop(struct clocks *clocks, uint32_t *place)
 {
-    return (size_t)clocks->columns * sizeof(uint32_t);
+    struct clock *clock = clock_at(clocks, *place);
+    if (*place && --clock->holders == 0) {
+        clock->next = clocks->unused;
+        clocks->unused = *place;
+    }
+    *place = 0;
+}
+
+static void share(struct clocks *clocks, uint32_t *place, uint32_t number)
+{
+    if (number)
+        clock_at(clocks, number)->holders++;
+    drop(clocks, place);
+    *place = number;
+}
+
+/* Room for one more clock at the end of the pool. */
+static bool grow_pool(struct clocks *clocks)
+{
+    size_t needed = ((size_t)clocks->made + 2) * clock_bytes(clocks);
+    if (needed <= clocks->pool_bytes)
+        return true;
+    char *grown = clocks->made < UINT32_MAX - 2 ? realloc(clocks->pool, 2 * needed) : NULL;
+    if (!grown)
+        return false;
+    clocks->pool = grown;
+    clocks->pool_bytes = 2 * needed;
+    return true;
+}
+
+/* A number for a clock of undefined contents with one holder; 0: memory is exhausted. */
+static uint32_t make_clock(struct clocks *clocks)
+{
+    uint32_t number = clocks->unused;
+    if (number) {
+        clocks->unused = clock_at(clocks, number)->next;
+    } else if (grow_pool(clocks)) {
+        number = ++clocks->made;
+    } else {
+        clocks->failed = true;
+        return 0;
+    }
+    clock_at(clocks, number)->holders = 1;
+    return number;
 }
 
 /* The clock at `place`, which nobody else holds, for accesses of `rank`; NULL: memory is exhausted. */
-static struct clock *own(struct clocks *clocks, struct clock **place, int rank)
+static struct clock *own(struct clocks *clocks, uint32_t *place, int rank)
 {
-    struct clock *old = *place;
-    if (old && old->holders == 1)
-        return old;
-    struct clock *clock = malloc(sizeof *clock + tick_bytes(clocks));
-    if (!clock) {
-        clocks->failed = true;
+    if (*place && clock_at(clocks, *place)->holders == 1)
+        return clock_at(clocks, *place);
+    uint32_t number = make_clock(clocks);
+    if (!number)
         return NULL;
-    }
-    clock->holders = 1;
+    const size_t ticks = (size_t)clocks->columns * sizeof(uint32_t);
+    struct clock *clock = clock_at(clocks, number);
     clock->rank = rank;
-    if (old)
-        memcpy(clock->ticks, old->ticks, tick_bytes(clocks));
+    if (*place)
+        memcpy(clock->ticks, clock_at(clocks, *place)->ticks, ticks);
     else
-        memset(clock->ticks, 0, tick_bytes(clocks));
-    drop(place);
-    *place = clock;
+        memset(clock->ticks, 0, ticks);
+    drop(clocks, place);
+    *place = number;
     return clock;
 }
 
-static bool knows_all(const struct clocks *clocks, const struct clock *clock,
-                      const struct clock *other)
+static bool knows_all(const struct clocks *clocks, uint32_t number, uint32_t other)
 {
+    const uint32_t *ticks = clock_at(clocks, number)->ticks;
+    const uint32_t *others = clock_at(clocks, other)->ticks;
     for (int i = 0; i < clocks->columns; i++)
-        if (clock->ticks[i] < other->ticks[i])
+        if (ticks[i] < others[i])
             return false;
     return true;
 }
@@ -98,28 +147,29 @@ static int rank_of_row(const struct clocks *clocks, int row)
 }
 
 /* Is the clock of no use in this row: does it know of accesses of another rank than the row's? */
-static bool is_foreign(const struct clocks *clocks, int row, const struct clock *clock)
+static bool is_foreign(const struct clocks *clocks, int row, uint32_t number)
 {
-    if (!clocks->own_rank || !clock)
+    if (!clocks->own_rank || !number)
         return false;
     int rank = rank_of_row(clocks, row);
     if (rank < 0 && clocks->rows[row])
-        rank = clocks->rows[row]->rank;
-    return rank >= 0 && clock->rank != rank;
+        rank = clock_at(clocks, clocks->rows[row])->rank;
+    return rank >= 0 && clock_at(clocks, number)->rank != rank;
 }
 
-static void learn(struct clocks *clocks, struct clock **place, struct clock *from)
+static void learn(struct clocks *clocks, uint32_t *place, uint32_t from)
 {
     if (!from || *place == from || (*place && knows_all(clocks, *place, from)))
         return;
     if (!*place || knows_all(clocks, from, *place)) {
-        share(place, from);
+        share(clocks, place, from);
         return;
     }
-    struct clock *clock = own(clocks, place, from->rank);
+    struct clock *clock = own(clocks, place, clock_at(clocks, from)->rank);
+    const struct clock *other = clock_at(clocks, from);
     for (int i = 0; clock && i < clocks->columns; i++)
-        if (clock->ticks[i] < from->ticks[i])
-            clock->ticks[i] = from->ticks[i];
+        if (clock->ticks[i] < other->ticks[i])
+            clock->ticks[i] = other->ticks[i];
 }
 
 void clocks_join(struct clocks *clocks, int to, int from)
@@ -133,22 +183,22 @@ void clocks_copy(struct clocks *clocks, int to, int from)
     bool apart = clocks->own_rank && rank_of_row(clocks, to) >= 0 &&
                  rank_of_row(clocks, from) != rank_of_row(clocks, to);
     if (to != from && !apart)
-        share(&clocks->rows[to], clocks->rows[from]);
+        share(clocks, &clocks->rows[to], clocks->rows[from]);
 }
 
 void clocks_clear(struct clocks *clocks, int row)
 {
-    drop(&clocks->rows[row]);
+    drop(clocks, &clocks->rows[row]);
 }
 
 void clocks_shift(struct clocks *clocks, int first, int count)
 {
     if (count == 0)
         return;
-    drop(&clocks->rows[first]);
+    drop(clocks, &clocks->rows[first]);
     memmove(&clocks->rows[first], &clocks->rows[first + 1],
             (size_t)(count - 1) * sizeof *clocks->rows);
-    clocks->rows[first + count - 1] = NULL;
+    clocks->rows[first + count - 1] = 0;
 }
 
 /* ---- accesses -------------------------------------------------------------------------------- */
@@ -166,7 +216,7 @@ static void tick(struct clocks *clocks, int record, int self)
 int clocks_access(struct clocks *clocks, const struct buffer_desc *buffer, int record, int self)
 {
     const struct record *records = clocks->program->records, *access = &records[record];
-    const struct clock *known = clocks->rows[self];
+    const struct clock *known = clocks->rows[self] ? clock_at(clocks, clocks->rows[self]) : NULL;
     int unknown = -1;
     for (int i = buffer->record_first; i < buffer->record_first + buffer->record_count; i++) {
         if (clocks->last[i] == 0 || records[i].alloc || !(records[i].write || access->write))
@@ -197,7 +247,8 @@ void clocks_allocate(struct clocks *clocks, int record, int self)
 static uint32_t ticks_of(const struct clocks *clocks, int row, int agent)
 {
     int column = clocks->column[agent];
-    return clocks->rows[row] && column >= 0 ? clocks->rows[row]->ticks[column] : 0;
+    uint32_t number = clocks->rows[row];
+    return number && column >= 0 ? clock_at(clocks, number)->ticks[column] : 0;
 }
 
 bool clocks_knows(const struct clocks *clocks, int record, int self)
@@ -250,7 +301,7 @@ void clocks_reach(struct clocks *clocks, int stream, int position, int self)
 {
     struct expected *expected = find_expected(clocks, stream, position);
     if (expected->waits > 0)
-        share(&expected->known, clocks->rows[self]);
+        share(clocks, &expected->known, clocks->rows[self]);
 }
 
 void clocks_receive(struct clocks *clocks, int stream, int position, int self)
@@ -258,7 +309,7 @@ void clocks_receive(struct clocks *clocks, int stream, int position, int self)
     struct expected *expected = find_expected(clocks, stream, position);
     learn(clocks, &clocks->rows[self], expected->known);
     if (--expected->waits == 0)
-        drop(&expected->known);
+        drop(clocks, &expected->known);
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -310,7 +361,7 @@ struct clocks *clocks_open(const struct program *program)
     clocks->row_count = program->at.rows;
     clocks->column = calloc((size_t)program->agent_count, sizeof *clocks->column);
     clocks->taken = calloc((size_t)program->ranks + 1, sizeof *clocks->taken);
-    clocks->rows = large_calloc((size_t)program->at.rows + 1, sizeof(struct clock *));
+    clocks->rows = large_calloc((size_t)program->at.rows + 1, sizeof *clocks->rows);
     clocks->last = large_calloc((size_t)program->record_count + 1, sizeof *clocks->last);
     clocks->now = calloc((size_t)program->agent_count, sizeof *clocks->now);
     clocks->first_expected =
@@ -329,22 +380,18 @@ struct clocks *clocks_open(const struct program *program)
 
 void clocks_reset(struct clocks *clocks)
 {
-    for (int i = 0; i < clocks->row_count; i++)
-        drop(&clocks->rows[i]);
-    for (int i = 0; i < clocks->expected_count; i++) {
-        drop(&clocks->expected[i].known);
-        clocks->expected[i].waits = 0;
-    }
-    memset(clocks->last, 0, (size_t)clocks->program->record_count * sizeof *clocks->last);
-    memset(clocks->now, 0, (size_t)clocks->program->agent_count * sizeof *clocks->now);
+    const struct program *p = clocks->program;
+    memset(clocks->rows, 0, (size_t)clocks->row_count * sizeof *clocks->rows);
+    memset(clocks->expected, 0, (size_t)clocks->expected_count * sizeof *clocks->expected);
+    memset(clocks->last, 0, (size_t)p->record_count * sizeof *clocks->last);
+    memset(clocks->now, 0, (size_t)p->agent_count * sizeof *clocks->now);
+    clocks->made = clocks->unused = 0;
 }
 
 void clocks_close(struct clocks *clocks)
 {
     if (!clocks)
         return;
-    if (clocks->expected && clocks->rows && clocks->last && clocks->now)
-        clocks_reset(clocks);
     free(clocks->column);
     free(clocks->taken);
     free(clocks->rows);
@@ -352,6 +399,7 @@ void clocks_close(struct clocks *clocks)
     free(clocks->now);
     free(clocks->first_expected);
     free(clocks->expected);
+    free(clocks->pool);
     free(clocks);
 }
 

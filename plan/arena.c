@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - see arena.h: a list of malloc'd blocks, bump allocation in the newest. */
+/*
+ * arena.c - see arena.h: a list of blocks, bump allocation in the first.
+ *
+ * Blocks grow with the arena, so that they are few and most of a large arena lies on large pages. A piece that is
+ * large beside them has a block of its own, behind the first.
+ */
 #include "arena.h"
 
 #include <stdarg.h>
@@ -25,9 +30,9 @@ enum { GAP_BYTES = 0 };
 
 /* With checks each piece is a block, so that a test can refuse any of them. */
 #ifdef SWSIM_CHECKS
-enum { BLOCK_BYTES = 1 };
+enum { LEAST_BLOCK = 1, MOST_BLOCK = 1 };
 #else
-enum { BLOCK_BYTES = 16 * 1024 };
+enum { LEAST_BLOCK = 16 * 1024, MOST_BLOCK = 32 * 1024 * 1024 };
 #endif
 
 struct arena_block {
@@ -68,30 +73,44 @@ void arena_empty(struct arena *arena)
     ASAN_POISON_MEMORY_REGION(kept->data, kept->cap);
 }
 
+static size_t rounded(size_t bytes)
+{
+    const size_t align = _Alignof(max_align_t);
+    return (bytes + align - 1) / align * align + GAP_BYTES;
+}
+
+static size_t next_block(const struct arena *arena)
+{
+    size_t bytes = arena->used_bytes / 4;
+    bytes = bytes > LEAST_BLOCK ? bytes : LEAST_BLOCK;
+    return bytes < MOST_BLOCK ? bytes : MOST_BLOCK;
+}
+
 static struct arena_block *add_block(struct arena *arena, size_t bytes)
 {
-    size_t cap = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+    size_t room = next_block(arena);
+    bool own = bytes > room / 4 && bytes > LEAST_BLOCK / 4;
+    size_t cap = own ? bytes : room;
     struct arena_block *block = large_calloc(1, sizeof *block + cap);
     if (!block) {
         arena->failed = true;
         return NULL;
     }
-    block->used = 0;
+    struct arena_block **place = own && arena->head ? &arena->head->next : &arena->head;
     block->cap = cap;
-    block->next = arena->head;
-    arena->head = block;
+    block->next = *place;
+    *place = block;
     ASAN_POISON_MEMORY_REGION(block->data, cap);
     return block;
 }
 
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
-    const size_t align = _Alignof(max_align_t);
     if (bytes > SIZE_MAX / 2) {
         arena->failed = true;
         return NULL;
     }
-    size_t taken = (bytes + align - 1) / align * align + GAP_BYTES;
+    size_t taken = rounded(bytes);
     if (arena->cap_bytes && taken > arena->cap_bytes - arena->used_bytes) {
         arena->failed = true;
         return NULL;
@@ -160,13 +179,13 @@ bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, si
     return true;
 }
 
-/* The block that begins with `memory`, if nothing else can be in it: a piece as large has one of its own. */
+/* The block that holds `memory` and nothing else, if there is one. */
 static void free_block(struct arena *arena, const void *memory, size_t bytes)
 {
-    if (bytes <= BLOCK_BYTES)
+    if (bytes <= LEAST_BLOCK / 4)
         return;
     for (struct arena_block **at = &arena->head; *at; at = &(*at)->next)
-        if ((*at)->data == memory) {
+        if ((*at)->data == memory && (*at)->used == rounded(bytes)) {
             struct arena_block *block = *at;
             *at = block->next;
             arena->used_bytes -= block->used;

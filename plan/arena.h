@@ -23,7 +23,7 @@ struct arena {
 
 void arena_init(struct arena *arena, size_t cap_bytes);
 void arena_fini(struct arena *arena);
-/* Nothing is in use any more; the newest block serves again. */
+/* Nothing is in use any more; one block serves again. */
 void arena_empty(struct arena *arena);
 
 /* Zeroed, aligned for any type. NULL when memory or the cap is exhausted. */

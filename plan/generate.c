@@ -19,6 +19,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "keywords.h"
@@ -454,8 +455,16 @@ static enum status check_spec(const struct generate_spec *spec, const struct gen
     return status;
 }
 
+/* Room for the longest list that a rank may have. */
+static size_t most_actions(const struct generate_spec *spec)
+{
+    return (spec->megatron ? 2 * MEGATRON_MOST : 3) * (size_t)spec->chunks *
+           (size_t)spec->microbatches;
+}
+
+/* `room` is for most_actions. */
 static bool build_rank(const struct generate_spec *spec, const struct generator *generator,
-                       int rank, struct arena *arena, struct rank_program *out)
+                       int rank, struct action *room, struct arena *arena, struct rank_program *out)
 {
     struct list_builder b = {.arena = arena,
                              .p = spec->ranks,
@@ -464,22 +473,22 @@ static bool build_rank(const struct generate_spec *spec, const struct generator 
                              .rank = rank,
                              .group = group_of(spec),
                              .moe_overlap = spec->moe_overlap,
-                             .cap = 3 * (size_t)spec->chunks * (size_t)spec->microbatches,
+                             .actions = room,
+                             .cap = most_actions(spec),
                              .mark = spec->mark};
     struct generate_pattern pattern = {0};
     if (spec->megatron) {
         pattern = generator->build == build_1f1b ? pattern_1f1b(&b) : pattern_interleaved(&b);
-        b.cap = 2 * MEGATRON_MOST * (size_t)spec->chunks * (size_t)spec->microbatches;
-    }
-    b.actions = ARENA_ARRAY(arena, b.cap, struct action);
-    if (!b.actions)
-        return false;
-    if (spec->megatron)
         generate_megatron(&b, &pattern, spec->megatron, generator->build == build_forward_only);
-    else
+    } else {
         generator->build(&b);
-    *out = (struct rank_program){.actions = b.actions, .count = b.count};
-    return !b.failed;
+    }
+    out->count = b.count;
+    out->actions = ARENA_ARRAY(arena, b.count, struct action);
+    if (!out->actions || b.failed)
+        return false;
+    memcpy(out->actions, room, b.count * sizeof *room);
+    return true;
 }
 
 void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bool *batch)
@@ -498,11 +507,13 @@ static enum status build_lists(const struct generate_spec *spec, const struct ge
                                struct arena *arena, struct rank_program **ranks, struct diag *diag)
 {
     struct rank_program *made = ARENA_ARRAY(arena, (size_t)spec->ranks, struct rank_program);
-    if (!made)
+    struct action *room = malloc(most_actions(spec) * sizeof *room);
+    bool good = made && room;
+    for (int rank = 0; good && rank < spec->ranks; rank++)
+        good = build_rank(spec, generator, rank, room, arena, &made[rank]);
+    free(room);
+    if (!good)
         return diag_no_memory(diag);
-    for (int rank = 0; rank < spec->ranks; rank++)
-        if (!build_rank(spec, generator, rank, arena, &made[rank]))
-            return diag_no_memory(diag);
     *ranks = made;
     return STATUS_OK;
 }

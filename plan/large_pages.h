@@ -2,7 +2,7 @@
 /*
  * large_pages.h - memory for large tables.
  *
- * Tables of a large schedule take gigabytes. On pages of 2 MiB, where the system has them for who asks, they are handed
+ * Tables of a large schedule take gigabytes. On pages of 2 MiB, where the system gives them on request, they are handed
  * out and found with fewer look-ups than on pages of 4 KiB; elsewhere it is plain calloc.
  */
 #ifndef SWSIM_LARGE_PAGES_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t_arena.c - the arena: alignment, zeroing, stable pointers, the cap, overflow and growth. */
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -69,6 +70,31 @@ static void test_distinct(void)
     if (large)
         memset(large, 1, 4 << 20);
     tap_ok(small && small[0] == 0 && small[7] == 0, "a large one does not reach into the next");
+    arena_fini(&arena);
+}
+
+/* What arena_regrow has left behind can be freed only where nothing else is in its block. */
+static void test_regrown(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    int *numbers = NULL;
+    size_t cap = 0;
+    bool grown = true;
+    char *between = NULL;
+    for (int i = 0; grown && i < 1 << 20; i++) {
+        grown = arena_regrow(&arena, (void **)&numbers, (size_t)i, &cap, sizeof *numbers);
+        if (grown)
+            numbers[i] = i;
+        if (i % 1000 == 0 && (between = arena_alloc(&arena, 100)))
+            memset(between, i % 100, 100);
+    }
+    int same = grown && between != NULL;
+    for (int i = 0; same && i < 1 << 20; i++)
+        same = numbers[i] == i;
+    tap_ok(same, "an array of 4 MiB that has grown between small pieces is whole");
+    tap_ok(arena.used_bytes < 2 * (4 << 20), "and what it has grown from is freed (%zu bytes)",
+           arena.used_bytes);
     arena_fini(&arena);
 }
 
@@ -162,6 +188,7 @@ int main(void)
     test_emptied();
     test_pointers_stay();
     test_distinct();
+    test_regrown();
     test_cap();
     test_overflow();
     test_strings();

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/large_pages.h"
+
 /* The name an operation draws its random numbers under. */
 static const char *random_task(const struct program *program, const struct op *op)
 {
@@ -227,7 +229,7 @@ enum status timing_init(struct timing *timing, const struct program *program,
 {
     struct timing made = {.program = program};
     bool *used = calloc(rule_count + 1, sizeof *used);
-    made.ops = calloc(program->op_count + 1, sizeof *made.ops);
+    made.ops = large_calloc(program->op_count + 1, sizeof *made.ops);
     if (!used || !made.ops) {
         free(used);
         timing_fini(&made);
