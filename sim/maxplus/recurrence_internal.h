@@ -97,7 +97,7 @@ struct recurrence {
     struct arena arena;
     int64_t iterations;
     int *order;               /* events by their causes */
-    int *in_first, *in_edges; /* edges into an event */
+    int *in_first, *in_edges; /* edges into an event, by the rank of their tails, NONE first */
     /* the smaller graph; per event: */
     bool *gone;             /* per edge: another cause is never earlier */
     struct event_ref *only; /* its single cause, if `follows` */

@@ -20,6 +20,30 @@ bool recurrence_refuse(char why[EVENT_GRAPH_WHY], const char *text)
     return false;
 }
 
+/* Of the event at the edge's tail; NONE: it is of several. */
+static int rank_of_tail(const struct recurrence *r, int edge)
+{
+    return r->graph.events[r->graph.edges[edge].from].rank;
+}
+
+/* All edges by the rank of their tails, NONE first. */
+static int *sort_by_rank(struct recurrence *r)
+{
+    const struct event_graph *g = &r->graph;
+    size_t ranks = (size_t)r->program->ranks;
+    int *edges = ARENA_ARRAY(&r->arena, (size_t)g->edge_count + 1, int);
+    int *first = ARENA_ARRAY(&r->arena, ranks + 3, int);
+    if (r->arena.failed)
+        return NULL;
+    for (int e = 0; e < g->edge_count; e++)
+        first[rank_of_tail(r, e) + 2]++;
+    for (size_t rank = 0; rank < ranks; rank++)
+        first[rank + 2] += first[rank + 1];
+    for (int e = 0; e < g->edge_count; e++)
+        edges[first[rank_of_tail(r, e) + 1]++] = e;
+    return edges;
+}
+
 static bool list_causes(struct recurrence *r)
 {
     const struct event_graph *g = &r->graph;
@@ -27,14 +51,15 @@ static bool list_causes(struct recurrence *r)
     r->in_first = ARENA_ARRAY(&r->arena, events + 2, int);
     r->in_edges = ARENA_ARRAY(&r->arena, (size_t)g->edge_count + 1, int);
     r->order = ARENA_ARRAY(&r->arena, events, int);
+    const int *edges = sort_by_rank(r);
     if (r->arena.failed)
         return false;
     for (int e = 0; e < g->edge_count; e++)
         r->in_first[g->edges[e].to + 2]++;
     for (int v = 0; v < g->event_count; v++)
         r->in_first[v + 2] += r->in_first[v + 1];
-    for (int e = 0; e < g->edge_count; e++)
-        r->in_edges[r->in_first[g->edges[e].to + 1]++] = e;
+    for (int i = 0; i < g->edge_count; i++)
+        r->in_edges[r->in_first[g->edges[edges[i]].to + 1]++] = edges[i];
     return true;
 }
 
@@ -264,6 +289,27 @@ static bool reach(struct recurrence *r, struct event_ref ref, int64_t plus_ns,
     return false;
 }
 
+/* The first of the edges from `first` on that comes from the rank of the search, or one behind it. */
+static int skip_ranks(const struct recurrence *r, int first, int end)
+{
+    while (first < end) {
+        int middle = first + (end - first) / 2;
+        if (rank_of_tail(r, r->in_edges[middle]) < r->shrink->rank)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* A collective has an edge from the one before it for each of its ranks. */
+static bool same_tail(const struct recurrence *r, int a, int b)
+{
+    const struct ratio_edge *x = &r->graph.edges[a], *y = &r->graph.edges[b];
+    return x->from == y->from && x->height == y->height &&
+           r->graph.links[a].end == r->graph.links[b].end;
+}
+
 /* On from where the search has come to, but for one edge. */
 static bool search_on(struct recurrence *r, int without, const struct origin *wanted)
 {
@@ -272,12 +318,19 @@ static bool search_on(struct recurrence *r, int without, const struct origin *wa
         int v = s->queue[s->head];
         s->head = (s->head + 1) % (r->graph.event_count + 1);
         s->queued[v] = false;
-        for (int k = r->in_first[v]; k < r->in_first[v + 1]; k++) {
+        int end = r->in_first[v + 1], last = NONE;
+        for (int k = r->in_first[v]; k < end; k++) {
+            if (is_foreign(r, r->graph.edges[r->in_edges[k]].from))
+                k = skip_ranks(r, k, end);
+            if (k == end || is_foreign(r, r->graph.edges[r->in_edges[k]].from))
+                break;
             int e = r->in_edges[k];
+            if (e == without || r->gone[e] || (last != NONE && same_tail(r, e, last)))
+                continue;
+            last = e;
             struct event_ref ref = tail_of(r, e);
             ref.height += s->height[v];
-            if (e != without && !r->gone[e] && !is_foreign(r, ref.event) &&
-                reach(r, ref, s->plus_ns[v], wanted))
+            if (reach(r, ref, s->plus_ns[v], wanted))
                 return true;
         }
     }
