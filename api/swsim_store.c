@@ -118,11 +118,16 @@ static bool ends_with(const char *path, const char *suffix)
     return length > end && strcmp(path + length - end, suffix) == 0;
 }
 
+/* Of the one run that is drawn; NULL: none was asked for. */
+static const char *const *titles(const struct asking *asking)
+{
+    return asking->options.title ? &asking->options.title : NULL;
+}
+
 /* Outputs of their own: a page of all runs, or their JSON. */
 static enum status write_file(struct asking *asking, const struct trace *trace, const char *path)
 {
-    const struct timeline_options timeline = {.range = TIMELINE_ALL,
-                                              .title = asking->options.title};
+    const struct timeline_options timeline = {.range = TIMELINE_ALL, .titles = titles(asking)};
     const struct profiler_json_options json = {0};
     const struct look look = {0};
     struct text_stream stream;
@@ -156,7 +161,7 @@ static enum status draw_schedule(struct asking *asking, const struct trace *trac
 static enum status draw(struct asking *asking, const void *context)
 {
     const struct run_asked *asked = context;
-    const struct timeline_options timeline = {.title = asking->options.title};
+    const struct timeline_options timeline = {.titles = titles(asking)};
     const struct draw_target target = {.path = asked->path};
     struct trace trace;
     enum status status = check(asking, asked);

@@ -56,6 +56,7 @@ struct render_options {
 /* One thing to draw: a schedule or a run. `written`: a plan's graph or JSON, which needs neither. */
 struct subject {
     bool written, is_chart;
+    const char *source; /* as the command line names it, without folders */
     struct chart chart;
     struct trace trace;
 };
@@ -276,6 +277,27 @@ static enum status take_plan(struct app *app, struct plan *plan, void *context)
 
 /* ---- drawing --------------------------------------------------------------------------------- */
 
+static const char *own_title(const struct render_options *options, const struct subject *subjects,
+                             size_t at)
+{
+    const struct subject *subject = &subjects[at];
+    return options->title && at == 0 ? options->title
+           : subject->is_chart       ? subject->chart.title
+                                     : subject->trace.info.plan_name;
+}
+
+/* The title that was asked for is the first one's, the other has its plan's name; two of one name have their sources
+   behind it. */
+static const char *title_of(struct app *app, const struct render_options *options,
+                            const struct subject *subjects, size_t count, size_t at)
+{
+    const char *title = own_title(options, subjects, at);
+    const char *other = count == 2 ? own_title(options, subjects, 1 - at) : NULL;
+    bool alike = title && other && strcmp(title, other) == 0;
+    bool apart = alike && strcmp(subjects[0].source, subjects[1].source) != 0;
+    return apart ? arena_printf(&app->arena, "%s, %s", title, subjects[at].source) : title;
+}
+
 static enum status draw_charts(struct app *app, const struct render_options *options,
                                struct subject *subjects, size_t count)
 {
@@ -287,8 +309,7 @@ static enum status draw_charts(struct app *app, const struct render_options *opt
     struct chart charts[MOST_SUBJECTS];
     for (size_t i = 0; i < count; i++) {
         charts[i] = subjects[i].chart;
-        if (options->title && i == 0)
-            charts[i].title = options->title;
+        charts[i].title = title_of(app, options, subjects, count, i);
     }
     return schedule_picture_render(charts, count, &picture, &target, &app->diag);
 }
@@ -311,6 +332,7 @@ static enum status draw_timelines(struct app *app, const struct render_options *
     const struct draw_target target = target_of(options);
     struct render_choice choice = options->choice;
     bool time = choice.has_time;
+    const char *titles[MOST_SUBJECTS];
     const struct timeline_options timeline = {
         .range = range_of(options),
         .from = time               ? choice.from_ns
@@ -321,13 +343,15 @@ static enum status draw_timelines(struct app *app, const struct render_options *
                                : INT64_MAX,
         .arrows = (enum timeline_arrows)options->arrows,
         .width_pt = (double)options->width,
-        .title = options->title,
+        .titles = titles,
         .shows = render_choice_shows,
         .context = &choice,
     };
     struct trace traces[MOST_SUBJECTS];
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         traces[i] = subjects[i].trace;
+        titles[i] = title_of(app, options, subjects, count, i);
+    }
     return wants_page(options) ? write_page(app, traces, count, &timeline, &target)
                                : timeline_render(traces, count, &timeline, &target, &app->diag);
 }
@@ -347,7 +371,8 @@ static enum status draw(struct app *app, const struct render_options *options,
 static enum status take(struct app *app, const struct render_options *options,
                         const struct arguments *arguments, int at, struct subject *subject)
 {
-    const char *spec = arguments->items[at];
+    const char *spec = arguments->items[at], *folder = strrchr(spec, '/');
+    subject->source = folder ? folder + 1 : spec;
     struct rendering rendering = {.options = options,
                                   .arguments = arguments,
                                   .run = options->run,

@@ -93,6 +93,7 @@ int main(void)
     unlink(path);
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        signal(signals[i], SIG_DFL); /* nohup starts programs without SIGHUP */
         signal_at_fsync = signals[i];
         test_signal(folder, path, signals[i], "fsync");
         signal_at_fsync = 0;

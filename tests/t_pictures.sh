@@ -62,9 +62,12 @@ done
 check "themes differ" sh -c "sort -u '$dir/themes' | wc -l | grep -qx 3"
 check "larger labels" drawn --font-size=18 --width=1400 "$dir/r.db:1"
 check "on a sheet of that width" holds 'abs(width - 1400) < 1'
+check "the waits of greys have one key" sh -c "'$SWSIM' render --bw -o '$dir/p.svg' '$dir/r.db:1' && grep -c '>waiting' '$dir/p.svg' | grep -qx 1"
 check "two runs" drawn "$dir/r.db:1" "$dir/r.db:2" --iterations=2..4
-check "on one axis" holds 'text.count("TrainPipelineSparseDist") == 2 and text.count("0 ms") == 2 and
+check "named apart, on one axis" holds 'text.count("TrainPipelineSparseDist, r.db:1") == text.count("TrainPipelineSparseDist, r.db:2") == 1 and
+    text.count("0 ms") == 2 and
     len({b[2] for b in boxes if b[0].startswith("H2D 4;")}) == 1'
+check "the shorter one's axis is as long" sh -c "'$SWSIM' render --all -o '$dir/p.svg' '$dir/r.db:1' '$dir/r.db:2' && grep -c '>4.0 s<' '$dir/p.svg' | grep -qx 2"
 "$SWSIM" generate 1f1b -p4 -m8 >"$dir/a.yaml"
 "$SWSIM" generate zb_h1 -p4 -m8 >"$dir/b.yaml"
 check "two schedules" drawn "$dir/a.yaml" "$dir/b.yaml"

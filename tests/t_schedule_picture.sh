@@ -24,6 +24,10 @@ passes = []
 for a in svg.getElementsByTagName("a"):
     points = [[float(v) for v in p.split(",")] for p in a.getElementsByTagName("polygon")[0].getAttribute("points").split()]
     passes.append((a.getAttribute("xlink:title"), min(p[0] for p in points), max(p[0] for p in points), min(p[1] for p in points)))
+strokes = {}
+for line in svg.getElementsByTagName("polyline"):
+    strokes.setdefault(line.getAttribute("stroke"), []).append(line.getAttribute("points").split())
+curves = [s for s, lines in strokes.items() if any(len(p) > 4 for p in lines)]
 at = {words.split(",")[0]: (left, right, top) for words, left, right, top in passes}
 if not eval("(" + sys.argv[2] + ")"):
     sys.exit("%s\n%s\n%s" % (sys.argv[2], text[:20], passes[:4]))
@@ -46,6 +50,9 @@ check "with its microbatch, a key, the step and the bubble" holds \
     'text.count("3") >= 8 and {"forward", "backward", "bubble", "message", "rank 3"} <= set(text) and
      "4 ranks, 8 microbatches, a step of 33 times F, bubble 27.3%" in text'
 check "memory is counted in activations" holds '"activations" in text and "rank 0, the most" in text and "4" in text'
+check "on a dark sheet" drawn --theme=dark "$dir/1f1b.yaml"
+check "the lines of its key have the colours of the curves" holds \
+    'len(curves) == 4 and all(len(strokes.get(s, [])) >= 2 for s in curves)'
 check "without messages" drawn --arrows=none "$dir/1f1b.yaml"
 check "there is no key for them" holds '"message" not in text'
 check "from standard input" sh -c "'$SWSIM' generate zb_h1 -p4 -m8 | '$SWSIM' render - -o '$dir/p.svg'"

@@ -226,8 +226,8 @@ static void test_ranges(const struct trace *trace)
     options = (struct timeline_options){.range = TIMELINE_TIME, .from = 100000000, .to = 130000000};
     render(trace, options, "time.svg");
     render(trace, (struct timeline_options){.range = TIMELINE_ALL}, "all.svg");
-    options =
-        (struct timeline_options){.arrows = TIMELINE_ARROWS_ALL, .title = "Ti<tle> & \\N \"q\""};
+    const char *const title = "Ti<tle> & \\N \"q\"";
+    options = (struct timeline_options){.arrows = TIMELINE_ARROWS_ALL, .titles = &title};
     if (render(trace, options, "arrows.svg")) {
         char *svg = file_text(path_temp("arrows.svg"));
         tap_ok(strstr(svg, ">Ti&lt;tle&gt; &amp; \\N &quot;q&quot;<") != NULL,

@@ -100,8 +100,22 @@ static void draw_header(const struct lanes *lanes, struct drawing *drawing,
                        : has_many_ranks(lanes)
                            ? arena_printf(lanes->arena, "rank %d %ss", agent->rank, kind)
                            : arena_printf(lanes->arena, "%ss", kind);
-    draw_line(drawing, lanes->style->margin_pt, y_pt - lanes->style->header_font_pt, text,
-              header_color, lanes->style->header_font_pt);
+    double font_pt = lanes->style->header_font_pt;
+    if (text)
+        draw_box(drawing, &(struct draw_box){.x_pt = lanes->style->margin_pt,
+                                             .y_pt = y_pt - 1.5 * font_pt,
+                                             .width_pt = draw_text_width(text, font_pt),
+                                             .height_pt = font_pt,
+                                             .fill = "#ffffff"});
+    draw_line(drawing, lanes->style->margin_pt, y_pt - font_pt, text, header_color, font_pt);
+}
+
+void lanes_draw_headings(const struct lanes *lanes, struct drawing *drawing, double down_pt)
+{
+    for (size_t i = 0; i < lanes->count; i++)
+        if (lanes->items[i].starts_group)
+            draw_header(lanes, drawing, agent_of(lanes, &lanes->items[i]),
+                        lanes->items[i].y_pt + down_pt);
 }
 
 void lanes_draw(const struct lanes *lanes, struct drawing *drawing, double left_pt, double right_pt,
@@ -112,8 +126,6 @@ void lanes_draw(const struct lanes *lanes, struct drawing *drawing, double left_
         const struct lane *lane = &lanes->items[i];
         const struct trace_agent *agent = agent_of(lanes, lane);
         double y_pt = lane->y_pt + down_pt;
-        if (lane->starts_group)
-            draw_header(lanes, drawing, agent, y_pt);
         draw_box(drawing, &(struct draw_box){.x_pt = left_pt,
                                              .y_pt = y_pt,
                                              .width_pt = right_pt - left_pt,

@@ -51,8 +51,10 @@ static inline const struct lane *lanes_of(const struct lanes *lanes, int agent)
 {
     return &lanes->items[lanes->of_agent[agent]];
 }
-/* All lanes from left to right, empty, with names and headers; `down_pt` below their places. */
+/* All lanes from left to right, empty, with names; `down_pt` below their places. */
 void lanes_draw(const struct lanes *lanes, struct drawing *drawing, double left_pt, double right_pt,
                 double down_pt);
+/* The headings of their groups, above lines that are there already. */
+void lanes_draw_headings(const struct lanes *lanes, struct drawing *drawing, double down_pt);
 
 #endif

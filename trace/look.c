@@ -83,16 +83,16 @@ static void print_on_paper(struct tone *tone)
 /* Pale areas, which stand behind others, stay behind them. */
 static void turn_dark(enum look_use use, struct tone *tone)
 {
-    static const double grey = 0.08, pale = 0.85, least_ink = 0.66;
+    static const double grey = 0.08, pale = 0.85;
     if (tone->saturation < grey)
         tone->lightness = 1 - 0.89 * tone->lightness;
     else if (use == LOOK_INK)
-        tone->lightness = fmax(tone->lightness, least_ink);
+        tone->lightness = 0.58 + 0.36 * tone->lightness; /* a dark line stays the darker one */
     else if (tone->lightness > pale) {
         tone->lightness = 0.19;
         tone->saturation = fmin(tone->saturation, 0.32);
     } else {
-        tone->lightness = 0.24 + 0.2 * tone->lightness;
+        tone->lightness = 0.06 + 0.48 * tone->lightness;
         tone->saturation *= 0.75;
     }
 }

@@ -28,13 +28,16 @@ static const struct color colors[PALETTES][CHART_KINDS] = {
                              [CHART_W] = {0x2f, 0x7d, 0x4a},
                              [CHART_OVERLAP] = {0x8a, 0xb8, 0xf0},
                              [CHART_OPTIMIZER] = {0xf2, 0xd8, 0x5c}},
-    [PALETTE_GREY] = {[CHART_F] = {0xf4, 0xf4, 0xf4},
-                      [CHART_B] = {0xb0, 0xb0, 0xb0},
-                      [CHART_I] = {0xcb, 0xcb, 0xcb},
-                      [CHART_W] = {0x8a, 0x8a, 0x8a},
-                      [CHART_OVERLAP] = {0xdf, 0xdf, 0xdf},
+    [PALETTE_GREY] = {[CHART_F] = {0xdc, 0xdc, 0xdc},
+                      [CHART_B] = {0x90, 0x90, 0x90},
+                      [CHART_I] = {0xb2, 0xb2, 0xb2},
+                      [CHART_W] = {0x70, 0x70, 0x70},
+                      [CHART_OVERLAP] = {0xc8, 0xc8, 0xc8},
                       [CHART_OPTIMIZER] = {0xff, 0xff, 0xff}},
 };
+
+/* The last chunk of a rank is so much nearer to white: no nearer, or a dark sheet takes it for a ground. */
+#define CHUNK_SHARE 0.45
 
 static int blend(int a, int b, double share)
 {
@@ -59,7 +62,7 @@ void palette_fill(enum palette palette, enum chart_kind kind, int chunk, int chu
 {
     enum { WHITE = 0xff };
     const struct color base = colors[palette][kind];
-    double share = chunks > 1 && chunk > 0 ? 0.55 * chunk / (chunks - 1) : 0;
+    double share = chunks > 1 && chunk > 0 ? CHUNK_SHARE * chunk / (chunks - 1) : 0;
     write_color((struct color){blend(base.r, WHITE, share), blend(base.g, WHITE, share),
                                blend(base.b, WHITE, share)},
                 out);

@@ -40,6 +40,11 @@ static void curve_color(const struct chart *chart, int rank, char out[PALETTE_CO
              (unsigned)(0x3a + share * 0x88) & 0xff, (unsigned)(0x5f + share * 0x80) & 0xff);
 }
 
+static double curve_pen(bool peak)
+{
+    return peak ? 1.6 : 0.9;
+}
+
 static double y_of(const struct sheet *sheet, double bytes, double top)
 {
     return sheet->memory_top + sheet->memory_height * (1 - bytes / top);
@@ -87,7 +92,7 @@ static void draw_curve(const struct sheet *sheet, int r, double top, bool peak)
     }
     draw_under(sheet->drawing,
                &(struct draw_under){
-                   .points = points, .count = count, .color = color, .pen_pt = peak ? 1.6 : 0.9});
+                   .points = points, .count = count, .color = color, .pen_pt = curve_pen(peak)});
 }
 
 /* A few ranks at even distances, the first and the last among them. */
@@ -115,7 +120,8 @@ static void draw_curves(const struct sheet *sheet, double top, int peak)
             draw_curve(sheet, r, top, false);
         curve_color(sheet->chart, r, color);
         double x = SHEET_LEFT + sheet->grid_width + 12;
-        sheet_area(sheet, x, y - (r == peak ? 1 : 0.5), SWATCH, r == peak ? 2 : 1, color);
+        sheet_line(sheet, (struct draw_point){x, y}, (struct draw_point){x + SWATCH, y}, color,
+                   curve_pen(r == peak));
         snprintf(text, sizeof text, r == peak ? "rank %d, the most" : "rank %d", r);
         sheet_text(sheet, x + SWATCH + 2, y, DRAW_LEFT, SHEET_FONT - 2, SHEET_INK, text);
         y += STEP - 2;

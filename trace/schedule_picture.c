@@ -276,10 +276,17 @@ static double draw_shades(const struct sheet *sheet, double x, double y)
     char text[48];
     int chunks = sheet->chart->chunks, shown = chunks < 4 ? chunks : 4;
     for (int i = 0; i < shown; i++) {
-        char fill[PALETTE_COLOR];
+        char fill[PALETTE_COLOR], border[PALETTE_COLOR];
         int chunk = shown > 1 ? i * (chunks - 1) / (shown - 1) : 0;
         palette_fill(sheet->options->palette, CHART_F, chunk, chunks, fill);
-        sheet_area(sheet, x + i * KEY, y, KEY, KEY, fill);
+        palette_border(fill, border);
+        draw_box(sheet->drawing, &(struct draw_box){.x_pt = x + i * KEY,
+                                                    .y_pt = y,
+                                                    .width_pt = KEY,
+                                                    .height_pt = KEY,
+                                                    .fill = fill,
+                                                    .border = border,
+                                                    .pen_pt = 0.5});
     }
     snprintf(text, sizeof text, "%s 0 %s %d", sheet->chart->copies ? "copies" : "chunks",
              chunks == 2 ? "and" : "to", chunks - 1);

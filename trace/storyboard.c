@@ -39,15 +39,15 @@ enum {
     TEXT_FONT = 9,
     HEAD_HEIGHT = 76, /* title, subtitle, violation, numbers */
     HEADER_FONT = 8,
-    ROW_HEIGHT = 32,
+    ROW_HEIGHT = 39,
     STEPS_WIDTH = 780, /* of all steps, if that makes them neither too narrow nor too wide */
-    MIN_STEP = 58,
+    MIN_STEP = 72,
     MAX_STEP = 104,
     BAND_GAP = 34,
     LABEL_FONT = 7,
     BLOCKED_WIDTH = 236,
     BLOCKED_FONT = 8,
-    LINES = 3, /* of text in a box */
+    LINES = 4, /* of text in a box */
     ARC_LANE = 11,
     SHEET_MIN = 520,
     MAX_SHAPES = 20000 /* what Graphviz draws in seconds */
@@ -640,6 +640,8 @@ static enum status draw_all(void *context, const struct draw_target *target, cha
             &board->rows[band], board->drawing, board->left_pt,
             band == board->bands - 1 ? board->arcs_pt : x_of(board, band, board->columns.count), 0);
     draw_columns(board);
+    for (int64_t band = 0; band < board->bands; band++)
+        lanes_draw_headings(&board->rows[band], board->drawing, 0);
     for (size_t i = 0; i < board->trace->span_count; i++)
         if (is_blocked(board, &board->trace->spans[i]))
             draw_blocked(board, i);

@@ -317,8 +317,9 @@ static void draw_axis(struct view *view)
         decimals++;
     int64_t zero_ns = view->from_zero ? view->start_ns : 0;
     int64_t tick_ns = (view->start_ns - zero_ns + step_ns - 1) / step_ns * step_ns;
-    for (; tick_ns <= view->end_ns - zero_ns; tick_ns += step_ns) {
-        double x = view_x(view, zero_ns + tick_ns);
+    for (; tick_ns <= view->start_ns + view->range_ns - zero_ns; tick_ns += step_ns) {
+        double x = view->left_pt +
+                   (double)(zero_ns + tick_ns - view->start_ns) * width_pt / (double)view->range_ns;
         const char *text =
             arena_printf(view->arena, "%.*f %s", decimals, (double)tick_ns / unit_ns, unit);
         draw_box(view->drawing,
@@ -478,6 +479,7 @@ static void draw_view(struct view *view)
     draw_title(view);
     lanes_draw(&view->lanes, view->drawing, view->left_pt, view->right_pt, 0);
     draw_axis(view);
+    lanes_draw_headings(&view->lanes, view->drawing, 0);
     timeline_boxes(view);
     draw_arrows(view);
 }
@@ -515,7 +517,7 @@ static enum status refuse_witness(const struct timeline_options *options, size_t
 const char *timeline_title(const struct timeline_options *options, const struct trace *traces,
                            size_t at)
 {
-    return options->title && at == 0 ? options->title : traces[at].info.plan_name;
+    return options->titles ? options->titles[at] : traces[at].info.plan_name;
 }
 
 static enum status draw_runs(struct picture *picture, const struct trace *traces,
@@ -529,6 +531,7 @@ static enum status draw_runs(struct picture *picture, const struct trace *traces
         return diag_no_memory(diag);
     colors_init(&picture->key.colors, &picture->arena);
     picture->key.arena = &picture->arena;
+    picture->key.grey = target->look.grey;
     for (size_t i = 0; i < picture->count; i++)
         picture->views[i] = (struct view){.trace = &traces[i],
                                           .options = options,
@@ -549,8 +552,9 @@ enum status timeline_render(const struct trace *traces, size_t count,
     for (size_t i = 0; i < count; i++)
         if (traces[i].info.kind == RUN_WITNESS) {
             status = refuse_witness(options, count, diag);
-            return status == STATUS_OK ? storyboard_render(traces, options->title, target, diag)
-                                       : status;
+            return status == STATUS_OK
+                       ? storyboard_render(traces, timeline_title(options, traces, 0), target, diag)
+                       : status;
         }
     arena_init(&picture.arena, 0);
     status = draw_runs(&picture, traces, options, target, diag);

@@ -42,8 +42,8 @@ struct timeline_options {
     enum timeline_range range;
     int64_t from, to;
     enum timeline_arrows arrows;
-    double width_pt;   /* 0: 1200; at least TIMELINE_MIN_WIDTH_PT */
-    const char *title; /* NULL: the plan's name */
+    double width_pt;           /* 0: 1200; at least TIMELINE_MIN_WIDTH_PT */
+    const char *const *titles; /* of each run; NULL: the names of the plans */
     bool hide_threads;
     /* Is the agent to be shown? NULL: all are. */
     bool (*shows)(void *context, const struct trace_agent *agent);

@@ -100,6 +100,18 @@ static void lay_entry(struct legend *legend, const char *text, const char *fill,
     legend->x_pt += width;
 }
 
+static void lay_waits(struct legend *legend, const struct timeline_key *key)
+{
+    for (int i = 0; i < WAIT_LOOKS; i++) {
+        if (!key->waits[i])
+            continue;
+        lay_entry(legend, key->grey ? "waiting" : timeline_waits[i].words, timeline_waits[i].fill,
+                  NULL);
+        if (key->grey)
+            return;
+    }
+}
+
 double timeline_legend(const struct view *view, double y)
 {
     const struct timeline_key *key = view->key;
@@ -107,9 +119,7 @@ double timeline_legend(const struct view *view, double y)
     size_t unseen = 0, shown = 0;
     for (size_t i = 0; i < key->colors.count; i++)
         shown += key->notes[i].widest_pt > 0;
-    for (int i = 0; i < WAIT_LOOKS; i++)
-        if (key->waits[i])
-            lay_entry(&legend, timeline_waits[i].words, timeline_waits[i].fill, NULL);
+    lay_waits(&legend, key);
     for (size_t i = 0; i < key->colors.count; i++) {
         const struct named_color *task = &key->colors.items[i];
         const struct task_note *note = &key->notes[i];

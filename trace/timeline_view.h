@@ -38,6 +38,7 @@ struct timeline_key {
     struct colors colors;
     struct task_note *notes; /* beside the names of `colors` */
     bool waits[WAIT_LOOKS];  /* in the window */
+    bool grey;               /* waits look alike: their words are in the bands */
     bool merged;             /* some work is too narrow for a box of its own */
 };
 
@@ -84,7 +85,7 @@ static inline int view_task(const struct view *view, const struct trace_span *sp
     return span->task ? colors_group(&view->key->colors, span->task) : -1;
 }
 
-/* The title that was asked for is the first run's; others have the names of their plans. */
+/* The run's of those that were asked for, else the name of its plan. */
 const char *timeline_title(const struct timeline_options *options, const struct trace *traces,
                            size_t at);
 
