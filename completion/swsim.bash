@@ -8,12 +8,33 @@ _swsim_options()
     "$@" --help 2>/dev/null | sed -nE 's/^ +(-., )?(--[a-z0-9-]+=?).*/\2/p' | sort -u
 }
 
-# The choices of option $1 in the --help of the other words: `--color=auto|always|never`.
+# The values of option $1 in the --help of the other words: `--color=auto|always|never`, or words behind `LIST`.
 _swsim_choices()
 {
     local option=$1
     shift
-    "$@" --help 2>/dev/null | sed -n "s/.*$option\[\{0,1\}=\([a-z]*|[a-z|]*\).*/\1/p" | head -n 1 | tr '|' '\n'
+    [[ $option != --schedule ]] || { _swsim_schedules "$1"; return; }
+    "$@" --help 2>/dev/null | awk -v option="$option" '
+        function words(list, separator,   items, n, i) {
+            n = split(list, items, separator)
+            for (i = 1; i <= n; i++) if (items[i] !~ /^[a-z0-9_.-]+$/) return
+            for (i = 1; n > 1 && i <= n; i++) print items[i]
+        }
+        function explained(text) {
+            if (sub(/.*separated by commas: */, "", text)) return words(text, " +")
+            sub(/ *\(default.*/, "", text); sub(/.*: /, "", text)
+            words(text, ", *")
+        }
+        next_line { next_line = 0; sub(/^ +/, ""); explained($0) }
+        match($0, /^ +(-., )?--[a-z0-9-]+/) {
+            name = substr($0, RSTART, RLENGTH); sub(/.*--/, "--", name)
+            if (name != option) next
+            rest = substr($0, RSTART + RLENGTH)
+            value = rest; sub(/ .*/, "", value); gsub(/[][=]/, "", value)
+            sub(/^[^ ]* */, "", rest)
+            if (value == "LIST") { if (rest == "") next_line = 1; else explained(rest) }
+            else { n = split(value, items, "|"); for (i = 1; n > 1 && i <= n; i++) if (items[i] ~ /^[a-z0-9]/) print items[i] }
+        }'
 }
 
 _swsim_verbs()
@@ -48,7 +69,9 @@ _swsim()
     [[ $option == = ]] && option=${COMP_WORDS[COMP_CWORD-2]}
     [[ $value == = ]] && option=${COMP_WORDS[COMP_CWORD-1]} value=
     if [[ $option == --* && (${COMP_WORDS[COMP_CWORD-1]} == = || $current == =) ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$(_swsim_choices "$option" "${command[@]}")" -- "$value")
+        local before= # the words of a list that are there
+        [[ $value != *,* ]] || before=${value%,*},
+        mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_swsim_choices "$option" "${command[@]}")" -- "${value##*,}")
         [[ ${#COMPREPLY[@]} -gt 0 ]] || mapfile -t COMPREPLY < <(compgen -f -- "$value")
     elif [[ $current == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(_swsim_options "${command[@]}")" -- "$current")

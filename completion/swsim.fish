@@ -11,14 +11,45 @@ function __swsim_command
     end
 end
 
+# The values of an option: `--color=auto|always|never`, or words behind `LIST`.
+function __swsim_choices
+    set -l command (__swsim_command)
+    if test $argv[1] = --schedule
+        command $command[1] generate --help 2>/dev/null | sed -n '/NAME is one of/,/^Options/ { s/^  \([a-z0-9_][a-z0-9_]*\) .*/\1/p; }'
+        return
+    end
+    command $command --help 2>/dev/null | awk -v option=$argv[1] '
+        function words(list, separator,   items, n, i) {
+            n = split(list, items, separator)
+            for (i = 1; i <= n; i++) if (items[i] !~ /^[a-z0-9_.-]+$/) return
+            for (i = 1; n > 1 && i <= n; i++) print items[i]
+        }
+        function explained(text) {
+            if (sub(/.*separated by commas: */, "", text)) return words(text, " +")
+            sub(/ *\(default.*/, "", text); sub(/.*: /, "", text)
+            words(text, ", *")
+        }
+        next_line { next_line = 0; sub(/^ +/, ""); explained($0) }
+        match($0, /^ +(-., )?--[a-z0-9-]+/) {
+            name = substr($0, RSTART, RLENGTH); sub(/.*--/, "--", name)
+            if (name != option) next
+            rest = substr($0, RSTART + RLENGTH)
+            value = rest; sub(/ .*/, "", value); gsub(/[][=]/, "", value)
+            sub(/^[^ ]* */, "", rest)
+            if (value == "LIST") { if (rest == "") next_line = 1; else explained(rest) }
+            else { n = split(value, items, "|"); for (i = 1; n > 1 && i <= n; i++) if (items[i] ~ /^[a-z0-9]/) print items[i] }
+        }'
+end
+
 # Options and their words, with = where a value follows; of an option whose value is begun, its choices.
 function __swsim_options
     set -l command (__swsim_command)
     set -l current (commandline -ct)
     if string match -q -- '--*=*' $current
         set -l option (string split -m 1 = -- $current)[1]
-        for choice in (command $command --help 2>/dev/null | string match -rg -- "$option\[?=([a-z]+\|[a-z|]+)" | head -n 1 | string split '|')
-            echo "$option=$choice"
+        set -l before (string match -r -- '=(.*,)' $current)[2]
+        for choice in (__swsim_choices $option)
+            echo "$option=$before$choice"
         end
         return
     end

@@ -304,6 +304,60 @@ fish_completes()
     cut -f 1 <"$dir/out" | grep -qxF -- "$1" || { cat "$dir/out"; return 1; }
 }
 
+# The options of a --help with `=` where a value follows, and the values that it names for them, one a line: in Python,
+# by other means than the shells'.
+cat >"$dir/offered.py" <<'END'
+import re, sys
+lines = sys.stdin.read().split("\n")
+for i, line in enumerate(lines):
+    found = re.match(r" +(?:-., )?(--[a-z0-9-]+)(\[?=(\S+?)\]?)?(?: +(.*))?$", line)
+    if not found:
+        continue
+    name, value, placeholder, words = found.groups()
+    print(name + ("=" if value and value[0] == "=" else ""))
+    values = placeholder.split("|") if placeholder and "|" in placeholder else []
+    words = re.sub(r" *\(default.*", "", words or lines[i + 1].strip()).split(": ")[-1]
+    if placeholder == "LIST":
+        values = words.split() if "separated by commas" in line else re.split(", *", words)
+        values = values if len(values) > 1 and all(re.fullmatch(r"[a-z0-9_]+", v) for v in values) else []
+    for value in values:
+        if value[0].islower() or value[0].isdigit():
+            print(name + "=" + value)
+END
+# all_of SHELL: what it offers for every verb is what the --help has.
+all_of()
+{
+    "$SWSIM" --help | sed -n '/^Verbs:/,/^$/ { s/^  \([a-z]*\) .*/\1/p }' | while read -r verb; do
+        "$SWSIM" "$verb" --help | python3 "$dir/offered.py" | sort -u >"$dir/help"
+        [ -s "$dir/help" ] || echo "$verb has no help"
+        grep -v '=.' "$dir/help" >"$dir/options"
+        "offers_in_$1" "$verb" -- >"$dir/offered"
+        sort -u "$dir/offered" | diff "$dir/options" - || echo "options of $verb"
+        sed -n 's/=..*//p' "$dir/help" | sort -u | while read -r option; do
+            "offers_in_$1" "$verb" "$option" value | sort -u >"$dir/offered"
+            sed -n "s/^$option=//p" "$dir/help" | grep . | diff - "$dir/offered" || echo "values of $verb $option"
+        done
+    done >"$dir/differences"
+    cat "$dir/differences"
+    test ! -s "$dir/differences"
+}
+# offers_in_SHELL VERB OPTION [value]: options that begin so, or the option's values.
+offers_in_bash()
+{
+    if [ $# = 3 ]; then completes '' "$SWSIM" "$1" "$2" = ''; else completes '' "$SWSIM" "$1" "$2"; fi >/dev/null
+    grep . "$dir/out"
+}
+offers_in_zsh()
+{
+    if [ $# = 3 ]; then zsh_completes '' "$SWSIM" "$1" "$2="; else zsh_completes '' "$SWSIM" "$1" "$2"; fi >/dev/null
+    grep . "$dir/out"
+}
+offers_in_fish()
+{
+    if [ $# = 3 ]; then fish_completes '' "$SWSIM $1 $2="; else fish_completes '' "$SWSIM $1 $2"; fi >/dev/null
+    cut -f 1 "$dir/out" | if [ $# = 3 ]; then sed 's/^[^=]*=//'; else cat; fi | grep .
+}
+
 if command -v bash >/dev/null; then
     check "bash completes a verb" completes verify "$SWSIM" ver
     check "an option" completes --max-depth= "$SWSIM" verify --max
@@ -314,6 +368,8 @@ if command -v bash >/dev/null; then
     check "a schedule" completes zbv_auto "$SWSIM" generate zbv_
     check "a kind of objects" completes verdict "$SWSIM" schema ver
     check "a file" completes "$good" "$SWSIM" verify "$dir/goo"
+    check "the second word of a list" completes deadlock,race "$SWSIM" verify --property = deadlock,ra
+    check "every option and value of every verb" all_of bash
 else
     skip "no bash here"
 fi
@@ -324,6 +380,7 @@ if command -v zsh >/dev/null; then
     check "a schedule" zsh_completes zbv_auto "$SWSIM" generate zbv_
     check "a kind of objects" zsh_completes verdict "$SWSIM" schema ver
     check "a file" zsh_completes "$dir/goo" "$SWSIM" verify "$dir/goo"
+    check "every option and value of every verb" all_of zsh
 else
     skip "no zsh here"
 fi
@@ -336,6 +393,8 @@ if command -v fish >/dev/null; then
     check "a schedule" fish_completes zbv_auto "$SWSIM generate zbv_"
     check "a kind of objects" fish_completes verdict "$SWSIM schema ver"
     check "a file" fish_completes "$good" "$SWSIM verify $dir/goo"
+    check "the second word of a list" fish_completes --property=deadlock,race "$SWSIM verify --property=deadlock,ra"
+    check "every option and value of every verb" all_of fish
 else
     skip "no fish here"
 fi
