@@ -433,7 +433,10 @@ enum status nsys_read(const char *path, struct job *job, struct diag *diag)
         status = is_damaged(&nsys)
                      ? damaged(&nsys)
                      : diag_error(diag, STATUS_INPUT,
-                                  "%s: a file of SQLite, but no export of Nsight Systems", path);
+                                  "%s: a file of SQLite, but no export of Nsight Systems%s", path,
+                                  has(&nsys, "run", NULL) && has(&nsys, "span", NULL)
+                                      ? ": a trace store, which 'swsim runs' lists"
+                                      : "");
     if (status == STATUS_OK)
         status = read_tables(&nsys);
     sqlite3_close(nsys.db);

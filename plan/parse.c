@@ -500,10 +500,25 @@ static void parse_sections(struct parser *parser)
     }
 }
 
+/* Files of jobs, which are imported, by a key that they have and no plan has. */
+static bool is_of_job(struct parser *parser)
+{
+    static const char *const kinds[][2] = {{"traceEvents", "the trace of a profiler"},
+                                           {"pg_config", "the dump of a flight recorder"}};
+    for (size_t i = 0; i < FIELD_COUNT(kinds); i++)
+        if (node_find(parser->root, kinds[i][0])) {
+            parse_error(parser, parser->root->mark,
+                        "found %s, expected a plan: 'swsim import' makes one of it", kinds[i][1]);
+            return true;
+        }
+    return false;
+}
+
 static void parse_root(struct parser *parser)
 {
     const struct form_key *form;
-    if (!parse_want_map(parser, parser->root, "a plan: a mapping with \"swplan: 1\""))
+    if (!parse_want_map(parser, parser->root, "a plan: a mapping with \"swplan: 1\"") ||
+        is_of_job(parser))
         return;
     bool known = find_form(parser, &form);
     check_sections(parser, known ? form : NULL);
@@ -545,9 +560,33 @@ static bool is_csv(const char *file_name, const char *text, size_t length)
     return csv_looks_like(text, length);
 }
 
+/* Files that other verbs read, by their first bytes. */
+static enum status refuse_binary(const char *file_name, const char *text, size_t length,
+                                 struct diag *diag)
+{
+    static const struct {
+        const char *bytes, *what;
+    } kinds[] = {
+        {"SQLite format 3", "a file of SQLite, expected a plan: 'swsim runs' lists the runs of a "
+                            "trace store, 'swsim import' reads an export of Nsight Systems"},
+        {"\x1f\x8b", "a compressed file, expected a plan: 'swsim import' reads compressed traces"},
+        {"\x80", "a pickle, expected a plan: 'swsim import' reads the dump of a flight recorder"}};
+    for (size_t i = 0; i < FIELD_COUNT(kinds); i++) {
+        size_t size = strlen(kinds[i].bytes);
+        if (length > size && memcmp(text, kinds[i].bytes, size) == 0)
+            return diag_error(diag, STATUS_INPUT, "%s: found %s", file_name, kinds[i].what);
+    }
+    return STATUS_OK;
+}
+
 enum status plan_parse(const char *file_name, const char *text, size_t length, struct plan *out,
                        struct diag *diag)
 {
+    enum status status = refuse_binary(file_name, text, length, diag);
+    if (status != STATUS_OK) {
+        *out = (struct plan){0};
+        return status;
+    }
     return is_csv(file_name, text, length) ? plan_parse_csv(file_name, text, length, out, diag)
                                            : parse_yaml_plan(file_name, text, length, out, diag);
 }

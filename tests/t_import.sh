@@ -397,6 +397,17 @@ else
     skip "no python3 to write an export of Nsight Systems"
 fi
 check "another file of SQLite" complains 3 "no export of Nsight Systems" "$SWSIM" import "$dir/runs.db"
+"$SWSIM" predict -q -n 5 --db="$dir/store.db" "$srcdir/plans/examples/hello.yaml" >"$dir/out"
+check "a trace store, by its verb" complains 3 "a trace store, which 'swsim runs' lists" "$SWSIM" import "$dir/store.db"
+check "nor is it a plan" complains 3 "found a file of SQLite, expected a plan: 'swsim runs'" "$SWSIM" verify "$dir/store.db"
+check "nor is a trace" complains 3 "found the trace of a profiler, expected a plan: 'swsim import' makes one" \
+    "$SWSIM" predict "$srcdir/plans/traces/recommender/rank0.json"
+check "which is told once" sh -c "'$SWSIM' verify '$srcdir/plans/traces/recommender/rank0.json' 2>&1 | grep -c error: | grep -qx 1"
+gzip -c "$srcdir/plans/traces/recommender/rank0.json" >"$dir/rank0.json.gz"
+check "nor a compressed one" complains 3 "found a compressed file" "$SWSIM" verify "$dir/rank0.json.gz"
+check "nor a dump" complains 3 "found the dump of a flight recorder" "$SWSIM" verify "$srcdir/plans/traces/hang/rank0.json"
+printf '\200\002}.' >"$dir/dump.pickle"
+check "nor a pickle" complains 3 "found a pickle" "$SWSIM" verify "$dir/dump.pickle"
 
 # ---- what nothing explains ------------------------------------------------------------------------
 

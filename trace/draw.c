@@ -517,9 +517,10 @@ enum status draw_format_of(const char *path, enum draw_format *out, struct diag 
             return STATUS_OK;
         }
     }
-    return diag_error(
-        diag, STATUS_USAGE,
-        "cannot tell the picture's format from '%s': expected .svg, .png, .pdf or .dot", path);
+    return diag_error(diag, STATUS_USAGE,
+                      "cannot tell the picture's format from '%s': expected .svg, .png, .pdf or "
+                      ".dot, of a run also .html or .json",
+                      path);
 }
 
 static enum status write_dot(struct drawing *drawing, char **data, size_t *bytes, struct diag *diag)
