@@ -153,7 +153,7 @@ builds_cxx() # builds_cxx COMPILER MODULE FLAGS...
 static_flags() # static_flags MODULE NAME
 {
     PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs "$1" |
-        sed "s|-L[^ ]*/lib |-L$lib |; s|-l$2\\([ ]\\)|-l:lib$2.a\\1|"
+        sed "s|-L[^ ]*/lib\(/[^ ]*\)* |-L$lib |; s|-l$2\\([ ]\\)|-l:lib$2.a\\1|"
 }
 
 builds() # builds MODULE NAME

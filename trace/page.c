@@ -419,26 +419,29 @@ static enum status write_run(struct leaf *leaf, struct json *json, struct diag *
     return written && !leaf->arena->failed ? STATUS_OK : diag_no_memory(diag);
 }
 
-/* As on a light sheet: the page itself turns them dark. */
-static void write_color(struct json *json, const struct look *look, const char *color)
+/* The colours of a theme: of names by their number, of waits by their look. */
+static void write_theme(struct json *json, const char *name, enum theme theme, bool grey)
 {
-    const struct look light = {.grey = look->grey};
+    const struct look look = {.theme = theme, .grey = grey};
     char out[LOOK_COLOR];
-    json_string(json, look_color(&light, LOOK_AREA, color, out));
+    json_begin_object_at(json, name);
+    json_begin_array_at(json, "fills");
+    for (int i = 0; i < DRAW_COLORS; i++)
+        json_string(json, look_color(&look, LOOK_AREA, draw_fill(i), out));
+    json_end_array(json);
+    json_begin_array_at(json, "waits");
+    for (int i = 0; i < WAIT_LOOKS; i++)
+        json_string(json, look_color(&look, LOOK_AREA, timeline_waits[i].fill, out));
+    json_end_array(json);
+    json_end_object(json);
 }
 
 static void write_colors(struct json *json, const struct look *look)
 {
     json_put_bool(json, "dark", look->theme == THEME_DARK);
     json_put_bool(json, "light", look->theme == THEME_PAPER);
-    json_begin_array_at(json, "fills");
-    for (int i = 0; i < DRAW_COLORS; i++)
-        write_color(json, look, draw_fill(i));
-    json_end_array(json);
-    json_begin_array_at(json, "waits");
-    for (int i = 0; i < WAIT_LOOKS; i++)
-        write_color(json, look, timeline_waits[i].fill);
-    json_end_array(json);
+    write_theme(json, "onLight", THEME_LIGHT, look->grey);
+    write_theme(json, "onDark", THEME_DARK, look->grey);
 }
 
 static enum status write_data(const struct trace *traces, size_t count,

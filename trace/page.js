@@ -150,15 +150,11 @@ function gapWords(lane, span) {
 
 // ---- colours ------------------------------------------------------------------------------------
 
-function shade(hex) {
-  if (!view.dark) return hex;
-  const rgb = [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
-  const pale = Math.min(...rgb) > 0xc8;
-  return '#' + rgb.map((c) => Math.round(pale ? 0x26 + (c - 0xc8) * 0.55 : c * 0.58).toString(16).padStart(2, '0')).join('');
-}
-
 // Names by their number, waits by -1 - their look.
-const fillOf = (color) => shade(color >= 0 ? data.fills[color] : data.waits[-color - 1]);
+function fillOf(color) {
+  const theme = view.dark ? data.onDark : data.onLight;
+  return color >= 0 ? theme.fills[color] : theme.waits[-color - 1];
+}
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 
 // ---- drawing ------------------------------------------------------------------------------------
@@ -220,7 +216,9 @@ function drawLane(lane) {
   paint.textAlign = 'center';
   const first = find(lane, view.start), last = Math.min(find(lane, view.end) + 1, lane.last);
   let level = -1, count = last - first;
-  while (count > 1.2 * width()) { count /= FAN; level++; }
+  const across = last > first ? Math.min(xOf(lane.run.start[last - 1] + lane.run.length[last - 1]), GUTTER + width()) -
+    Math.max(xOf(lane.run.start[first]), GUTTER) : 0;
+  while (count > 1.2 * Math.max(across, 1) && count > 1) { count /= FAN; level++; }
   if (level < 0 || (view.matches && last - first < 200000)) {
     for (let i = first; i < last; i++) if (lane.run.start[i] < view.end) drawSpan(lane, i, y);
     return;
