@@ -274,8 +274,8 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
          .max = INT64_MAX},
         {"diff", 0, NULL, "two runs: say what takes longer or less, and why", OPTION_FLAG,
          .value = &two.diff},
-        {"opaque", 0, NULL, "predict also an import whose idle time is unexplained", OPTION_FLAG,
-         .value = &two.opaque},
+        {"opaque", 0, NULL, "predict an import also where its idle time is unexplained",
+         OPTION_FLAG, .value = &two.opaque},
     };
     const struct command command = {
         .name = "swsim compare",
@@ -283,16 +283,16 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         .about =
             "Predict the measured runs in a trace store and say how far off the predictions are.\n"
             "\n"
-            "An import and a run of host programs are predicted by their own plans, in which "
+            "An import and a run of host programs are predicted by their own plans, which hold "
             "their\n"
-            "times are: a pipeline by steps, host programs as a whole. Of a pipelined run the "
-            "times "
-            "come from the newest serial run of the same plan, on the same device, with as\n"
-            "many ranks: 'swrun --serial --db DB PLAN' makes one. A prediction knows nothing of "
-            "its\n"
-            "pipelined run but driver, depth and number of iterations. Measured stall accounts "
+            "times: a pipeline by steps, host programs as a whole. Of a pipelined run the times "
             "come\n"
-            "from the steps of the run, which went through the same machine.\n"
+            "from the newest serial run of the same plan, on the same device, with as many ranks:\n"
+            "'swrun --serial --db DB PLAN' makes one. A prediction knows nothing of its pipelined "
+            "run\n"
+            "but driver, depth and number of iterations. Measured stall accounts come from the "
+            "steps of\n"
+            "the run, which went through the same machine.\n"
             "With PLAN only the runs of that plan are compared.\n"
             "\n"
             "With DB:RUN that run, of any kind, is held against a second one: another run, the "
