@@ -73,6 +73,9 @@ check "the shorter one's axis is as long" sh -c "'$SWSIM' render --all -o '$dir/
 check "two schedules" drawn "$dir/a.yaml" "$dir/b.yaml"
 check "on one axis, the shorter one shorter" holds '"1f1b-p4-m8" in text and "zb_h1-p4-m8" in text and
     max(b[3] for b in boxes if b[4] > -300) < max(b[3] for b in boxes) - 20'
+"$SWSIM" render -o "$dir/p.svg" "$srcdir/plans/bugs/nccl_send_send_broken.yaml"
+check "rank 0 is on top of a graph of host programs" holds \
+    '(lambda tops: tops["r0.train"] < tops["r1.train"])({t.firstChild.data: float(t.getAttribute("y")) for t in svg.getElementsByTagName("text")})'
 check "a schedule is not beside a timeline" complains 2 'do not stand on one axis' \
     "$SWSIM" render -o "$dir/x.svg" "$dir/a.yaml" "$dir/r.db"
 check "a graph has no axis" complains 2 'no axis of time' "$SWSIM" render -o "$dir/x.svg" "$plan" "$dir/r.db"

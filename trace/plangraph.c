@@ -141,20 +141,40 @@ static void draw_releases(struct sketch *sketch, const struct host_thread *threa
     }
 }
 
+/* `index`: of its first operation. */
+static void draw_thread(struct sketch *sketch, const struct host_thread *thread, size_t index)
+{
+    const char *name = arena_printf(&sketch->arena, "r%d.%s", thread->rank, thread->name);
+    struct draw_cluster *cluster = draw_cluster(sketch->drawing, name ? name : "");
+    for (size_t j = 0; j < thread->op_count; j++, index++) {
+        sketch->nodes[index] = draw_op(sketch, &thread->ops[j], cluster);
+        if (j > 0)
+            draw_edge(sketch->drawing, sketch->nodes[index - 1], sketch->nodes[index], NULL, false);
+    }
+}
+
+static bool has_releases(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->thread_count; i++)
+        for (size_t j = 0; j < plan->threads[i].op_count; j++)
+            if (draws_releases(&plan->threads[i].ops[j]))
+                return true;
+    return false;
+}
+
+/* The first thread on top. dot lays threads that nothing connects from the bottom up, in the order that they come in. */
 static void draw_threads(struct sketch *sketch)
 {
     const struct plan *plan = sketch->plan;
+    bool upwards = !has_releases(plan);
     size_t index = 0;
+    for (size_t i = 0; upwards && i < plan->thread_count; i++)
+        index += plan->threads[i].op_count;
     for (size_t i = 0; i < plan->thread_count; i++) {
-        const struct host_thread *thread = &plan->threads[i];
-        const char *name = arena_printf(&sketch->arena, "r%d.%s", thread->rank, thread->name);
-        struct draw_cluster *cluster = draw_cluster(sketch->drawing, name ? name : "");
-        for (size_t j = 0; j < thread->op_count; j++, index++) {
-            sketch->nodes[index] = draw_op(sketch, &thread->ops[j], cluster);
-            if (j > 0)
-                draw_edge(sketch->drawing, sketch->nodes[index - 1], sketch->nodes[index], NULL,
-                          false);
-        }
+        const struct host_thread *thread = &plan->threads[upwards ? plan->thread_count - 1 - i : i];
+        index -= upwards ? thread->op_count : 0;
+        draw_thread(sketch, thread, index);
+        index += upwards ? 0 : thread->op_count;
     }
     index = 0;
     for (size_t i = 0; i < plan->thread_count; i++)

@@ -467,9 +467,7 @@ static void draw_column(struct board *board, int64_t number)
                            ? arena_printf(&board->arena, "%s%" PRId64 "-%" PRId64, prefix,
                                           column->first + 1, column->last + 1)
                            : arena_printf(&board->arena, "%s%" PRId64, prefix, column->first + 1);
-    if (column->kind == COLUMN_REPEAT || column->kind == COLUMN_LEFT_OUT)
-        draw_fold(board, column, band, x);
-    else if (column->kind == COLUMN_RUN)
+    if (column->kind == COLUMN_RUN)
         draw_run(board, column, band, x);
     draw_box(board->drawing, &(struct draw_box){.x_pt = x,
                                                 .y_pt = y,
@@ -492,6 +490,17 @@ static void draw_columns(struct board *board)
     if (board->arcs_pt > board->blocked_pt)
         draw_line(board->drawing, board->blocked_pt, last_pt - HEADER_FONT, "no agent can go on",
                   red, HEADER_FONT);
+}
+
+/* Above the boxes that go through them. */
+static void draw_folds(struct board *board)
+{
+    for (int64_t number = 0; number < board->columns.count; number++) {
+        const struct column *column = &board->columns.items[number];
+        int64_t band = number / board->band_columns;
+        if (column->kind == COLUMN_REPEAT || column->kind == COLUMN_LEFT_OUT)
+            draw_fold(board, column, band, x_of(board, band, number));
+    }
 }
 
 static bool in_cycle(const struct board *board, size_t span)
@@ -647,6 +656,7 @@ static enum status draw_all(void *context, const struct draw_target *target, cha
             draw_blocked(board, i);
         else
             draw_span(board, i);
+    draw_folds(board);
     draw_arcs(board);
     draw_races(board);
     status =
