@@ -111,8 +111,8 @@ static const char about[] =
     "In the model streams and threads overlap freely unless tasks say `sm:`; use --keep where\n"
     "the machine cannot do that. --memory limits the bytes of a rank: its shared buffers and\n"
     "those of every iteration in flight. With --profile every task takes its mean time of a\n"
-    "serial run, on the slowest rank, and the written plan has these times. SIGINT ends the\n"
-    "search early.\n"
+    "serial run or of an import with --form=pipeline, on the slowest rank, and the written plan\n"
+    "has these times. SIGINT ends the search early.\n"
     "\n"
     "Rank programs: every schedule of 'swsim generate' on the plan's ranks, with the values\n"
     "of the options from --schedule on, each LIST separated by commas ('all': every word).\n"
@@ -247,8 +247,8 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          OPTION_INTEGER, .value = &line.budget, .min = 1, .max = TUNE_MOST_CANDIDATES},
         {"seed", 0, "S", "of the search and of all random numbers (default 1)", OPTION_INTEGER,
          .value = &line.seed, .max = INT64_MAX},
-        {"profile", 0, "FILE[:RUN]", "measured times: a serial run in a trace store", OPTION_TEXT,
-         .value = &line.profile},
+        {"profile", 0, "FILE[:RUN]", "measured times: a serial run or an import in a trace store",
+         OPTION_TEXT, .value = &line.profile},
         {"times", 0, "F=T,B=T,...", "rank programs: durations of actions (default: the plan's)",
          OPTION_TEXT, .value = &line.times},
         {"schedule", 0, "LIST", "rank programs: schedules to try (default: all)", OPTION_TEXT,

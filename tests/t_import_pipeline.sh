@@ -100,6 +100,19 @@ sed '/ProfilerStep/d' "$dir/torchrec.json" >"$dir/unnumbered.json"
 check "steps without the profiler's are compared, too" prints 0 'worst 0\.[0-9]%, of 1 run' sh -c "
     '$SWSIM' import -q --form=pipeline --db='$dir/unnumbered.db' -o '$dir/plan.yaml' '$dir/unnumbered.json' &&
     '$SWSIM' compare '$dir/unnumbered.db'"
+# The times of an import are a profile for plans with its tasks, as those of a serial run are.
+profiled() { "$SWSIM" predict --json "$@" | sed 's/.*"iteration_ns":{"mean":\([0-9.]*\).*/\1/'; }
+"$SWSIM" import -q --form=pipeline --db="$dir/job.db" -o "$dir/job.yaml" "$dir/torchrec.json"
+sed 's/time: 0.3ms/time: 1us/' "$dir/job.yaml" >"$dir/wrong.yaml"
+check "a plan with other times takes those of an import" sh -c "! cmp '$dir/job.yaml' '$dir/wrong.yaml'"
+check "... its period is the job's" [ "$(profiled --profile="$dir/job.db" "$dir/wrong.yaml")" = "$(profiled "$dir/job.yaml")" ]
+check "... which is said" complains 0 'imported: 6 of 6 tasks have those of 4 steps' \
+    "$SWSIM" predict --profile="$dir/job.db" "$dir/wrong.yaml"
+check "... tune takes them, too" exits 0 "$SWSIM" tune --budget=50 --profile="$dir/job.db" -o "$dir/tuned.yaml" "$dir/wrong.yaml"
+check "... and writes them" sh -c "sed -n '/^  forward:/,/^  [^ ]/p' '$dir/tuned.yaml' | grep 'time: 0.3ms'"
+"$SWSIM" import -q --db="$dir/job.db" -o "$dir/plan.yaml" "$dir/torchrec.json"
+check "an import of host programs has no tasks" complains 3 "was imported as host programs" \
+    "$SWSIM" tune --profile="$dir/job.db:2" "$dir/wrong.yaml"
 imports "$dir/torchrec.json"
 check "a what-if" prints 0 "forward=0.5x" "$SWSIM" predict --what-if=forward=0.5x "$dir/plan.yaml"
 check "another form" complains 2 "expected host.pipeline" "$SWSIM" import --form=x "$dir/torchrec.json"

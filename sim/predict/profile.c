@@ -15,6 +15,7 @@
 
 #include "profile_ranks.h"
 #include "profile_steps.h"
+#include "profile_tasks.h"
 
 #include "plan/ops.h"
 
@@ -60,9 +61,10 @@ static void look_at_run(const struct store_run *run, void *context)
     const struct run_info *info = &run->info;
     if (strcmp(info->plan_name, wanted->plan) != 0 || info->kind != RUN_MEASURED)
         return;
-    if (profile_is_serial(info) && info->finished == RUN_FINISHED)
+    const bool useful = profile_is_serial(info) || profile_is_imported(info);
+    if (useful && info->finished == RUN_FINISHED)
         wanted->run = run->id;
-    wanted->pipelined |= !profile_is_serial(info);
+    wanted->pipelined |= !useful;
 }
 
 static enum status find_run(struct store *store, const struct plan *plan, int64_t *out_run,
@@ -73,10 +75,13 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
     if (status != STATUS_OK)
         return status;
     if (wanted.run < 0) {
-        diag_error(
-            diag, STATUS_INPUT, "the trace store has no finished serial run of %s%s", plan->name,
-            wanted.pipelined ? ", only runs in which tasks overlap and wait for each other" : "");
-        diag_note(diag, "'swrun --serial --db FILE PLAN' adds one");
+        diag_error(diag, STATUS_INPUT,
+                   "the trace store has no finished serial or imported run of %s%s", plan->name,
+                   wanted.pipelined ? ", only runs in which tasks overlap and wait for each other"
+                                    : "");
+        diag_note(diag,
+                  "'swrun --serial --db FILE PLAN' adds one, 'swsim import --form=pipeline --db "
+                  "FILE TRACE' another");
         return STATUS_INPUT;
     }
     *out_run = wanted.run;
@@ -86,8 +91,9 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
 static enum status check_run(const struct trace *trace, struct diag *diag)
 {
     const struct run_info *info = &trace->info;
-    const char *what = info->kind != RUN_MEASURED       ? "is not measured"
-                       : !profile_is_serial(info)       ? "is not serial: its tasks overlap"
+    const char *what = info->kind != RUN_MEASURED ? "is not measured"
+                       : !profile_is_serial(info) && !profile_is_imported(info)
+                           ? "is not serial: its tasks overlap"
                        : info->finished != RUN_FINISHED ? "did not come to its end"
                        : info->ranks < 1                ? "has no rank"
                                                         : NULL;
@@ -537,22 +543,33 @@ static bool make_plan(struct profile *profile, const struct plan *plan, int rank
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* Of a serial run: what its spans and steps took. */
+static enum status take_parts(struct profile *profile, struct trace *trace, struct diag *diag)
+{
+    struct samples samples = {0};
+    enum status status = take_samples(profile, trace, &samples, diag);
+    if (status == STATUS_OK && !make_parts(profile, &samples))
+        status = diag_no_memory(diag);
+    free(samples.items);
+    return status;
+}
+
 static enum status read_trace(struct profile *profile, struct trace *trace, int ranks,
                               struct diag *diag)
 {
-    struct samples samples = {0};
     const struct plan plan = profile->plan;
     enum status status = check_run(trace, diag);
-    if (status == STATUS_OK) {
-        profile->run = trace->run;
-        profile->ranks = trace->info.ranks;
-        profile->device = arena_strdup(&profile->arena, trace->info.device);
-        status = take_samples(profile, trace, &samples, diag);
-    }
-    if (status == STATUS_OK &&
-        (!profile->device || !make_parts(profile, &samples) || !make_plan(profile, &plan, ranks)))
+    if (status != STATUS_OK)
+        return status;
+    profile->run = trace->run;
+    profile->ranks = trace->info.ranks;
+    profile->device = arena_strdup(&profile->arena, trace->info.device);
+    if (!profile->device)
+        return diag_no_memory(diag);
+    status = profile_is_imported(&trace->info) ? profile_take_tasks(profile, trace, diag)
+                                               : take_parts(profile, trace, diag);
+    if (status == STATUS_OK && !make_plan(profile, &plan, ranks))
         status = diag_no_memory(diag);
-    free(samples.items);
     return status;
 }
 
@@ -599,17 +616,18 @@ void profile_note(const struct profile *profile, const char *path, struct diag *
                   profile->run, path, profile->device, profile->drawn);
         return;
     }
-    if (profile->operations > 0) {
+    if (profile->operations > 0)
         diag_note(diag,
-                  "times from run %" PRId64
-                  " of %s, imported: %zu of %zu operations have those of %" PRId64 " steps",
-                  profile->run, path, profile->drawn, profile->operations, profile->iterations);
-        return;
-    }
-    diag_note(diag,
-              "times from run %" PRId64 " of %s, serial, on %s: %" PRId64
-              " iterations, after %" PRId64 " that warmed up",
-              profile->run, path, profile->device, profile->iterations, profile->warm_up);
+                  "times from run %" PRId64 " of %s, imported: %zu of %zu %s have those of %" PRId64
+                  " step%s",
+                  profile->run, path, profile->drawn, profile->operations,
+                  profile->plan.form == FORM_PIPELINE ? "tasks" : "operations", profile->iterations,
+                  profile->iterations == 1 ? "" : "s");
+    else
+        diag_note(diag,
+                  "times from run %" PRId64 " of %s, serial, on %s: %" PRId64
+                  " iterations, after %" PRId64 " that warmed up",
+                  profile->run, path, profile->device, profile->iterations, profile->warm_up);
     for (size_t i = 0; i < profile->missing_count; i++) {
         const struct profile_part *missing = &profile->missing[i];
         diag_note(diag, "not measured: the %s of %s on rank %d, so the plan's time is taken",

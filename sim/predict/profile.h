@@ -59,15 +59,16 @@ struct profile {
     size_t part_count;
     struct profile_part *missing; /* parts the plan has and the run has not; count 0 */
     size_t missing_count;
-    /* Of an imported job (profile_steps.h), which has no parts: the operations that have a distribution, of all that
-       work on a device. Of rank programs: the costs that were measured. */
+    /* Of an imported job's host programs (profile_steps.h), which have no parts: the operations that have a distribution,
+       of all that work on a device. Of its pipeline (profile_tasks.h): the tasks that were measured, of all. Of rank
+       programs: the costs that were measured. */
     size_t drawn, operations;
 };
 
 /*
  * Read the serial run `run` (STORE_LATEST: the newest of a plan with this one's name) for `plan` on
- * `ranks` ranks (0: the plan's). STATUS_INPUT when the run
- * is not there, is not measured, not serial, not finished, too short, or has none of the plan's tasks.
+ * `ranks` ranks (0: the plan's), or the imported run (profile_tasks.h). STATUS_INPUT when the run
+ * is not there, is not measured, neither serial nor imported, not finished, too short, or has none of the plan's tasks.
  * Of host programs it is the profile of an imported run, see profile_steps.h; of rank programs see profile_ranks.h.
  * *out is set on success only and ended with profile_fini.
  */
