@@ -144,21 +144,44 @@ static void find_workers(struct host_maker *maker)
     sort_workers(maker);
 }
 
-/* The process group of a collective: each has two threads of its own. */
+/* The n-th group, of all or of those that have several ranks; the count of them: there are no more. */
+static size_t nth_group(const struct job_rank *rank, bool several, size_t n)
+{
+    size_t at = 0;
+    for (; at < rank->groups.count; at++) {
+        const bool alone = at < rank->members_count && rank->members[at].count == 1;
+        if (!(several && alone) && n-- == 0)
+            break;
+    }
+    return at;
+}
+
+static size_t count_groups(const struct job_rank *rank, bool several)
+{
+    size_t count = 0;
+    while (nth_group(rank, several, count) < rank->groups.count)
+        count++;
+    return count;
+}
+
+/* The process group of a collective: each has two threads of its own. A group of one rank may have had none to do. */
 static enum status group_of(struct host_maker *maker, int thread, const char **out)
 {
     const struct job_rank *rank = maker->rank;
     enum { EACH = 2 };
+    const bool several = maker->worker_count != EACH * rank->groups.count;
+    const size_t groups = count_groups(rank, several);
+    const bool only = groups == 0 || (groups == 1 && maker->worker_count <= EACH);
     size_t at = 0;
-    if (rank->groups.count > 1 && maker->worker_count != EACH * rank->groups.count)
+    if (!only && maker->worker_count != EACH * groups)
         return diag_error(
             maker->diag, STATUS_INPUT,
             "%s: collectives of %zu process groups, and the trace does not tell which is "
             "of which: gloo's threads are %zu, expected two for each group",
             rank->file, rank->groups.count, maker->worker_count);
-    while (rank->groups.count > 1 && maker->workers[at] != thread)
+    while (!only && maker->workers[at] != thread)
         at++;
-    *out = rank->groups.count > 0 ? rank->groups.items[at / EACH] : "0";
+    *out = groups > 0 ? rank->groups.items[nth_group(rank, several, at / EACH)] : "0";
     return STATUS_OK;
 }
 

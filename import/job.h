@@ -131,8 +131,7 @@ struct job_rank {
     size_t call_count, work_count, range_count, sync_count, stream_count, deed_count, mark_count;
     size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, deed_cap, mark_cap;
     struct names threads; /* "PID/TID" */
-    struct names
-        groups; /* process groups of several ranks, in their order, where the file lists them */
+    struct names groups;  /* process groups, in their order, where the file lists them */
     struct job_members
         *members; /* of each of the groups; empty where the file does not list them */
     size_t members_count, members_cap;

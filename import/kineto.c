@@ -101,7 +101,7 @@ static bool keep_group(struct kineto *kineto, const char *name, const struct job
     return at >= 0;
 }
 
-/* A process group of distributedInfo: its name counts where it has several ranks. */
+/* A process group of distributedInfo. */
 static enum status read_group(struct kineto *kineto)
 {
     struct json_reader *reader = &kineto->reader;
@@ -119,7 +119,7 @@ static enum status read_group(struct kineto *kineto)
             ok = read_members(kineto, &members) && ok;
         else
             json_skip(reader);
-    if (!ok || (size > 1 && !keep_group(kineto, name.bytes, &members)))
+    if (!ok || (size > 0 && !keep_group(kineto, name.bytes, &members)))
         return diag_no_memory(kineto->diag);
     return reader->status;
 }

@@ -86,6 +86,22 @@ check "a rank of one of several process groups: which group is asked" \
 strip 's/"pg_config": \[/&{"pg_name": "1", "pg_size": 2, "ranks": [0, 1]}, /' data
 imports "$dir/plan.yaml" "$dir"/rank?.json
 check "two process groups, one with threads: which is asked" found "collectives of 2 process groups" "$dir/err"
+# A process group of one rank alone has threads of its own, where it has collectives.
+strip 's/"ranks": \[0, 1\]}/&, {"pg_name": "1", "pg_size": 1, "ranks": [0]}/' data
+imports "$dir/plan.yaml" "$dir"/rank?.json
+check "a process group of one rank, without collectives" takes 509 519 "$dir/plan.yaml"
+at=453647069
+{
+    sed 1q "$dir/rank0.json"
+    for n in 0 5; do
+        echo "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"c10d::allreduce_\", \"pid\": 28389, \"tid\": 28389, \"ts\": $at${n}000.5, \"dur\": 100},"
+        echo "{\"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"gloo:all_reduce\", \"pid\": 28389, \"tid\": 2920$n, \"ts\": $at${n}200.5, \"dur\": 50},"
+    done
+    sed 1d "$dir/rank0.json"
+} >"$dir/alone.json"
+imports "$dir/plan.yaml" "$dir/alone.json" "$dir/rank1.json"
+check "... with some" found "stream: gloo.1" "$dir/plan.yaml"
+check "... the others meet as before" takes 500 519 "$dir/plan.yaml"
 printf '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}' >"$dir/none.json"
 imports "$dir/plan.yaml" "$dir/none.json"
 check "operators alone are no plan" found "no work of a GPU is recorded in it" "$dir/err"
