@@ -516,14 +516,18 @@ static int infer_stream(const struct search *search, const struct job_call *call
     return best;
 }
 
+/* A stream that the row names is not believed where its work goes on long after the call. */
 static void wait_for_stream(struct search *search, const struct job_call *call, int stream,
                             struct host_wait *out)
 {
     const struct job_rank *rank = search->rank;
     out->stream = stream >= 0 ? stream : infer_stream(search, call);
     out->work = out->stream >= 0 ? pushed_before(search, out->stream, call->start_ns) : -1;
-    if (stream >= 0 && out->work >= 0 && rank->works[out->work].end_ns > call->end_ns + SLACK_NS)
-        search->out->still_running++;
+    const int64_t late_ns =
+        stream >= 0 && out->work >= 0 ? rank->works[out->work].end_ns - call->end_ns : 0;
+    search->out->still_running += late_ns > SLACK_NS;
+    if (late_ns > EXPLAINED_NS)
+        wait_for_stream(search, call, -1, out);
 }
 
 static void wait_for_event(struct search *search, const struct job_call *call,

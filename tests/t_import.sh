@@ -496,6 +496,19 @@ check "... the others are read" sh -c "grep 'launch: second' '$dir/plan.yaml' &&
 check "... a plan that is proved" exits 0 "$SWSIM" verify -q "$dir/plan.yaml"
 sed 's/"dur":/"dur":-/' "$dir/two.json" >"$dir/all_back.json"
 check "... a file of nothing else" refuses "$dir/all_back.json" "of its .* events end before they begin"
+# A row that names the wrong stream: its work goes on long after the wait, and the other's ends in it.
+{
+    call cudaLaunchKernel 1 1000 5 1
+    work kernel short 20 1010 100 1
+    call cudaLaunchKernel 1 1006 5 2
+    work kernel long 7 1015 900 2
+    call cudaStreamSynchronize 1 1012 99 3
+    echo ',{"ph":"X","cat":"cuda_sync","name":"Stream Sync","pid":0,"tid":7,"ts":1012,"dur":99,"args":{"stream":7,"correlation":3}}'
+    call cudaLaunchKernel 1 1120 5 4
+    work kernel after 20 1130 50 4
+} | trace >"$dir/wrong_sync.json"
+check "a row that names a stream which works on is not believed" has 'sync: stream, stream: s20' "$dir/wrong_sync.json"
+check "... and is counted" reports still_running 1 "$dir/wrong_sync.json"
 # An event without a time is no reason to refuse the others.
 { sed '$d' "$dir/two.json"; echo ',{"ph":"X","cat":"kernel","name":"timeless","pid":0,"tid":7,"dur":5,"args":{"stream":7,"correlation":9}}'; echo ']}'; } >"$dir/timeless.json"
 check "an event without a time is left out, and said" complains 0 "left out: 1, first 'timeless'" \
