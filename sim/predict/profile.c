@@ -75,10 +75,9 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
     if (status != STATUS_OK)
         return status;
     if (wanted.run < 0) {
-        diag_error(diag, STATUS_INPUT,
-                   "the trace store has no finished serial or imported run of %s%s", plan->name,
-                   wanted.pipelined ? ", only runs in which tasks overlap and wait for each other"
-                                    : "");
+        diag_error(
+            diag, STATUS_INPUT, "the trace store has no finished serial run of %s%s", plan->name,
+            wanted.pipelined ? ", only runs in which tasks overlap and wait for each other" : "");
         diag_note(diag,
                   "'swrun --serial --db FILE PLAN' adds one, 'swsim import --form=pipeline --db "
                   "FILE TRACE' another");
