@@ -634,13 +634,13 @@ static enum status search_whole(const struct plan *plan, const struct program *p
     struct program *compared = NULL;
     struct program_options built = program->options;
     built.serial = true;
-    if (searched & bit(PROPERTY_SERIAL)) {
-        enum status status = program_build(plan, &built, &compared, diag);
-        if (status != STATUS_OK)
-            return status;
+    enum status status = searched ? program_fits(program, diag) : STATUS_OK;
+    if (status == STATUS_OK && searched & bit(PROPERTY_SERIAL)) {
+        status = program_build(plan, &built, &compared, diag);
         program = compared;
     }
-    enum status status;
+    if (status != STATUS_OK)
+        return status;
     if (searched && has_parts(program))
         status = verify_parts(plan, program, options, by_structure, searched, report, diag);
     else
@@ -813,6 +813,7 @@ static enum status build_and_verify(const struct plan *plan, const struct verify
     struct program_options built = options->program;
     built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
     built.clocks = at_once && !built.no_knowledge;
+    built.any_size = plan->form == FORM_PIPELINE; /* structure makes no states */
     enum status status = program_build(plan, &built, &program, diag);
     if (status != STATUS_OK)
         return status;

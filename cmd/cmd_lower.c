@@ -56,7 +56,8 @@ static enum status show(struct app *app, struct plan *plan, void *context)
         options_check_plan(app, &request->arguments, plan, request->program.driver, CLOCK_ONLY);
     if (status != STATUS_OK)
         return status;
-    const struct program_options options = app_program_options(app, &request->program, plan);
+    struct program_options options = app_program_options(app, &request->program, plan);
+    options.any_size = true;
     status = program_build(plan, &options, &program, &app->diag);
     if (status != STATUS_OK)
         return status;

@@ -114,10 +114,18 @@ enum status program_lay_out(struct program *program, struct diag *diag)
     struct layout *at = &program->at;
     at->rows_at = ((size_t)at->cells * sizeof(int32_t) + 7) / 8 * 8;
     at->bytes = at->rows_at + (size_t)at->rows * (size_t)at->row_words * sizeof(uint64_t);
-    if (too_big || at->bytes > ((size_t)1 << 31))
-        return diag_error(
-            diag, STATUS_INPUT,
-            "%s: one state of this plan would take more than 2 GiB: expected a smaller plan",
-            program->plan->file);
-    return STATUS_OK;
+    program->fits = !too_big && at->bytes <= (size_t)1 << 31;
+    bool any_size = program->options.any_size;
+    program->options.any_size = false;
+    return any_size ? STATUS_OK : program_fits(program, diag);
+}
+
+enum status program_fits(const struct program *program, struct diag *diag)
+{
+    if (program->fits)
+        return STATUS_OK;
+    return diag_error(
+        diag, STATUS_INPUT,
+        "%s: one state of this plan would take more than 2 GiB: expected a smaller plan",
+        program->plan->file);
 }

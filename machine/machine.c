@@ -43,6 +43,7 @@ static void begin(const struct program *p, int32_t *c)
 
 struct state *machine_state(const struct program *p)
 {
+    assert(p->fits);
     struct state *state = malloc(sizeof *state);
     if (!state)
         return NULL;

@@ -41,6 +41,7 @@ struct program_options {
     bool serial;        /* compare the order of accesses with that of a serial run: serial.h */
     bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
+    bool any_size;      /* a state may be too large to be made: program_fits. Not kept */
 };
 
 struct access {
@@ -286,6 +287,7 @@ struct program {
     int *process;     /* per rank the first rank whose process it is in; NULL: each has its own */
     int *fellows;     /* per rank, the first rank of its component of communicating ranks */
     struct names names;
+    bool fits;          /* states of it can be made */
     bool has_lifetimes; /* host programs that free buffers */
     bool
         is_crossed; /* a thread drives devices of several ranks, or a device uses another's events or
@@ -320,6 +322,10 @@ struct program {
 enum status program_build(const struct plan *plan, const struct program_options *options,
                           struct program **out, struct diag *diag);
 void program_close(struct program *program);
+
+/* Can states of it be made? They take 2 GiB at most: else STATUS_INPUT. Of a program that was built for any size it must be
+   asked before machine_state. */
+enum status program_fits(const struct program *program, struct diag *diag);
 
 /* The agent's name for people: "thread default", "stream memcpy", with "rank 1 " in front when
    there are several ranks. Returns buf. */

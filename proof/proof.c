@@ -56,7 +56,8 @@ enum status proof_program(const struct plan *plan, enum proof_kind kind, unsigne
                                         (kind == PROOF_STATES || kind == PROOF_REDUCED_STATES) &&
                                         proves & 1u << PROPERTY_SERIAL,
                                     .faults = kind == PROOF_FAULTY_STATES,
-                                    .clocks = kind == PROOF_RUN};
+                                    .clocks = kind == PROOF_RUN,
+                                    .any_size = kind == PROOF_STRUCTURE || kind == PROOF_TEAMS};
     return program_build(plan, &built, out, diag);
 }
 

@@ -211,4 +211,8 @@ done
 check "export: no iterations of a plan in YAML" complains 2 'no effect without --format=promela' \
     "$SWSIM" export --iterations=3 "$piped"
 check "one step is no steps" sh -c "'$SWSIM' verify --no-fix '$plans/faults/flag_broken.yaml' | grep -q 'in 1 step  1 state '"
+sed 's/^ranks: .*/ranks: 4096/' "$plans/examples/two_ranks.yaml" >"$dir/ranks.yaml"
+check "4,096 ranks are proved without a state" exits 0 "$SWSIM" verify --quiet "$dir/ranks.yaml"
+check "and lowered" exits 0 "$SWSIM" lower --quiet "$dir/ranks.yaml"
+check "where a state is needed it is too large" complains 3 'more than 2 GiB' "$SWSIM" verify --no-reduction "$dir/ranks.yaml"
 done_testing
