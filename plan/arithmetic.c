@@ -24,15 +24,35 @@ static bool has_layers(const struct plan *plan)
     return plan->programs.stages.layers.count > 0 || plan->programs.stages.model.layers > 0;
 }
 
-/* Replicas would add up their gradients in an order of the communicator's. */
+/* The dimension that divides a layer, or its rows, among ranks; -1: there is none. */
+static int divides(const struct plan *plan)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    for (int dim = 0; spec->given && dim < DIM_COUNT; dim++)
+        if (dim != DIM_PP && dim != DIM_DP && spec->size[dim] > 1)
+            return dim;
+    return -1;
+}
+
+/* Ranks are whole stages, of replicas or one alone. */
 static enum status check(const struct plan *plan, struct diag *diag)
 {
     const struct programs *programs = &plan->programs;
     const struct arithmetic *arithmetic = &programs->arithmetic;
-    if (parallel_replicas(plan) > 1)
+    int dim = divides(plan);
+    if (dim >= 0)
         return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
-                             "found \"arithmetic\" with %d replicas, expected one",
-                             parallel_replicas(plan));
+                             "found \"arithmetic\" with %s: %d, expected data parallelism alone",
+                             dim_key((enum dim)dim), programs->parallel.size[dim]);
+    if (!programs->parallel.given && programs->fsdp_replicas > 1)
+        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+                             "found \"arithmetic\" with %d replicas of sharded parameters, "
+                             "expected one, or \"parallel: {dp: %d}\"",
+                             programs->fsdp_replicas, programs->fsdp_replicas);
+    if (parallel_replicas(plan) > 1 && programs->stages.model.distributed)
+        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+                             "found \"arithmetic\" with a distributed optimizer, expected "
+                             "gradients that are whole on each rank");
     if (programs->fragment)
         return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
                              "found \"arithmetic\" in a fragment, expected all passes");
@@ -55,7 +75,17 @@ static enum status check_stage(const struct plan *plan, int stage, int layers, s
                          layers, (long long)layer, stage, (long long)ARITHMETIC_MOST_WORK);
 }
 
-enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *map,
+/* The rank of a stage in each replica; -1: it is in no list. */
+static void place_stage(const struct plan *plan, const struct stage_map *map, int ranks, int stage,
+                        struct arithmetic *made)
+{
+    int own = comms_rank_of(map, stage);
+    for (int replica = 0; replica < made->replicas; replica++)
+        made->rank_of[replica * made->stages + stage] =
+            own < 0 ? -1 : parallel_rank(plan, ranks, replica, own);
+}
+
+enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *map, int ranks,
                                const struct stage_cost *costs, struct arena *arena,
                                struct arithmetic *out, struct diag *diag)
 {
@@ -66,14 +96,16 @@ enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *
     made.length = map->length;
     made.microbatches = map->microbatches;
     made.layers = ARENA_ARRAY(arena, (size_t)made.stages + 1, int);
-    made.rank_of = ARENA_ARRAY(arena, (size_t)made.stages + 1, int);
+    made.replicas = parallel_replicas(plan);
+    size_t places = (size_t)made.replicas * (size_t)made.stages;
+    made.rank_of = ARENA_ARRAY(arena, places + 1, int);
     made.again = ARENA_ARRAY(arena, (size_t)made.microbatches + 1, bool);
     if (!made.layers || !made.rank_of || !made.again)
         return diag_no_memory(diag);
     enum status status = check(plan, diag);
     for (int s = 0; s < made.stages && status == STATUS_OK; s++) {
         made.layers[s] = layers_of(&made, &costs[s]);
-        made.rank_of[s] = comms_rank_of(map, s);
+        place_stage(plan, map, ranks, s, &made);
         status = check_stage(plan, s, made.layers[s], diag);
     }
     for (int m = 0; m < made.microbatches; m++)

@@ -52,12 +52,13 @@ struct arithmetic {
     int length;       /* of a copy */
     int microbatches; /* 1 + the highest number */
     int *layers;      /* [stages] */
-    int *rank_of;     /* [stages] */
+    int replicas;     /* pipelines beside one another, each with microbatches of its own */
+    int *rank_of;     /* [replicas][stages] */
     bool *again;      /* [microbatches]: a backward pass computes the forward pass once more */
 };
 
-/* The same for lowered lists, in `arena`; an error where a run cannot compute them. */
-enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *map,
+/* The same for lowered lists of so many ranks of a pipeline, in `arena`; an error where a run cannot compute them. */
+enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *map, int ranks,
                                const struct stage_cost *costs, struct arena *arena,
                                struct arithmetic *out, struct diag *diag);
 

@@ -423,8 +423,8 @@ static enum status begin(struct lowering *lowering)
         return status;
     struct plan *out = lowering->out;
     if (plan->programs.arithmetic.given)
-        status = arithmetic_resolve(plan, &lowering->map, lowering->costs, &out->arena,
-                                    &out->programs.arithmetic, lowering->diag);
+        status = arithmetic_resolve(plan, &lowering->map, lowering->rank_count, lowering->costs,
+                                    &out->arena, &out->programs.arithmetic, lowering->diag);
     if (status != STATUS_OK)
         return status;
     lowering->compute = names_intern(&out->streams, &out->arena, "compute");

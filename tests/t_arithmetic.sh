@@ -94,6 +94,33 @@ check "as zbv, too" loss "$whole"
 plan 1f1b 3 6 - 'width: 12, batch: 3, layers_per_stage: 2, seed: 1'
 check "another seed is another model" sh -c '! "$1" "$2" | grep -q "  loss        $3,"' sh "$SWRUN" "$dir/plan.yaml" "$whole"
 
+# ---- replicas --------------------------------------------------------------------------------------
+
+while read -r schedule ranks microbatches chunks stages replicas reduce; do
+    plan "$schedule" "$ranks" "$microbatches" "$chunks" "$small" "parallel: {dp: $replicas, grad_reduce: $reduce}"
+    check "$schedule, $replicas replicas, grad_reduce: $reduce" equal $((replicas * stages * 2 * layer))
+done <<'TABLE'
+1f1b 2 4 - 2 2 end
+1f1b 2 5 - 2 3 overlap
+zb_h1 3 6 - 3 4 stage
+interleaved_1f1b 2 4 2 4 3 overlap
+zbv 2 4 - 4 3 end
+TABLE
+plan 1f1b 2 4 - "$small" 'parallel: {dp: 3, grad_reduce: end}'
+check "the losses are those of all microbatches" prints 0 '^  loss        .*, the mean of 12 microbatches' "$SWRUN" "$dir/plan.yaml"
+check "6 processes" equal $((6 * 2 * layer)) --processes
+plan 1f1b 2 4 - "$small" 'parallel: {dp: 3, grad_reduce: end, order: pp-dp}'
+check "pipelines of neighbouring ranks" equal $((6 * 2 * layer))
+plan 1f1b 2 4 - "$small" 'parallel: {dp: 3, grad_reduce: none}'
+check "gradients that are not reduced: each replica by itself" equal $((6 * 2 * layer))
+
+# replicated RANK...: lists of two replicas.
+replicated()
+{
+    lists "$@"
+    echo 'parallel: {dp: 2, grad_reduce: none}' >>"$dir/plan.yaml"
+}
+
 # ---- ranks -----------------------------------------------------------------------------------------
 
 plan 1f1b 16 16 - 'width: 8, batch: 2'
@@ -180,6 +207,10 @@ check "a missing backward pass" differs 'rank 0, stage 0, layer 0, weight 0, 0: 
 lists '0F0 0RECV_B0 0SEND_F0 0B0' '1F0 1B0 1SEND_B0 1RECV_F0'
 check "a forward pass ahead of its input: the losses, too" prints 1 '"losses":1,"loss":null' "$SWRUN" --json "$dir/plan.yaml"
 check "... in JSON" said '"arithmetic":{"equal":false,"gradients":40,"bytes":160,.*"first_difference":{"rank":0,"stage":0,"layer":0,"of":"weight","row":0,"column":0,"found":null,"serial":-*0'
+replicated '0F0 0F1 0B0 0REDUCE_GRAD 0WAIT_REDUCE_GRAD 0B1'
+check "a reduction ahead of the last backward pass" differs 'rank 0, stage 0, layer 0, weight 0, 0: [-0-9.e]*, serial [-0-9.e]*$'
+replicated '0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_GRAD' '1RECV_F0 1F0 1B0 1SEND_B0'
+check "a reduction that one stage has not" differs 'rank [0-9], stage 1, layer 0, weight 0, 0: 0, serial [-0-9.e]*$'
 check "unchecked, it is not compared" exits 0 sh -c '! "$1" --no-check "$2" | grep -q serial' sh "$SWRUN" "$dir/plan.yaml"
 
 # ---- refused ---------------------------------------------------------------------------------------
@@ -191,7 +222,9 @@ check "too wide" refused 'found "5000", expected .*4096' 'width: 5000'
 check "too much work" refused 'found 100 layers of 1073741824 multiplications in stage 0, expected at most 1073741824 multiplications in a pass' \
     'width: 4096, batch: 64, layers_per_stage: 100'
 check "too much memory" refused 'the layers take [0-9]* MiB in this process, expected at most 2048' 'width: 4096, batch: 1, layers_per_stage: 64'
-check "replicas" refused 'found "arithmetic" with 2 replicas, expected one' "$small" 'fsdp: {replicas: 2}'
+check "replicas with sharded parameters" refused 'found "arithmetic" with 2 replicas of sharded parameters, expected one, or "parallel: {dp: 2}"' \
+    "$small" 'fsdp: {replicas: 2}'
+check "tensor parallelism" refused 'found "arithmetic" with tp: 2, expected data parallelism alone' "$small" 'parallel: {tp: 2}'
 check "a stage without layers" refused 'found no layer in stage 0' 'width: 4' 'layers: {count: 2}
 balance: [0, 2]'
 

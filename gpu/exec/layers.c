@@ -10,14 +10,14 @@
 static enum status open_stages(struct layer_run *layers, struct diag *diag)
 {
     const struct arithmetic *plan = layers->plan;
-    layers->stages = ARENA_ARRAY(&layers->arena, (size_t)plan->stages, struct stage_memory);
+    layers->stages = ARENA_ARRAY(&layers->arena, (size_t)layers->stage_count, struct stage_memory);
     if (!layers->stages)
         return diag_no_memory(diag);
-    for (int s = 0; s < plan->stages; s++) {
+    for (int s = 0; s < layers->stage_count; s++) {
         struct stage_memory *stage = &layers->stages[s];
-        int place = s % plan->length;
+        int place = s % plan->stages % plan->length;
         *stage = (struct stage_memory){.rank = plan->rank_of[s],
-                                       .layers = plan->layers[s],
+                                       .layers = plan->layers[s % plan->stages],
                                        .copy = s / plan->length,
                                        .first_layer =
                                            place ? stage[-1].first_layer + stage[-1].layers : 0,
@@ -54,7 +54,7 @@ static bool same_rank(const struct layer_run *layers, int stage, int other)
 /* Buffers written before the run, then buffers read at its end. */
 static void place_model(struct layer_run *layers, int microbatches)
 {
-    int stages = layers->plan->stages;
+    int stages = layers->stage_count;
     for (int s = 0; s < stages; s++) {
         struct stage_memory *stage = &layers->stages[s];
         size_t data = (size_t)microbatches;
@@ -69,6 +69,8 @@ static void place_model(struct layer_run *layers, int microbatches)
         struct stage_memory *stage = &layers->stages[s];
         rank->read = rank->read ? rank->read : rank->numbers;
         stage->gradients = place(layers, stage->rank, 1, passes_weights_size(layers, stage));
+        stage->reduced =
+            place(layers, stage->rank, layers->reduced, passes_weights_size(layers, stage));
         rank->written = rank->numbers;
     }
     for (int s = 0; s < stages; s++) {
@@ -83,7 +85,7 @@ static void place_model(struct layer_run *layers, int microbatches)
 static void place_tensors(struct layer_run *layers, int microbatches)
 {
     size_t data = (size_t)microbatches;
-    for (int s = 0; s < layers->plan->stages; s++) {
+    for (int s = 0; s < layers->stage_count; s++) {
         struct stage_memory *stage = &layers->stages[s];
         bool joined = !stage->first && same_rank(layers, s, s - 1);
         if (!stage->first)
@@ -103,6 +105,9 @@ static void place_slots_of(struct layer_run *layers, struct stage_memory *stage)
     size_t kept = passes_kept_size(layers, stage);
     stage->again = place(layers, stage->rank, 1, kept);
     stage->scratch = place(layers, stage->rank, 3, layers->tensor);
+    if (layers->reduced)
+        stage->gathered = place(layers, stage->rank, (size_t)layers->plan->replicas,
+                                passes_weights_size(layers, stage));
     place_slots(layers, stage->rank, &stage->kept, kept);
     place_slots(layers, stage->rank, &stage->left, passes_left_size(layers, stage));
     place_slots(layers, stage->rank, &stage->held, passes_weights_size(layers, stage));
@@ -112,7 +117,7 @@ static void place_all(struct layer_run *layers)
 {
     place_model(layers, layers->plan->microbatches);
     place_tensors(layers, layers->plan->microbatches);
-    for (int s = 0; s < layers->plan->stages; s++)
+    for (int s = 0; s < layers->stage_count; s++)
         place_slots_of(layers, &layers->stages[s]);
 }
 
@@ -126,7 +131,7 @@ static enum status too_big(double bytes, struct diag *diag)
 /* A bound from below, before anything as big as the plan is allocated. */
 static enum status check_tensors(const struct layer_run *layers, struct diag *diag)
 {
-    double cells = (double)layers->plan->stages * layers->plan->microbatches;
+    double cells = (double)layers->stage_count * layers->plan->microbatches;
     double bytes = cells * (sizeof(float) * (double)layers->tensor + 3 * sizeof(int));
     return bytes <= (double)LAYERS_MAX_BYTES ? STATUS_OK : too_big(bytes, diag);
 }
@@ -146,7 +151,7 @@ static enum status check_memory(const struct layer_run *layers, const struct run
 static void write_model(const struct layer_run *layers, int rank, float *to)
 {
     memset(to, 0, layers->ranks[rank].written * sizeof *to);
-    for (int s = 0; s < layers->plan->stages; s++) {
+    for (int s = 0; s < layers->stage_count; s++) {
         const struct stage_memory *stage = &layers->stages[s];
         if (stage->rank != rank)
             continue;
@@ -256,7 +261,8 @@ enum status layers_open(struct run *run, struct diag *diag)
     arena_init(&layers->arena, (size_t)LAYERS_MAX_BYTES);
     size_t width = (size_t)plan->width;
     layers->plan = plan;
-    layers->copies = plan->stages / plan->length;
+    layers->copies = plan->replicas * (plan->stages / plan->length);
+    layers->stage_count = plan->replicas * plan->stages;
     layers->tensor = width * (size_t)plan->batch;
     layers->weights = width * width + width;
     return open_all(run, layers, diag);
@@ -281,6 +287,13 @@ int layers_pushes(const struct run *run)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+int layers_stage(const struct layer_run *layers, int rank, int stage)
+{
+    while (stage < layers->stage_count && layers->plan->rank_of[stage] != rank)
+        stage += layers->plan->stages;
+    return stage < layers->stage_count ? stage : -1;
+}
+
 bool layers_message(const struct run *run, const struct part *part, struct device_ref *ref,
                     int64_t *bytes)
 {
@@ -288,7 +301,9 @@ bool layers_message(const struct run *run, const struct part *part, struct devic
     if (!layers || !part->listed)
         return false;
     const struct listed_action *message = &run->program->plan->listed[part->listed - 1];
-    const struct stage_memory *stage = &layers->stages[message->stage];
+    const struct channel *channel = &run->program->channels[part->channel];
+    int s = layers_stage(layers, part->send ? channel->from : channel->to, message->stage);
+    const struct stage_memory *stage = &layers->stages[s];
     size_t at = message->kind == ACTION_SEND_F   ? stage->y
                 : message->kind == ACTION_RECV_F ? stage->x
                 : message->kind == ACTION_SEND_B ? stage->gx
@@ -296,5 +311,21 @@ bool layers_message(const struct run *run, const struct part *part, struct devic
     at += (size_t)message->microbatch * layers->tensor;
     *ref = (struct device_ref){layers->ranks[stage->rank].memory, at * sizeof(float)};
     *bytes = (int64_t)(layers->tensor * sizeof(float));
+    return true;
+}
+
+bool layers_gather(const struct run *run, const struct op *op, struct device_collective *collective)
+{
+    const struct layer_run *layers = run->layers;
+    if (!layers || layers->of_op[op - run->program->ops].count == 0)
+        return false;
+    const struct pass *pass = &layers->passes[layers->of_op[op - run->program->ops].first];
+    const struct stage_memory *stage = &layers->stages[pass->stage];
+    struct device_buffer *memory = layers->ranks[stage->rank].memory;
+    size_t bytes = passes_weights_size(layers, stage) * sizeof(float);
+    collective->kind = COLLECTIVE_ALL_GATHER;
+    collective->bytes = (int64_t)bytes * layers->plan->replicas;
+    collective->send = (struct device_ref){memory, stage->gradients * sizeof(float)};
+    collective->recv = (struct device_ref){memory, stage->gathered * sizeof(float)};
     return true;
 }

@@ -21,6 +21,10 @@
  * microbatch after another, in every bit. layers_judge computes that and compares. What no pass or message has written
  * holds numbers that are not a number, so a pass ahead of its input shows.
  *
+ * Replicas have microbatches of their own. A REDUCE_GRAD gathers their gradients, and each replica adds them up in the
+ * order of the replicas: sums inside of a collective have the order of its library. In the serial result each replica's
+ * gradients are added up first, too.
+ *
  * Copies of the model begin with the same weights and get microbatches of their own; each is compared by itself.
  */
 #ifndef SWSIM_LAYERS_H
@@ -40,11 +44,14 @@ void layers_close(struct run *run);
 /* The number of operations that layers_open has pushed to a rank. */
 int layers_pushes(const struct run *run);
 
-/* The steps of a kernel; count 0: it is no pass. */
+/* The steps of a kernel; count 0: it is no pass. Of a reduction those behind its collective: the sum. */
 struct device_dense layers_steps(const struct run *run, const struct op *op);
 /* Where a part of a group is sent from or received, and its bytes. False: it is no message of this plan. */
 bool layers_message(const struct run *run, const struct part *part, struct device_ref *ref,
                     int64_t *bytes);
+/* Where a collective is a reduction of gradients, it gathers them from all replicas instead. False: it is none. */
+bool layers_gather(const struct run *run, const struct op *op,
+                   struct device_collective *collective);
 
 /* With the devices idle: compare what the ranks of this process have computed with the serial result. */
 enum status layers_judge(struct run *run, struct runtime_arithmetic *out, struct diag *diag);

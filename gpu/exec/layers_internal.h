@@ -10,9 +10,9 @@
  *
  * Places in the memory of a rank are counted in numbers (f32) from its start:
  *
- *     weights | x of microbatches | wanted | gradients of weights | losses | the rest
- *     '------------- written before the run -------------'
- *                                          '---- read at its end ----'
+ *     weights | x of microbatches | wanted | gradients of weights, reduced ones | losses | the rest
+ *     '-------------------- written before the run --------------------'
+ *                                          '----------- read at its end -----------'
  */
 #ifndef SWSIM_LAYERS_INTERNAL_H
 #define SWSIM_LAYERS_INTERNAL_H
@@ -32,16 +32,17 @@ struct slots {
 
 struct stage_memory {
     int rank, layers;
-    int copy, first_layer; /* which of the model it has */
+    int copy, first_layer; /* which of the model it has; replicas have copies of their own */
     bool first, last;      /* of its copy */
     size_t weights, gradients;
+    size_t reduced, gathered; /* of all replicas: the sum; one after the other */
     size_t x, y, gx, gy; /* of microbatch 0: input, output, their gradients; the others follow */
     size_t wanted, losses;
     size_t again, scratch; /* what F leaves that is computed once more; three tensors */
     struct slots kept, left, held;
 };
 
-/* A pass as its list has it. Slots are those it uses. */
+/* A pass as its list has it, or a REDUCE_GRAD. Slots are those it uses. */
 struct pass {
     enum action_kind kind;
     int stage, microbatch;
@@ -66,7 +67,9 @@ struct rank_memory {
 struct layer_run {
     const struct arithmetic *plan;
     struct arena arena;
-    int copies;
+    int copies;             /* of all replicas: a replica's follow those of the one before */
+    int stage_count;        /* likewise */
+    bool reduced;           /* the lists reduce gradients: those of all replicas are added up */
     size_t tensor, weights; /* numbers of a tensor, of a layer's weights and biases */
     struct stage_memory *stages;
     bool *present; /* [copy][microbatch]: some pass of it is in the lists */
@@ -85,6 +88,9 @@ static inline bool *layers_present(const struct layer_run *layers, int copy, int
 {
     return &layers->present[(size_t)copy * (size_t)layers->plan->microbatches + (size_t)microbatch];
 }
+
+/* The stage of this number that is on this rank, with those of its replica; -1: it is on another. */
+int layers_stage(const struct layer_run *layers, int rank, int stage);
 
 /* ---- layers_passes.c ------------------------------------------------------------------------- */
 

@@ -57,7 +57,7 @@ static void compare_layer(struct judge *judge, int s, int layer, const float *fo
         if (!same_bits(found + i, expected + i))
             differ(judge->out,
                    &(struct runtime_difference){.rank = layers->stages[s].rank,
-                                                .stage = s,
+                                                .stage = s % layers->plan->stages,
                                                 .layer = layer,
                                                 .microbatch = -1,
                                                 .row = i < width * width ? (int)(i / width) : -1,
@@ -78,7 +78,7 @@ static void compare_losses(struct judge *judge, int s, const float *found)
         judge->out->loss_sum += (double)found[m];
         if (!same_bits(found + m, expected + m))
             differ(judge->out, &(struct runtime_difference){.rank = stage->rank,
-                                                            .stage = s,
+                                                            .stage = s % layers->plan->stages,
                                                             .layer = stage->layers - 1,
                                                             .microbatch = m,
                                                             .found = found[m],
@@ -91,9 +91,10 @@ static void compare_stage(struct judge *judge, int s, const float *numbers)
     const struct layer_run *layers = judge->run->layers;
     const struct stage_memory *stage = &layers->stages[s];
     size_t read = layers->ranks[stage->rank].read;
+    size_t gradients = layers->reduced ? stage->reduced : stage->gradients;
     for (int l = 0; l < stage->layers && layers->trained[stage->copy]; l++) {
         size_t at = (size_t)l * layers->weights;
-        compare_layer(judge, s, l, numbers + (stage->gradients - read) + at,
+        compare_layer(judge, s, l, numbers + (gradients - read) + at,
                       judge->serial[stage->copy].gradients +
                           (size_t)stage->first_layer * layers->weights + at);
         judge->out->gradients += (int64_t)layers->weights;
@@ -109,7 +110,7 @@ static enum status compare_rank(struct judge *judge, int rank, struct diag *diag
     if (!layers->ranks[rank].memory)
         return STATUS_OK;
     enum status status = fetch(judge->run, rank, &host, diag);
-    for (int s = 0; s < layers->plan->stages && !status; s++)
+    for (int s = 0; s < layers->stage_count && !status; s++)
         if (layers->stages[s].rank == rank)
             compare_stage(judge, s, device_host_pointer(host));
     device_free(host);

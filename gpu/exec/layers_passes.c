@@ -136,21 +136,35 @@ static bool is_pass(enum action_kind kind)
     return kind == ACTION_F || kind == ACTION_I || kind == ACTION_W || kind == ACTION_B;
 }
 
-/* Which microbatches there are, and what is done with them. */
+/* Which microbatches there are, and what is done with them: in each replica the same. */
 static void note_present(struct layer_run *layers, const struct plan *lowered)
 {
     for (size_t i = 0; i < lowered->listed_count; i++) {
         const struct listed_action *listed = &lowered->listed[i];
-        if (!is_pass(listed->kind))
-            continue;
-        int copy = layers->stages[listed->stage].copy;
-        *layers_present(layers, copy, listed->microbatch) = true;
-        layers->trained[copy] = layers->trained[copy] || listed->kind != ACTION_F;
+        for (int s = listed->stage; is_pass(listed->kind) && s < layers->stage_count;
+             s += layers->plan->stages) {
+            int copy = layers->stages[s].copy;
+            *layers_present(layers, copy, listed->microbatch) = true;
+            layers->trained[copy] = layers->trained[copy] || listed->kind != ACTION_F;
+        }
     }
 }
 
+static struct pass *add_pass(struct layer_run *layers, size_t op, int stage,
+                             const struct listed_action *listed)
+{
+    if (!arena_grow(&layers->arena, (void **)&layers->passes, layers->pass_count, &layers->pass_cap,
+                    sizeof *layers->passes))
+        return NULL;
+    struct pass *pass = &layers->passes[layers->pass_count++];
+    *pass = (struct pass){.kind = listed->kind, .stage = stage, .microbatch = listed->microbatch};
+    layers->of_op[op].count++;
+    return pass;
+}
+
 /* The passes of one kernel: one, or those of a composite. */
-static enum status note_op(struct note *note, const struct program *p, size_t op, struct diag *diag)
+static enum status note_op(struct note *note, const struct program *p, size_t op, int rank,
+                           struct diag *diag)
 {
     struct layer_run *layers = note->layers;
     const struct plan *lowered = p->plan;
@@ -163,16 +177,31 @@ static enum status note_op(struct note *note, const struct program *p, size_t op
         const struct listed_action *listed = &lowered->listed[i];
         if (!is_pass(listed->kind))
             break;
-        if (!arena_grow(&layers->arena, (void **)&layers->passes, layers->pass_count,
-                        &layers->pass_cap, sizeof *layers->passes))
+        struct pass *pass = add_pass(layers, op, layers_stage(layers, rank, listed->stage), listed);
+        if (!pass)
             return diag_no_memory(diag);
-        struct pass *pass = &layers->passes[layers->pass_count++];
-        *pass = (struct pass){
-            .kind = listed->kind, .stage = listed->stage, .microbatch = listed->microbatch};
         note_pass(note, pass);
-        layers->of_op[op].count++;
     }
     return note->no_memory ? diag_no_memory(diag) : STATUS_OK;
+}
+
+/* A collective of one replica leaves gradients as they are. */
+static enum status note_collective(struct note *note, const struct program *p, size_t op, int rank,
+                                   struct diag *diag)
+{
+    struct layer_run *layers = note->layers;
+    const struct listed_action *listed = &p->plan->listed[p->ops[op].listed - 1];
+    if (listed->kind != ACTION_REDUCE_GRAD || layers->plan->replicas == 1)
+        return STATUS_OK;
+    if (p->ops[op].given->work->collective != COLLECTIVE_ALL_REDUCE)
+        return diag_error(diag, STATUS_INPUT,
+                          "arithmetic: found gradients that are sharded, expected REDUCE_GRAD "
+                          "without UNSHARD");
+    layers->of_op[op].first = (uint32_t)layers->pass_count;
+    layers->reduced = true;
+    return add_pass(layers, op, layers_stage(layers, rank, listed->stage), listed)
+               ? STATUS_OK
+               : diag_no_memory(diag);
 }
 
 static enum status note_all(struct note *note, const struct program *p, struct diag *diag)
@@ -180,20 +209,23 @@ static enum status note_all(struct note *note, const struct program *p, struct d
     struct layer_run *layers = note->layers;
     enum status status = STATUS_OK;
     note_present(layers, p->plan);
-    for (int s = 0; s < layers->plan->stages; s++)
+    for (int s = 0; s < layers->stage_count; s++)
         note->turn[s] = next_turn(layers, layers->stages[s].copy, 0);
     for (size_t b = 0; b < p->body_count && !status; b++)
         for (int i = 0; i < p->bodies[b].count && !status; i++) {
             size_t op = (size_t)(p->bodies[b].first + i);
+            int rank = p->threads[p->bodies[b].thread].rank;
             if (p->ops[op].kind == OP_LAUNCH && p->ops[op].listed)
-                status = note_op(note, p, op, diag);
+                status = note_op(note, p, op, rank, diag);
+            if (p->ops[op].kind == OP_COLLECTIVE && p->ops[op].listed)
+                status = note_collective(note, p, op, rank, diag);
         }
     return status;
 }
 
 enum status passes_note(struct layer_run *layers, const struct program *program, struct diag *diag)
 {
-    size_t stages = (size_t)layers->plan->stages, microbatches = (size_t)layers->plan->microbatches;
+    size_t stages = (size_t)layers->stage_count, microbatches = (size_t)layers->plan->microbatches;
     struct note note = {.layers = layers,
                         .cells = calloc(stages * microbatches + 1, sizeof *note.cells),
                         .turn = calloc(stages + 1, sizeof *note.turn)};
@@ -337,6 +369,18 @@ static void write_weight_pass(struct writer *writer, size_t kept, size_t left)
                    stage->gradients, 0);
 }
 
+/* What all replicas gave, in their order. */
+static void write_sum(struct writer *writer)
+{
+    const struct layer_run *layers = writer->layers;
+    size_t size = passes_weights_size(layers, writer->stage);
+    struct dense add = model_step(layers, DENSE_ADD, false);
+    add.in = (int64_t)size;
+    for (int replica = 0; replica < layers->plan->replicas; replica++)
+        write_step(writer, add, writer->stage->gathered + (size_t)replica * size, 0,
+                   writer->stage->reduced, 0);
+}
+
 static void write_pass(struct writer *writer)
 {
     const struct pass *pass = writer->pass;
@@ -368,7 +412,10 @@ enum status passes_expand(struct layer_run *layers, struct run *run, struct diag
                                 .pass = pass,
                                 .memory = layers->ranks[stage->rank].memory};
         pass->first_step = layers->step_count;
-        write_pass(&writer);
+        if (pass->kind == ACTION_REDUCE_GRAD)
+            write_sum(&writer);
+        else
+            write_pass(&writer);
         pass->last_step = layers->step_count;
         if (writer.no_memory)
             return diag_no_memory(diag);

@@ -126,6 +126,20 @@ void serial_close(const struct layer_run *layers, struct serial *serial)
     free(serial);
 }
 
+/* Each replica gets the sum of the gradients of all, added up in their order. */
+static void reduce(const struct layer_run *layers, size_t count, struct serial *serial)
+{
+    int own = layers->copies / layers->plan->replicas; /* copies of a replica */
+    for (int copy = 0; copy < own; copy++)
+        for (size_t i = 0; i < count; i++) {
+            float sum = 0;
+            for (int c = copy; c < layers->copies; c += own)
+                sum = sum + serial[c].gradients[i];
+            for (int c = copy; c < layers->copies; c += own)
+                serial[c].gradients[i] = sum;
+        }
+}
+
 enum status serial_open(const struct layer_run *layers, const atomic_int *stop, struct serial **out,
                         struct diag *diag)
 {
@@ -141,6 +155,8 @@ enum status serial_open(const struct layer_run *layers, const atomic_int *stop, 
                      ? run_copy(&bench, copy, stop, &serial[copy], diag)
                      : diag_no_memory(diag);
     }
+    if (!status && layers->reduced)
+        reduce(layers, (size_t)bench.count * layers->weights, serial);
     bench_close(&bench);
     if (status)
         serial_close(layers, serial);

@@ -295,7 +295,13 @@ static enum status push_collective(struct job *job, struct device_op op, struct 
     if (same_place(op.collective.send, op.collective.recv) &&
         job->of->work.collective == COLLECTIVE_ALL_TO_ALL)
         op.collective.recv = own(job, true, 0);
-    return push(job, op, stamp);
+    bool gathers = layers_gather(job->run, job->op, &op.collective);
+    enum status status = push(job, op, stamp);
+    if (!gathers || status)
+        return status;
+    return push(
+        job, (struct device_op){.kind = DEVICE_OP_DENSE, .dense = layers_steps(job->run, job->op)},
+        NULL);
 }
 
 static int peer_of(const struct program *p, const struct part *part)
