@@ -306,11 +306,25 @@ static void describe_driver_wait(const struct program *p, const struct wait *wai
 
 enum { SHOWN_MEMBERS = 8 };
 
+/* " (row 1, column 3)": the place in its list of the first message of a group that rank programs have. */
+static const char *describe_place(const struct program *p, const struct op *op, char *buf,
+                                  size_t cap)
+{
+    uint32_t at = op->part_count > 0 ? p->parts[op->part_first].listed : 0;
+    buf[0] = '\0';
+    if (at)
+        snprintf(buf, cap, " (row %d, column %d)", p->plan->listed[at - 1].row,
+                 p->plan->listed[at - 1].column);
+    return buf;
+}
+
 /* Of a collective that an action of rank programs makes: the action's place in its list, and the ranks it is among. */
 static const char *describe_among(const struct program *p, const struct op *op, char *buf,
                                   size_t cap)
 {
     const struct comm_desc *comm = &p->comms[op->comm];
+    if (op->kind == OP_GROUP)
+        return describe_place(p, op, buf, cap);
     buf[0] = '\0';
     if (op->kind != OP_COLLECTIVE || op->listed == 0)
         return buf;

@@ -369,8 +369,8 @@ static bool place_head(struct adding *adding, int rank)
     return true;
 }
 
-/* Is the pass that `part` waits for still to come on the rank that holds its stage? */
-static bool is_input_to_come(const struct adding *adding, const struct action *part)
+/* The column of the pass that `part` waits for in the list of the rank that holds its stage; 0: it never comes. */
+static size_t column_of_input(const struct adding *adding, const struct action *part)
 {
     struct flow flow = flow_of(&adding->map, part);
     int from = comms_rank_of(&adding->map, flow.input_stage);
@@ -381,14 +381,15 @@ static bool is_input_to_come(const struct adding *adding, const struct action *p
         for (size_t k = 0; k < count; k++)
             if (parts[k].stage == flow.input_stage && parts[k].microbatch == part->microbatch &&
                 flow_of(&adding->map, &parts[k]).computed == flow.computed)
-                return true;
+                return i + 1;
     }
-    return false;
+    return 0;
 }
 
-/* Is the head a backward pass whose forward pass comes behind it? Then it is told by that. */
-static bool note_order(struct adding *adding, int rank, const struct action *head,
-                       struct diag *diag)
+/* The forward pass that comes behind a backward pass in the head of a list, and its column; NULL: none does. */
+static const struct action *find_late(const struct adding *adding, int rank,
+                                      const struct action *head, const struct action **backward,
+                                      size_t *column)
 {
     const struct rank_program *list = &adding->in[rank];
     const struct action *parts, *others;
@@ -399,37 +400,64 @@ static bool note_order(struct adding *adding, int rank, const struct action *hea
                 if (parts[h].kind != ACTION_F && others[k].kind == ACTION_F &&
                     others[k].stage == parts[h].stage &&
                     others[k].microbatch == parts[h].microbatch) {
-                    char before[ACTION_NAME], behind[ACTION_NAME];
-                    diag_note(diag,
-                              "rank %d (row %d) has %s at column %zu before %s at column %zu: a "
-                              "backward pass comes behind the forward pass of its stage",
-                              rank, rank + 1, comms_action_name(&parts[h], before, sizeof before),
-                              adding->next[rank] + 1,
-                              comms_action_name(&others[k], behind, sizeof behind), i + 1);
-                    return true;
+                    *backward = &parts[h];
+                    *column = i + 1;
+                    return &others[k];
                 }
-    return false;
+    return NULL;
 }
 
-static void note_head(struct adding *adding, int rank, const struct action *head, struct diag *diag)
+/* "rank 1 has 1F4 (row 2, column 7), which waits for 0F4, which row 1 has not" */
+static void note_head(const struct adding *adding, int rank, const struct action *head,
+                      struct diag *diag)
 {
-    char name[ACTION_NAME];
-    if (note_order(adding, rank, head, diag))
+    char name[ACTION_NAME], other[ACTION_NAME];
+    const struct action *backward;
+    size_t at = adding->next[rank] + 1, column;
+    const struct action *late = find_late(adding, rank, head, &backward, &column);
+    if (late) {
+        diag_note(diag,
+                  "rank %d (row %d) has %s at column %zu before %s at column %zu: a backward pass "
+                  "comes behind the forward pass of its stage",
+                  rank, rank + 1, comms_action_name(backward, name, sizeof name), at,
+                  comms_action_name(late, other, sizeof other), column);
         return;
+    }
     comms_action_name(head, name, sizeof name);
     const struct action *part = blocking_part(adding, rank, head);
     int stage = flow_of(&adding->map, part).input_stage;
-    diag_note(diag, "rank %d is at %s, which waits for %d%s%d of rank %d%s", rank, name, stage,
-              part->kind == ACTION_F ? "F" : "B", part->microbatch,
-              comms_rank_of(&adding->map, stage),
-              is_input_to_come(adding, part) ? "" : ", which it never does");
+    int row = comms_rank_of(&adding->map, stage) + 1;
+    column = column_of_input(adding, part);
+    snprintf(other, sizeof other, "%d%s%d", stage, part->kind == ACTION_F ? "F" : "B",
+             part->microbatch);
+    if (column)
+        diag_note(diag,
+                  "rank %d is at %s (row %d, column %zu), which waits for %s (row %d, column %zu)",
+                  rank, name, rank + 1, at, other, row, column);
+    else
+        diag_note(diag,
+                  "rank %d is at %s (row %d, column %zu), which waits for %s: row %d has none left",
+                  rank, name, rank + 1, at, other, row);
+}
+
+/* Is it this action's fault that nothing goes on? The pass it waits for never comes, or stands behind it. */
+static bool is_at_fault(const struct adding *adding, int rank, const struct action *head)
+{
+    const struct action *backward;
+    size_t column;
+    return find_late(adding, rank, head, &backward, &column) ||
+           column_of_input(adding, blocking_part(adding, rank, head)) == 0;
 }
 
 static enum status refuse_malformed(struct adding *adding, struct diag *diag)
 {
     const struct action *first = NULL;
-    for (int rank = 0; rank < adding->rank_count && !first; rank++)
-        first = head_of(adding, rank);
+    bool at_fault = false;
+    for (int rank = 0; rank < adding->rank_count && !at_fault; rank++) {
+        const struct action *head = head_of(adding, rank);
+        at_fault = head && is_at_fault(adding, rank, head);
+        first = at_fault || !first ? head : first;
+    }
     assert(first);
     char name[ACTION_NAME];
     enum status status =

@@ -548,11 +548,13 @@ static void check_malformed(const char *first, const char *second, const char *c
 static void test_malformed(void)
 {
     check_malformed("0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1",
-                    (const char *const[]){"malformed schedule",
-                                          "rank 0 is at 0B0, which waits for 1B0 of rank 1",
-                                          "rank 1 is at 1F1, which waits for 0F1 of rank 0", NULL});
+                    (const char *const[]){
+                        "malformed schedule",
+                        "rank 0 is at 0B0 (row 1, column 2), which waits for 1B0 (row 2, column 3)",
+                        "rank 1 is at 1F1 (row 2, column 1), which waits for 0F1 (row 1, column 3)",
+                        NULL});
     check_malformed("0F0 0B0", "1F0",
-                    (const char *const[]){"waits for 1B0 of rank 1, which it never does", NULL});
+                    (const char *const[]){"waits for 1B0: row 2 has none left", NULL});
     check_malformed("0F0", "2F0", (const char *const[]){"none of the ranks names stage 1", NULL});
     check_malformed("0F0", "0B0", (const char *const[]){"stage 0 is also on rank 0", NULL});
     check_malformed("0F0", "65536F0",
