@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "trace/draw.h"
@@ -28,7 +29,16 @@ enum {
     LINE = 2,
     ROW = 16,
     FONT = 10,
-    LETTER = 8
+    LETTER = 8,
+    STEP = 2,      /* places that are tried beside a point lie so far apart, */
+    REACH = 18,    /* so many of them to each side, */
+    PLACED = 1000, /* for so many candidates */
+    MARK = 3       /* a point whose square is beside it */
+};
+
+/* The middle of a candidate's square, in points: its point of the field, or the nearest place beside other squares. */
+struct spot {
+    double x, y, size;
 };
 
 /* The field and what its sides stand for. */
@@ -36,6 +46,7 @@ struct sheet {
     const struct frontier *f;
     struct drawing *drawing;
     double least_bytes, most_bytes, least_ns, most_ns;
+    struct spot *spots;        /* [f->count] */
     int number[AXIS_MOST + 1]; /* [schedule + 1], among those that are shown */
 };
 
@@ -240,10 +251,70 @@ static void draw_square(const struct sheet *sheet, double x, double y, double si
                            .tooltip = candidate ? words : NULL});
 }
 
+/* ---- places of squares ----------------------------------------------------------------------- */
+
+static bool is_free(const struct sheet *sheet, size_t placed, const struct spot *spot)
+{
+    if (spot->x < LEFT || spot->x > LEFT + WIDTH || spot->y < TOP || spot->y > TOP + HEIGHT)
+        return false;
+    for (size_t i = 0; i < placed; i++) {
+        const struct spot *other = &sheet->spots[i];
+        double apart = (other->size + spot->size) / 2;
+        if (sheet->f->candidates[i].fate == FATE_PROVED && fabs(other->x - spot->x) < apart &&
+            fabs(other->y - spot->y) < apart)
+            return false;
+    }
+    return true;
+}
+
+/* The nearest place that is free; where there is none in reach, the point itself. */
+static struct spot find_spot(const struct sheet *sheet, size_t placed, struct spot at)
+{
+    struct spot best = at;
+    double least = INFINITY;
+    if (placed >= PLACED || is_free(sheet, placed, &at))
+        return at;
+    for (int down = -REACH; down <= REACH; down++)
+        for (int right = -REACH; right <= REACH; right++) {
+            struct spot spot = {at.x + STEP * right, at.y + STEP * down, at.size};
+            double far = hypot(right, down);
+            if (far < least && is_free(sheet, placed, &spot)) {
+                least = far;
+                best = spot;
+            }
+        }
+    return best;
+}
+
+/* The frontier's first, which are listed first. */
+static void place_squares(struct sheet *sheet)
+{
+    for (size_t i = 0; i < sheet->f->count; i++) {
+        const struct candidate *candidate = &sheet->f->candidates[i];
+        if (candidate->fate == FATE_PROVED)
+            sheet->spots[i] = find_spot(sheet, i,
+                                        (struct spot){x_of(sheet, (double)candidate->bytes),
+                                                      y_of(sheet, candidate->microbatch_ns),
+                                                      candidate->frontier ? DOT + 3 : DOT});
+    }
+}
+
+/* A square beside its point has a line to it: to the side, then up or down. */
+static void draw_leader(const struct sheet *sheet, double x, double y, const struct spot *spot)
+{
+    if (spot->x == x && spot->y == y)
+        return;
+    draw_bar(sheet, x - MARK / 2.0, y - MARK / 2.0, MARK, MARK, INK);
+    draw_bar(sheet, fmin(x, spot->x), y, fabs(spot->x - x), 0.5, INK);
+    draw_bar(sheet, spot->x, fmin(y, spot->y), 0.5, fabs(spot->y - y), INK);
+}
+
 static void draw_point(const struct sheet *sheet, const struct candidate *candidate)
 {
-    draw_square(sheet, x_of(sheet, (double)candidate->bytes), y_of(sheet, candidate->microbatch_ns),
-                candidate->frontier ? DOT + 3 : DOT, candidate, candidate->at[AXIS_SCHEDULE]);
+    const struct spot *spot = &sheet->spots[candidate - sheet->f->candidates];
+    draw_leader(sheet, x_of(sheet, (double)candidate->bytes), y_of(sheet, candidate->microbatch_ns),
+                spot);
+    draw_square(sheet, spot->x, spot->y, spot->size, candidate, candidate->at[AXIS_SCHEDULE]);
 }
 
 /* From each point to the right as far as the next one, then down to it. */
@@ -314,11 +385,16 @@ static enum status draw_body_of(void *context, const struct draw_target *target,
                                           &sheet.drawing, diag);
     if (status != STATUS_OK)
         return status;
-    find_sides(&sheet);
-    number_schedules(&sheet);
-    draw_all(&sheet);
-    status = draw_finish(sheet.drawing, data, bytes, diag);
+    sheet.spots = calloc(sheet.f->count + 1, sizeof *sheet.spots);
+    if (sheet.spots) {
+        find_sides(&sheet);
+        number_schedules(&sheet);
+        place_squares(&sheet);
+        draw_all(&sheet);
+    }
+    status = sheet.spots ? draw_finish(sheet.drawing, data, bytes, diag) : diag_no_memory(diag);
     draw_close(sheet.drawing);
+    free(sheet.spots);
     return status;
 }
 
