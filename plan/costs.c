@@ -247,6 +247,19 @@ static enum status add_layers(const struct plan *plan, const struct layers *laye
     return status;
 }
 
+/* I and W of a stage go before B of its layers, and B of a stage before their I and W. */
+static void put_backward(const struct cost_table *table, struct stage_cost *row)
+{
+    bool whole = table->of[COST_B].count > 0;
+    bool split = table->of[COST_I].count || table->of[COST_W].count;
+    if (row->layers && split && !whole)
+        row->of[COST_B] = row->of[COST_I] + row->of[COST_W];
+    if (row->layers && whole && !split) {
+        row->of[COST_I] = row->of[COST_B] - row->of[COST_B] / 2;
+        row->of[COST_W] = row->of[COST_B] / 2;
+    }
+}
+
 /* A value of `stages:` goes before those of the stage's layers. A list is of all stages, or of those of one copy of the
    model. */
 static enum status put_stages(const struct plan *plan, int stages, int length,
@@ -266,6 +279,8 @@ static enum status put_stages(const struct plan *plan, int stages, int length,
                 rows[s].again = rows[s].of[c];
         }
     }
+    for (int s = 0; s < stages; s++)
+        put_backward(table, &rows[s]);
     return STATUS_OK;
 }
 

@@ -122,6 +122,12 @@ check "a stage with less room gets fewer layers" has tight busy_ns '8000000 1600
 check "stages: goes before its layers" has over busy_ns '1000000 2000000'
 echo "stages: {F: 1ms, B: 2ms, optimizer: [3ms, 4ms]}
 $one" | plan optimizer
+# F + I + W of two microbatches, on one rank
+for way in "1f1b F=1ms,I=1ms,W=1ms" "zb_h1 F=1ms,I=1ms,W=1ms" "1f1b F=1ms,B=2ms" "zb_h1 F=1ms,B=2ms"; do
+    printf '%s\n' 'layers: {count: 4, F: 5ms, I: 5ms, W: 5ms}' "generate: {schedule: ${way% *}, ranks: 1, microbatches: 2}" | plan way
+    check "--times goes before layers, in each half of a backward pass: $way" prints 0 '"makespan_ns":6000000[,.]' \
+        "$SWSIM" predict --json "--times=${way#* }" "$dir/way.yaml"
+done
 check "the optimizer comes behind all else" takes optimizer 9000000
 echo "stages: {F: 1ms, I: 1ms, W: 1ms}
 checkpoint: except_last
