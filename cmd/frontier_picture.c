@@ -31,7 +31,7 @@ enum {
     FONT = 10,
     LETTER = 8,
     STEP = 2,      /* places that are tried beside a point lie so far apart, */
-    REACH = 18,    /* so many of them to each side, */
+    REACH = 30,    /* so many of them to the right and up, */
     PLACED = 1000, /* for so many candidates */
     MARK = 3       /* a point whose square is beside it */
 };
@@ -267,17 +267,18 @@ static bool is_free(const struct sheet *sheet, size_t placed, const struct spot 
     return true;
 }
 
-/* The nearest place that is free; where there is none in reach, the point itself. */
+/* The nearest place that is free, not faster and not with less memory: it would look better than it is. Where there is none in
+   reach, the point itself. */
 static struct spot find_spot(const struct sheet *sheet, size_t placed, struct spot at)
 {
     struct spot best = at;
     double least = INFINITY;
     if (placed >= PLACED || is_free(sheet, placed, &at))
         return at;
-    for (int down = -REACH; down <= REACH; down++)
-        for (int right = -REACH; right <= REACH; right++) {
-            struct spot spot = {at.x + STEP * right, at.y + STEP * down, at.size};
-            double far = hypot(right, down);
+    for (int up = 0; up <= REACH; up++)
+        for (int right = 0; right <= REACH; right++) {
+            struct spot spot = {at.x + STEP * right, at.y - STEP * up, at.size};
+            double far = hypot(right, up);
             if (far < least && is_free(sheet, placed, &spot)) {
                 least = far;
                 best = spot;

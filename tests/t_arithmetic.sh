@@ -150,6 +150,9 @@ if [ -x "$emulated" ]; then
     check "emulated CUDA (not a GPU)" env SWSIM_NCCL="$PWD/tests/cuda_emulation/libnccl.so.2" sh -c '
         "$1" --device=cuda "$2" >"$3" && grep -q "equal the serial ones, bit for bit" "$3" &&
         test "$(grep "^  loss" "$3")" = "$4"' sh "$emulated" "$dir/plan.yaml" "$dir/out" "$host"
+    plan 1f1b 2 4 - "$small" 'parallel: {dp: 3, grad_reduce: overlap}'
+    check "... replicas" env SWSIM_NCCL="$PWD/tests/cuda_emulation/libnccl.so.2" sh -c '
+        "$1" --device=cuda "$2" | grep -q "equal the serial ones, bit for bit (1872 values"' sh "$emulated" "$dir/plan.yaml"
 else
     skip "emulated CUDA: built without CUDA's toolkit"
 fi
