@@ -551,7 +551,7 @@ static void test_malformed(void)
                     (const char *const[]){
                         "malformed schedule",
                         "rank 0 is at 0B0 (row 1, column 2), which waits for 1B0 (row 2, column 3)",
-                        "rank 1 is at 1F1 (row 2, column 1), which waits for 0F1 (row 1, column 3)",
+                        "rank 1 is at 1F1 (row 2, column 2), which waits for 0F1 (row 1, column 3)",
                         NULL});
     check_malformed("0F0 0B0", "1F0",
                     (const char *const[]){"waits for 1B0: row 2 has none left", NULL});
