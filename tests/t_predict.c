@@ -608,6 +608,29 @@ static void test_launch_latency(void)
     plan_fini(&plan);
 }
 
+/* `b` is pushed when a step on another stream has emptied its own: at 8 ms, so it runs from 11 to 16. */
+static void test_launch_behind_a_wait(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "machine: {launch_latency: 3ms}\n"
+                               "threads:\n"
+                               "  r0.t:\n"
+                               "    - {launch: a, stream: u, time: 5ms}\n"
+                               "    - {record: e, stream: u}\n"
+                               "    - {wait: e, stream: s}\n"
+                               "    - {sync: stream, stream: s}\n"
+                               "    - {launch: b, stream: s, time: 5ms}\n";
+    struct plan plan;
+    struct prediction prediction;
+    if (!plan_of_text(text, &plan))
+        return;
+    if (predicts(&plan, usual(DRIVER_NONE, 1), &prediction)) {
+        tap_is_int((long long)prediction.makespan_ns, 16000000, "both launches take 3 ms");
+        prediction_fini(&prediction);
+    }
+    plan_fini(&plan);
+}
+
 /* The first iteration waits for the loader, later ones for the device and take their own times: 3, 2, 4, 3, 2 ms;
    rank 1 has work in fewer. */
 static void test_repeat(void)
@@ -983,6 +1006,7 @@ int main(void)
     test_pytorch_schedules();
     test_host_program();
     test_launch_latency();
+    test_launch_behind_a_wait();
     test_repeat();
     test_callback();
     test_deadlock();

@@ -24,7 +24,7 @@ struct launches {
 void launches_init(struct launches *launches, const struct program *program, struct arena *arena);
 
 /* Of a stream whose queue may have changed: what is in it now and was not before is pushed now. To be called in front of
-   and behind each change. */
+   and behind each push, as steps on other streams may have taken items out before; and before its head is asked for. */
 void launches_note(struct launches *launches, const struct program *program,
                    const struct state *state, int stream, int64_t now_ns);
 

@@ -500,12 +500,22 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
     }
 }
 
+static void note_launches(struct simulation *sim, int stream)
+{
+    launches_note(&sim->clocks.launches, sim->program, sim->state, stream, sim->now_ns);
+}
+
 static void thread_does(struct simulation *sim, int agent, const struct op *op)
 {
     const struct program *p = sim->program;
     const struct thread_desc *thread = &p->threads[p->agents[agent].index];
+    const bool pushes = op_pushes(op->kind);
     struct effect effect;
+    if (pushes)
+        note_launches(sim, op->stream);
     machine_does(sim, agent, &effect);
+    if (pushes)
+        note_launches(sim, op->stream);
     sim->clocks.timers[agent] = TIMER_NONE;
     note_host_op(sim, agent, op, effect.iteration);
     simulation_mark(sim, agent);
@@ -574,18 +584,11 @@ static void stream_starts(struct simulation *sim, int agent)
         mark_rank(sim, p->streams[stream].rank);
 }
 
-static void note_launches(struct simulation *sim, int stream)
-{
-    launches_note(&sim->clocks.launches, sim->program, sim->state, stream, sim->now_ns);
-}
-
 static void stream_finishes(struct simulation *sim, int agent)
 {
     struct effect effect;
     const int stream = sim->program->agents[agent].index;
-    note_launches(sim, stream);
     machine_does(sim, agent, &effect);
-    note_launches(sim, stream);
     const struct op *op = &sim->program->ops[effect.op];
     sim->clocks.timers[agent] = TIMER_NONE;
     if (op->comm >= 0)
@@ -629,14 +632,12 @@ static void comm_completes(struct simulation *sim, int agent)
             program_stream_agent(p, sim->clocks.member_streams[comm->first_member + m]);
         ended.op = machine_current_op(p, sim->state, stream_agent, &ended.iteration);
         tell_span(sim, SIMULATE_DEVICE, stream_agent, ended.op, ended.iteration);
-        note_launches(sim, p->agents[stream_agent].index);
     }
     struct effect effect;
     machine_does(sim, agent, &effect);
     sim->clocks.timers[agent] = TIMER_NONE;
     for (int m = 0; m < comm->count; m++) {
         int *stream = &sim->clocks.member_streams[comm->first_member + m];
-        note_launches(sim, *stream);
         sim->clocks.timers[program_stream_agent(p, *stream)] = TIMER_NONE;
         touch(sim, p->streams[*stream].rank);
         mark_rank(sim, p->streams[*stream].rank);
