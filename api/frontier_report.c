@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "improve/tune.h"
 #include "plan/coverage.h"
 #include "plan/units.h"
 
@@ -322,6 +323,8 @@ enum status frontier_best(const struct frontier *f, struct plan *out, bool *foun
     if (!fastest)
         return STATUS_OK;
     enum status status = frontier_plan(f, fastest, f->arena, out, diag);
+    if (status == STATUS_OK && !(out->name = tune_name(out->name, f->arena)))
+        status = diag_no_memory(diag);
     if (status == STATUS_OK && !f->has_bytes) /* what they were counted with is not the plan's */
         out->programs.stages.stages.of[COST_ACTIVATION] = (struct cost_list){0};
     return status;

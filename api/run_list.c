@@ -8,6 +8,7 @@
 
 #include "plan/units.h"
 #include "sim/predict/explained.h"
+#include "sim/predict/stalls.h"
 
 /* ---- all runs -------------------------------------------------------------------------------- */
 
@@ -148,15 +149,60 @@ void run_ledger_write(const struct trace *trace, struct json *json)
     json_end_object(json);
 }
 
+/* The runs of a store that may have a ledger, oldest first. */
+struct explained_runs {
+    const struct store *store;
+    int64_t *ids;
+    size_t count, cap;
+    bool no_memory;
+};
+
+static void note_run(const struct store_run *run, void *context)
+{
+    struct explained_runs *runs = context;
+    if (runs->no_memory || run->info.kind == RUN_WITNESS ||
+        (!stalls_known(&run->info) && !store_has_ledgers(runs->store)))
+        return;
+    if (runs->count == runs->cap) {
+        size_t cap = runs->cap ? 2 * runs->cap : 16;
+        int64_t *ids = realloc(runs->ids, cap * sizeof *ids);
+        runs->no_memory = !ids;
+        if (!ids)
+            return;
+        runs->ids = ids;
+        runs->cap = cap;
+    }
+    runs->ids[runs->count++] = run->id;
+}
+
+/* The newest run with a ledger; without a line where there is none. */
+static enum status load_newest(struct store *store, struct arena *arena, struct trace *out,
+                               struct diag *diag)
+{
+    struct explained_runs runs = {.store = store};
+    enum status status = store_list_runs(store, note_run, &runs, diag);
+    if (status == STATUS_OK && runs.no_memory)
+        status = diag_no_memory(diag);
+    *out = (struct trace){0};
+    while (status == STATUS_OK && out->idle_count == 0 && runs.count > 0)
+        status = explained_load(store, runs.ids[--runs.count], arena, out, diag);
+    free(runs.ids);
+    return status;
+}
+
 enum status run_ledger_load(struct store *store, int64_t run, struct arena *arena,
                             struct trace *out, struct diag *diag)
 {
-    enum status status = explained_load(store, run, arena, out, diag);
+    enum status status = run == STORE_LATEST ? load_newest(store, arena, out, diag)
+                                             : explained_load(store, run, arena, out, diag);
     if (status != STATUS_OK)
         return status;
     if (out->idle_count == 0)
-        return diag_error(diag, STATUS_INPUT,
-                          "run %" PRId64 " has no ledger of why its streams were idle", run);
+        return run == STORE_LATEST
+                   ? diag_error(diag, STATUS_INPUT,
+                                "no run has a ledger of why its streams were idle")
+                   : diag_error(diag, STATUS_INPUT,
+                                "run %" PRId64 " has no ledger of why its streams were idle", run);
     qsort(out->idles, out->idle_count, sizeof *out->idles, by_agent_and_time);
     return STATUS_OK;
 }

@@ -17,7 +17,8 @@ enum status run_list_print(struct store *store, FILE *out, size_t *count, struct
 /* One JSON object a run; its keys are a contract. */
 enum status run_list_write(struct store *store, struct json *json, struct diag *diag);
 
-/* The ledger of a run, causes of idle time in order of stream and time, in `arena`. STATUS_INPUT: it has none. */
+/* The ledger of a run (STORE_LATEST: the newest that has one), causes of idle time in order of stream and time, in `arena`.
+   STATUS_INPUT: it has none. */
 enum status run_ledger_load(struct store *store, int64_t run, struct arena *arena,
                             struct trace *out, struct diag *diag);
 void run_ledger_print(const struct trace *trace, FILE *out);

@@ -150,7 +150,8 @@ const char *swsim_store_error(const struct swsim_store *store);
 /* Its runs, oldest first: a table, and a JSON object each with its number. */
 enum swsim_status swsim_runs(struct swsim_store *store, struct swsim_result **out);
 #define SWSIM_LATEST (-1)
-/* The idle time of each stream of a run, by cause. SWSIM_INPUT: the run has no ledger. */
+/* The idle time of each stream of a run, SWSIM_LATEST: the newest that has a ledger, by cause. SWSIM_INPUT: the run, or
+   every one, has none. */
 enum swsim_status swsim_ledger(struct swsim_store *store, int64_t run, struct swsim_result **out);
 /* Draw a run into a file, as `swsim render` does: .svg, .png, .pdf or .dot with its first iterations, .html and .json
    with all. Of the options `title` is looked at. The result has no text. */

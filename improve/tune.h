@@ -211,6 +211,9 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
                          struct diag *diag);
 void tune_result_fini(struct tune_result *result);
 
+/* The name of the plan that is found for the plan of this name, in `arena`: NAME_tuned. NULL: no memory. */
+const char *tune_name(const char *name, struct arena *arena);
+
 /* The changes of the best in words, one line each; NULL ends the list. In `arena`; NULL: no memory. */
 const char **tune_describe(struct tune *tune, struct arena *arena);
 

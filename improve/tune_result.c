@@ -86,6 +86,15 @@ static enum status declare_staleness(struct tune *tune, struct diag *diag)
     return status;
 }
 
+/* Runs and profiles of the two plans are told apart by it. */
+const char *tune_name(const char *name, struct arena *arena)
+{
+    static const char suffix[] = "_tuned";
+    const size_t length = strlen(name), more = sizeof suffix - 1;
+    bool has = length >= more && strcmp(name + length - more, suffix) == 0;
+    return has || length + more > PLAN_MAX_NAME ? name : arena_printf(arena, "%s%s", name, suffix);
+}
+
 enum status tune_examine(struct tune *tune, const int *cells, struct tune_result *out,
                          struct diag *diag)
 {
@@ -96,6 +105,8 @@ enum status tune_examine(struct tune *tune, const int *cells, struct tune_result
     out->bytes = tune_bytes(tune, out->depth);
     bool given = memcmp(cells, tune->first, tune->cells * sizeof *cells) == 0;
     if (!given && !finish_work(tune, cells))
+        return diag_no_memory(diag);
+    if (!given && !(tune->work.name = tune_name(tune->given.name, &tune->work.arena)))
         return diag_no_memory(diag);
     enum status status = STATUS_OK;
     if (!given && tune->options->allow_stale)

@@ -326,11 +326,12 @@ static const char *describe_among(const struct program *p, const struct op *op, 
     if (op->kind == OP_GROUP)
         return describe_place(p, op, buf, cap);
     buf[0] = '\0';
-    if (op->kind != OP_COLLECTIVE || op->listed == 0)
+    if (op->kind != OP_COLLECTIVE || op->listed == 0 || p->plan->listed[op->listed - 1].column == 0)
         return buf;
     const struct listed_action *listed = &p->plan->listed[op->listed - 1];
-    size_t used =
-        (size_t)snprintf(buf, cap, " (row %d, column %d; ranks", listed->row, listed->column);
+    char place[NAME];
+    listed_place(listed, place, sizeof place);
+    size_t used = (size_t)snprintf(buf, cap, "%.*s; ranks", (int)strlen(place) - 1, place);
     for (int i = 0; i < comm->count && i < SHOWN_MEMBERS && used < cap; i++)
         used += (size_t)snprintf(buf + used, cap - used, "%s %d", i ? "," : "", comm->members[i]);
     if (used < cap)

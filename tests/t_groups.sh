@@ -126,6 +126,16 @@ printf '%s\n' "$ring" | plan ring
 check "two groups in two orders: a ring of four" grep -q "deadlock, always" "$dir/ring"
 check "told with communicators, rows and ranks" \
     grep -q "REDUCE_EMBEDDING of communicator embedding.0 (row 1, column 9; ranks 0, 2), waits for rank 2" "$dir/ring"
+# Messages are added in front of the second one.
+plan columns <<'END'
+times: {F: 1ms}
+fragment: true
+fsdp: {replicas: 2, bytes: 1MiB}
+machine: {sm_slots: 1}
+programs: ["0F0 0UNSHARD 0F1 0UNSHARD", "1F0 1UNSHARD 1F1 1UNSHARD"]
+END
+"$SWSIM" verify --no-fix "$dir/columns.yaml" >"$dir/columns" 2>&1
+check "the column is that of the file" grep -q "1UNSHARD of communicator fsdp.1 (row 2, column 2; ranks 1, 3)" "$dir/columns"
 printf '%s\n' "$ring" | sed 's/, 3: {embedding: first}//' | plan odd
 check "one rank alone in another order hangs nobody" exits 0 "$SWSIM" verify -q "$dir/odd.yaml"
 printf '%s\n' "$ring" | sed 's/grad_reduce: end/grad_reduce: overlap/' | plan beside

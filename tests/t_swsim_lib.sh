@@ -97,6 +97,10 @@ END
 check "a run to ask for" ./swrun --iterations=20 --db "$dir/runs.db" "$hello"
 check "its ledger" alike_for 0 "ledger $dir/runs.db 2" "runs --run=2 $dir/runs.db"
 check "and as JSON" alike_for 0 "ledger $dir/runs.db 2" "runs --run=2 $dir/runs.db" --json
+"$SWSIM" verify -q --no-fix --witness="$dir/runs.db" "$srcdir/plans/bugs/nccl_send_send_broken.yaml" >"$dir/log"
+check "the latest ledger is not asked of a witness" alike_for 0 "ledger $dir/runs.db" "runs --run=2 $dir/runs.db"
+"$SWSIM" verify -q --no-fix --witness="$dir/story.db" "$srcdir/plans/bugs/nccl_send_send_broken.yaml" >"$dir/log"
+check "where no run has one" sh -c "doc/examples/judge ledger '$dir/story.db' 2>&1 | grep -q 'no run has a ledger'"
 check "a run that is not there" sh -c "doc/examples/judge ledger '$dir/runs.db' 77 2>&1 | grep -q '77'"
 check "a store that is none" sh -c "doc/examples/judge runs '$hello' 2>&1 | grep -q 'hello.yaml'"
 for suffix in json html svg; do

@@ -44,6 +44,7 @@ upstream=$(period "$plans/reference/sparse_dist.upstream.yaml")
 check "all stages are 0" sh -c "! grep -q 'stage: [1-9]' '$dir/flat.yaml'"
 check "which is slower than upstream" at_most "$upstream" "$(period "$dir/flat.yaml")"
 check "SparseDist without stages is tuned" tuned "$dir/flat.yaml"
+check "and it has a name of its own" grep -qx "name: TrainPipelineSparseDist_tuned" "$dir/tuned.yaml"
 check "to no more than upstream takes" at_most "$(period "$dir/tuned.yaml")" "$upstream"
 check "and proved" is_proved "$dir/tuned.yaml"
 check "the table says what it was and is" grep -q 'iteration .*ms .*ms .*% less' "$dir/out"
