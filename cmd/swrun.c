@@ -20,6 +20,7 @@
 #include "starter.h"
 #include "warned.h"
 
+#include "check/memory.h"
 #include "plan/nearest.h"
 #include "plan/parse.h"
 #include "plan/print.h"
@@ -122,22 +123,30 @@ static enum status run_shortcut(struct app *app, struct run_request *request,
     return status;
 }
 
-static bool may_be_stale(const struct plan *plan)
-{
-    for (size_t b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].staleness > 0)
-            return true;
-    return false;
-}
-
-/* A run that computed something else than a serial one is a failure, unless the plan means it. */
+/* A run that computed something else than a serial one is a failure, unless the plan means it: its reads were no staler
+   than `staleness` allows, as the replay has seen. */
 static enum status judge_values(struct app *app, const struct plan *plan,
                                 const struct runtime_result *result)
 {
-    if (result->matches_serial != ANSWER_NO || may_be_stale(plan))
+    if (result->matches_serial != ANSWER_NO ||
+        (runtime_may_be_stale(plan) && result->legal == ANSWER_YES &&
+         !result->violations[PROPERTY_SERIAL]))
         return STATUS_OK;
     return diag_error(&app->diag, STATUS_VIOLATED,
                       "%s: the results differ from those of a serial run", plan->name);
+}
+
+/* The memory of rank programs follows from their lists: no step of the replay shows it. */
+static enum status judge_memory(struct app *app, const struct plan *plan, bool replayed,
+                                struct runtime_result *result)
+{
+    const char *sentence = NULL;
+    if (plan->form != FORM_PROGRAMS || !machine_has_memory(&plan->machine) || !replayed)
+        return STATUS_OK;
+    enum status status = memory_tell_lists(plan, &result->arena, &sentence, &app->diag);
+    if (sentence)
+        result->violations[PROPERTY_BOUND] = sentence;
+    return status;
 }
 
 static enum status run_driver(struct app *app, struct run_request *request, const struct plan *plan,
@@ -157,6 +166,7 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
+    status = app_worse(status, judge_memory(app, plan, options.replay, &result));
     status = app_worse(status, judge(&result));
     enum status shown =
         show(app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});

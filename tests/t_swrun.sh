@@ -126,6 +126,10 @@ check "without a serial run that ends nothing is compared, which is said" \
     complains 0 "results are not compared: a serial run, .* hangs" "$SWRUN" -n 3 "$dir/exchange.yaml"
 check "and not where the plan may be stale" \
     exits 0 "$SWRUN" -n 20 "$srcdir/plans/properties/staleness.yaml"
+sed 's/stage: 1/stage: 2/; s/\[Lookup, Update, 2\]/[Lookup, Update, 3]/' "$srcdir/plans/properties/staleness.yaml" >"$dir/late.yaml"
+check "reads that are staler than it allows" prints 1 'reads buffer table 2 iterations old' "$SWRUN" -n 20 "$dir/late.yaml"
+sed 's/{table: 1}/{table: 2}/' "$dir/late.yaml" >"$dir/later.yaml"
+check "which the plan may allow" exits 0 "$SWRUN" -n 20 "$dir/later.yaml"
 check "also in JSON" prints 0 '"stats":{"Copy":{"calls":40,"device_ns":[1-9]' "$SWRUN" -n 20 --stats --json "$dir/quick.yaml"
 check "only if asked for" sh -c '"$1" -n 2 --json "$2" >"$3" && ! grep -q "\"stats\"" "$3"' sh "$SWRUN" "$dir/quick.yaml" "$dir/out"
 if [ -x "$SWSIM" ]; then
@@ -229,6 +233,13 @@ check "a store that cannot grow ends the run" \
     sh -c 'trap "" XFSZ; ulimit -f 200; "$1" -n 1000000 --db "$2/full.db" "$2/quick.yaml" >"$2/out" 2>"$2/err"
            code=$?; cat "$2/err"; test $code -eq 2 && grep -q "cannot write to trace store" "$2/err"' \
     sh "$SWRUN" "$dir"
+# Memory that follows from the lists.
+printf '%s\n' 'swplan: 1' 'name: lists' 'machine: {memory: 1KiB}' 'p2p: {bytes: 64KiB}' \
+    'generate: {schedule: gpipe, ranks: 2, microbatches: 4}' 'times: {F: 10us, B: 10us}' >"$dir/lists.yaml"
+check "more memory than a rank may hold" prints 1 'machine.memory allows 1024' "$SWRUN" "$dir/lists.yaml"
+check "... in JSON" prints 1 '"bound"' "$SWRUN" --json "$dir/lists.yaml"
+sed 's/1KiB/1MiB/' "$dir/lists.yaml" >"$dir/room.yaml"
+check "... and no more than that" exits 0 "$SWRUN" "$dir/room.yaml"
 # The summary of a run on 64 ranks is as long as that of one on two.
 "$SWRUN" -n 4 --ranks=64 --timeout=120s "$dir/quick.yaml" >"$dir/out"
 check "64 ranks are some rows" sh -c "grep -c '%  [#.]*$' '$dir/out' | grep -qxE '[2-9]|1[0-9]|2[0-4]'"

@@ -466,6 +466,14 @@ static enum status run_program(const struct plan *plan, const struct program *pr
     return status;
 }
 
+bool runtime_may_be_stale(const struct plan *plan)
+{
+    for (size_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].staleness > 0)
+            return true;
+    return false;
+}
+
 enum status runtime_build(const struct plan *plan, const struct runtime_options *options,
                           struct variant *variant, struct program **out, struct diag *diag)
 {
@@ -474,6 +482,7 @@ enum status runtime_build(const struct plan *plan, const struct runtime_options 
         .iterations = options->iterations,
         .ranks = options->ranks,
         .max_depth = options->serial ? 0 : options->max_depth,
+        .serial = options->replay && !options->serial && runtime_may_be_stale(plan),
     };
     enum status status = variant_init(variant, plan, options->serial, options->device, diag);
     if (!status && options->graph)
