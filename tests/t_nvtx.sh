@@ -54,8 +54,8 @@ for driver in clock dataflow; do
     check "$driver: tasks of two thread groups are on two threads" sh -c \
         'test "$(sed -n "s/ push SWP\/[LF].*//p" "$1" | sort -u | wc -l)" -eq 2' sh "$dir/seen"
 done
-check "streams and workers have names" sh -c \
-    'grep -q " name [0-9]* r0.memcpy" "$1" && grep -q " name [0-9]* r0:io" "$1"' sh "$dir/seen"
+check "threads of the device and workers have names" sh -c \
+    'grep -q " name [0-9]* r0.device" "$1" && grep -q " name [0-9]* r0:io" "$1"' sh "$dir/seen"
 
 check "serially" watched "$SWRUN" --no-check -n 3 --serial "$dir/two.yaml"
 check "the names say so" seen 1 "SWP_serial/Forward/iter2"

@@ -13,8 +13,8 @@
  * (configure asks for them by --with-nvtx), nothing is done: a run asks once, nvtx_open, and then looks at one flag a
  * task. Names longer than 255 bytes are cut.
  *
- * Streams of the cuda device are named where they are opened; the threads of the host device, which
- * are its streams, and those of a run by nvtx_name_thread.
+ * Streams of the cuda device are named where they are opened; the threads of the host device (r0.device: any
+ * of them serves any stream of its rank) and those of a run by nvtx_name_thread.
  */
 #ifndef SWSIM_NVTX_H
 #define SWSIM_NVTX_H
