@@ -191,9 +191,11 @@ void driver_settle(const struct program *p, int32_t *c, int rank)
     int32_t *phase = &thread_cells(p, c, p->driver_thread[rank])[THREAD_PC];
     int64_t end = state[RANK_END];
     bool no_more = end >= 0 && state[RANK_ADMITTED] >= end;
+    /* Periods of the fill come with or without data: an end of the data and a step of the driver commute (reduce.c). */
+    bool filling = !is_dataflow(p) && state[RANK_PERIOD] < p->periods;
     if (is_dataflow(p) && *phase == PHASE_ADMIT &&
         (no_more || state[RANK_ADMITTED] - state[RANK_OLDEST] >= p->depth))
         *phase = PHASE_RETIRE;
-    if (*phase != PHASE_END && no_more && state[RANK_OLDEST] >= end)
+    if (*phase != PHASE_END && no_more && !filling && state[RANK_OLDEST] >= end)
         *phase = PHASE_END;
 }
