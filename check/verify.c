@@ -10,13 +10,13 @@
 
 #include "early.h"
 #include "faults.h"
-#include "memory.h"
 #include "messages.h"
 #include "one_run.h"
 #include "scout.h"
 #include "shorten.h"
 #include "stopwatch.h"
 #include "structure.h"
+#include "machine/memory.h"
 #include "plan/rank_programs.h"
 
 #include <inttypes.h>
@@ -586,36 +586,12 @@ static enum status tell_memory(const char *sentence, struct verify_report *repor
     return sentence ? STATUS_OK : diag_no_memory(diag);
 }
 
-static enum status judge_hosts(const struct program *program, struct verify_report *report,
-                               struct diag *diag)
-{
-    int64_t bytes;
-    int rank;
-    enum status status = memory_of_hosts(program, &bytes, &rank, diag);
-    if (status != STATUS_OK || rank < 0)
-        return status;
-    return tell_memory(arena_printf(&report->arena,
-                                    "rank %d holds %" PRId64 " bytes of buffers, machine.memory "
-                                    "allows %" PRId64,
-                                    rank, bytes, machine_memory(&program->plan->machine, rank)),
-                       report, diag);
-}
-
-static enum status judge_lists(const struct plan *plan, struct verify_report *report,
-                               struct diag *diag)
-{
-    const char *sentence;
-    enum status status = memory_tell_lists(plan, &report->arena, &sentence, diag);
-    return status == STATUS_OK && sentence ? tell_memory(sentence, report, diag) : status;
-}
-
 static enum status judge_memory(const struct plan *plan, const struct program *program,
                                 struct verify_report *report, struct diag *diag)
 {
-    if (program->tasks || !machine_has_memory(&program->plan->machine))
-        return STATUS_OK;
-    return plan->form == FORM_PROGRAMS ? judge_lists(plan, report, diag)
-                                       : judge_hosts(program, report, diag);
+    const char *sentence;
+    enum status status = memory_tell(plan, program, &report->arena, &sentence, diag);
+    return status == STATUS_OK && sentence ? tell_memory(sentence, report, diag) : status;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

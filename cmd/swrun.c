@@ -20,7 +20,8 @@
 #include "starter.h"
 #include "warned.h"
 
-#include "check/memory.h"
+#include "gpu/exec/variant.h"
+#include "machine/memory.h"
 #include "plan/nearest.h"
 #include "plan/parse.h"
 #include "plan/print.h"
@@ -136,16 +137,28 @@ static enum status judge_values(struct app *app, const struct plan *plan,
                       "%s: the results differ from those of a serial run", plan->name);
 }
 
-/* The memory of rank programs follows from their lists: no step of the replay shows it. */
-static enum status judge_memory(struct app *app, const struct plan *plan, bool replayed,
+/* What breaks the bound of memory in every run: no step of the replay shows it. */
+static enum status judge_memory(struct app *app, const struct plan *plan,
+                                const struct runtime_options *options,
                                 struct runtime_result *result)
 {
+    struct variant variant;
+    struct program *program = NULL;
+    struct diag unheard; /* the run has noted what there is to note */
     const char *sentence = NULL;
-    if (plan->form != FORM_PROGRAMS || !machine_has_memory(&plan->machine) || !replayed)
+    if (plan->form == FORM_PIPELINE || !machine_has_memory(&plan->machine) || !options->replay)
         return STATUS_OK;
-    enum status status = memory_tell_lists(plan, &result->arena, &sentence, &app->diag);
+    diag_init(&unheard);
+    enum status status = runtime_build(plan, options, &variant, &program, &unheard);
+    if (status == STATUS_OK)
+        status = memory_tell(plan, program, &result->arena, &sentence, &app->diag);
+    else
+        status = diag_no_memory(&app->diag); /* it was built for the run */
     if (sentence)
         result->violations[PROPERTY_BOUND] = sentence;
+    program_close(program);
+    variant_fini(&variant);
+    diag_fini(&unheard);
     return status;
 }
 
@@ -166,7 +179,7 @@ static enum status run_driver(struct app *app, struct run_request *request, cons
     }
     if (status != STATUS_OK && status != STATUS_VIOLATED)
         return status;
-    status = app_worse(status, judge_memory(app, plan, options.replay, &result));
+    status = app_worse(status, judge_memory(app, plan, &options, &result));
     status = app_worse(status, judge(&result));
     enum status shown =
         show(app, &(struct measured){plan, &options, &result, request->stats, &request->warnings});

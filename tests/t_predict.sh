@@ -187,6 +187,10 @@ check "times that add up to more than the clock holds" complains 3 'times that a
 check "times of no action" says 2 "--times: found 'Q'" $predict --times=Q=1ms "$dir/threads.csv"
 check "times for a plan without actions" says 2 "only rank programs" \
     $predict --times=F=1ms "$dir/plan.yaml"
+printf '%s\n' 'swplan: 1' 'machine: {memory: 1KiB}' 'buffers: {x: {bytes: 64KiB}}' \
+    'threads: {r0.t: [{launch: k, stream: s, writes: [x]}]}' >"$dir/held.yaml"
+check "buffers of a host program beyond the memory" exits 1 $predict --json "$dir/held.yaml"
+check "... by the name of the bound" grep -q '"violations":\["bound"\],"deadlock":false' "$dir/out"
 check "no depth under the clock driver" complains 2 'only data-flow has it' $predict --driver=clock --max-depth=2 "$dir/plan.yaml"
 for option in --max-depth=2 --iterations=3; do
     check "no ${option%=*} of host programs" complains 2 "found ${option%=*}, but only plans of the pipeline form" \

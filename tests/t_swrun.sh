@@ -233,13 +233,17 @@ check "a store that cannot grow ends the run" \
     sh -c 'trap "" XFSZ; ulimit -f 200; "$1" -n 1000000 --db "$2/full.db" "$2/quick.yaml" >"$2/out" 2>"$2/err"
            code=$?; cat "$2/err"; test $code -eq 2 && grep -q "cannot write to trace store" "$2/err"' \
     sh "$SWRUN" "$dir"
-# Memory that follows from the lists.
+# Memory that follows from the plan alone: lists, and buffers that no operation allocates.
 printf '%s\n' 'swplan: 1' 'name: lists' 'machine: {memory: 1KiB}' 'p2p: {bytes: 64KiB}' \
     'generate: {schedule: gpipe, ranks: 2, microbatches: 4}' 'times: {F: 10us, B: 10us}' >"$dir/lists.yaml"
-check "more memory than a rank may hold" prints 1 'machine.memory allows 1024' "$SWRUN" "$dir/lists.yaml"
-check "... in JSON" prints 1 '"bound"' "$SWRUN" --json "$dir/lists.yaml"
-sed 's/1KiB/1MiB/' "$dir/lists.yaml" >"$dir/room.yaml"
-check "... and no more than that" exits 0 "$SWRUN" "$dir/room.yaml"
+printf '%s\n' 'swplan: 1' 'name: host' 'machine: {memory: 1KiB}' 'buffers: {x: {bytes: 64KiB}}' \
+    'threads: {r0.t: [{launch: k, stream: s, writes: [x]}]}' >"$dir/host.yaml"
+for plan in lists host; do
+    check "$plan: more memory than a rank may hold" prints 1 'machine.memory allows 1024' "$SWRUN" "$dir/$plan.yaml"
+    check "... in JSON" prints 1 '"bound"' "$SWRUN" --json "$dir/$plan.yaml"
+    sed 's/1KiB/1MiB/' "$dir/$plan.yaml" >"$dir/room.yaml"
+    check "... and no more than that" exits 0 "$SWRUN" "$dir/room.yaml"
+done
 # The summary of a run on 64 ranks is as long as that of one on two.
 "$SWRUN" -n 4 --ranks=64 --timeout=120s "$dir/quick.yaml" >"$dir/out"
 check "64 ranks are some rows" sh -c "grep -c '%  [#.]*$' '$dir/out' | grep -qxE '[2-9]|1[0-9]|2[0-4]'"

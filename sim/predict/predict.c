@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "exposed.h"
+#include "machine/memory.h"
 
 static double seconds_now(clockid_t clock)
 {
@@ -486,22 +487,24 @@ static enum status replicate_watched(struct prediction *prediction,
     return status;
 }
 
-/* More bytes than a rank may hold follow from its list. */
-static void judge_bytes(struct prediction *prediction)
+/* More bytes than a rank may hold in every run. */
+static enum status judge_memory(struct prediction *prediction, const struct plan *plan,
+                                struct diag *diag)
 {
-    for (int rank = 0; rank < prediction->pipeline->rank_count; rank++) {
-        int64_t limit = machine_memory(&prediction->program->plan->machine, rank);
-        if (limit && prediction->pipeline->ranks[rank].memory.most > limit)
-            prediction->violated |= 1u << PROPERTY_BOUND;
-    }
+    struct arena arena;
+    const char *sentence = NULL;
+    arena_init(&arena, 0);
+    enum status status = memory_tell(plan, prediction->program, &arena, &sentence, diag);
+    if (sentence)
+        prediction->violated |= 1u << PROPERTY_BOUND;
+    arena_fini(&arena);
+    return status;
 }
 
-/* The same for rank programs, with an observer that finds what their ranks do and hold. */
-static enum status replicate_ranks(struct prediction *prediction, const struct plan *plan,
+/* The same with an observer that finds what the ranks of rank programs do and hold. */
+static enum status replicate_lists(struct prediction *prediction, const struct plan *plan,
                                    const struct predict_options *options, struct diag *diag)
 {
-    if (plan->form != FORM_PROGRAMS || (options->wire && options->wire->rank > 0))
-        return replicate_watched(prediction, options, diag);
     struct predict_options watched = *options;
     struct pipeline_watch *watch =
         pipeline_watch_open(plan, prediction->program, options->observer, diag);
@@ -514,10 +517,20 @@ static enum status replicate_ranks(struct prediction *prediction, const struct p
         status = prediction->pipeline ? pipeline_watch_take(watch, prediction->pipeline, diag)
                                       : diag_no_memory(diag);
     }
-    if (status == STATUS_OK)
-        judge_bytes(prediction);
     pipeline_watch_close(watch);
     return status;
+}
+
+/* With what rank 0 alone reports. */
+static enum status replicate_ranks(struct prediction *prediction, const struct plan *plan,
+                                   const struct predict_options *options, struct diag *diag)
+{
+    if (options->wire && options->wire->rank > 0)
+        return replicate_watched(prediction, options, diag);
+    enum status status = plan->form == FORM_PROGRAMS
+                             ? replicate_lists(prediction, plan, options, diag)
+                             : replicate_watched(prediction, options, diag);
+    return status == STATUS_OK ? judge_memory(prediction, plan, diag) : status;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -4,15 +4,15 @@
 
 #include <inttypes.h>
 
-#include "machine/machine.h"
+#include "machine.h"
 #include "plan/units.h"
 
 /* Before the first step: what is never allocated. The machine counts the rest, at each alloc. */
-static enum status most_at_first(const struct program *p, int64_t *bytes, int *rank,
-                                 struct diag *diag)
+static enum status find_most(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)
 {
     int64_t most = 0;
     struct state *state = machine_state(p);
+    *rank = -1;
     if (!state)
         return diag_no_memory(diag);
     for (int r = 0; r < p->ranks; r++) {
@@ -26,13 +26,6 @@ static enum status most_at_first(const struct program *p, int64_t *bytes, int *r
     }
     machine_free(state);
     return STATUS_OK;
-}
-
-enum status memory_of_hosts(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)
-{
-    *bytes = 0;
-    *rank = -1;
-    return p->tasks > 0 ? STATUS_OK : most_at_first(p, bytes, rank, diag);
 }
 
 /* A rank whose list is that of this place in a pipeline, or the one that differs behind them; -1: none. */
@@ -134,7 +127,7 @@ static const char *tell_most(const struct rank_memory *most, int rank, int64_t l
                         most->at[MEMORY_MESSAGES], most->at[MEMORY_PARAMETERS], limit, unfit);
 }
 
-enum status memory_tell_lists(const struct plan *plan, struct arena *arena, const char **sentence,
+static enum status tell_lists(const struct plan *plan, struct arena *arena, const char **sentence,
                               struct diag *diag)
 {
     struct arena scratch;
@@ -142,7 +135,6 @@ enum status memory_tell_lists(const struct plan *plan, struct arena *arena, cons
     int places, most = -1;
     int64_t worst = 0, limit = 0;
     arena_init(&scratch, 0);
-    *sentence = NULL;
     enum status status = rank_memory_find_all(plan, &scratch, &ranks, &places, diag);
     int rows = status == STATUS_OK ? places + (int)plan->programs.parallel.differing_count : 0;
     for (int row = 0; row < rows; row++) {
@@ -160,4 +152,29 @@ enum status memory_tell_lists(const struct plan *plan, struct arena *arena, cons
     }
     arena_fini(&scratch);
     return status;
+}
+
+static enum status tell_hosts(const struct program *program, struct arena *arena,
+                              const char **sentence, struct diag *diag)
+{
+    int64_t bytes;
+    int rank;
+    enum status status = find_most(program, &bytes, &rank, diag);
+    if (status != STATUS_OK || rank < 0)
+        return status;
+    *sentence = arena_printf(arena,
+                             "rank %d holds %" PRId64 " bytes of buffers, machine.memory allows "
+                             "%" PRId64,
+                             rank, bytes, machine_memory(&program->plan->machine, rank));
+    return *sentence ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status memory_tell(const struct plan *plan, const struct program *program, struct arena *arena,
+                        const char **sentence, struct diag *diag)
+{
+    *sentence = NULL;
+    if (program->tasks || !machine_has_memory(&program->plan->machine))
+        return STATUS_OK;
+    return plan->form == FORM_PROGRAMS ? tell_lists(plan, arena, sentence, diag)
+                                       : tell_hosts(program, arena, sentence, diag);
 }
