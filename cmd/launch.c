@@ -271,7 +271,7 @@ static enum status supervise(struct launcher *launcher, struct diag *diag)
         int left = reap(launcher, diag);
         bool all = broker_ended(launcher->broker) == launcher->ranks;
         status = collector_take(launcher->collector, left || !all ? TICK_NS : 0, diag);
-        if (left == 0 && (all || launcher->killed))
+        if (left == 0 && (all || launcher->killed) && !collector_is_behind(launcher->collector))
             break;
         pass_wish_on(launcher);
         if (!launcher->killed && !is_patient(launcher)) {

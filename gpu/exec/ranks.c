@@ -93,6 +93,7 @@ struct collector {
     struct blocked_node *blocked, **blocked_end;
     size_t blocked_count;
     int64_t pass_ns; /* when the journal was last made durable */
+    bool behind;     /* reports may be left that have come */
 };
 
 static void collector_free(struct collector *collector)
@@ -242,31 +243,41 @@ static enum status take_report(struct collector *collector, const struct report 
     return take(collector, report, &head, text, diag);
 }
 
+/* Since the start of all ranks' clocks. */
+static int64_t now_of(const struct collector *collector)
+{
+    return device_clock_ns() - broker_board(collector->broker)->base_ns;
+}
+
 /* Ranks may report as fast as this process takes reports, so that it never sees the last one. */
 static bool pass_is_due(const struct collector *collector, int64_t now_ns)
 {
-    return now_ns - collector->pass_ns > JOURNAL_PASS_MS * INT64_C(1000000);
+    return collector->journal && now_ns - collector->pass_ns > JOURNAL_PASS_MS * INT64_C(1000000);
 }
 
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag)
 {
-    const struct board *board = broker_board(collector->broker);
     enum status status = STATUS_OK;
     struct report *report = broker_receive(collector->broker, timeout_ns);
-    int64_t now_ns = device_clock_ns() - board->base_ns;
+    collector->behind = false;
     while (report && !status) {
         status = take_report(collector, report, diag);
         free(report);
-        now_ns = device_clock_ns() - board->base_ns;
-        report =
-            status || pass_is_due(collector, now_ns) ? NULL : broker_receive(collector->broker, 0);
+        collector->behind = status || pass_is_due(collector, now_of(collector));
+        report = collector->behind ? NULL : broker_receive(collector->broker, 0);
     }
-    if (!status && collector->journal && pass_is_due(collector, now_ns)) {
+    int64_t now_ns = now_of(collector);
+    if (!status && pass_is_due(collector, now_ns)) {
         journal_pass(collector->journal, now_ns);
-        collector->pass_ns = now_ns;
+        collector->pass_ns = now_of(collector); /* reports come before the next one */
         status = journal_status(collector->journal, diag);
     }
     return status;
+}
+
+bool collector_is_behind(const struct collector *collector)
+{
+    return collector->behind;
 }
 
 int64_t collector_patience_ns(const struct collector *collector)

@@ -33,8 +33,11 @@ struct collector;
 /* `broker` and `plan` are borrowed. */
 enum status collector_open(const struct plan *plan, const struct runtime_options *options,
                            struct broker *broker, struct collector **out, struct diag *diag);
-/* Take what was reported, waiting up to timeout_ns for it. STATUS_OK, or why it cannot be kept. */
+/* Take what was reported, waiting up to timeout_ns for it, until a pass of the journal is due. STATUS_OK, or why it cannot
+   be kept. */
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag);
+/* Did the last take leave reports for the next one? */
+bool collector_is_behind(const struct collector *collector);
 /* Has this rank reported its end; have some; was it a good one for all that have? */
 /* How long nothing may move: the time limit, and the longest operation of the plan. */
 int64_t collector_patience_ns(const struct collector *collector);
