@@ -1514,6 +1514,205 @@ static void test_launch_queue(struct device_config config)
     bench_close(&bench);
 }
 
+/* ---- threads that serve any stream ------------------------------------------------------------- */
+
+enum { EXTRA = 6, BOUNCES = 400 };
+
+struct extra {
+    struct device_stream *streams[EXTRA];
+    struct device_event *events[EXTRA + 1];
+};
+
+static struct device_stream *open_stream(struct bench *bench, const char *name)
+{
+    struct device_stream *stream = NULL;
+    if (device_stream_open(bench->ranks[0], name, &stream, &bench->diag))
+        give_up(bench);
+    return stream;
+}
+
+static void open_extra(struct bench *bench, struct extra *extra)
+{
+    for (int i = 0; i < EXTRA; i++)
+        extra->streams[i] = open_stream(bench, "extra");
+    for (int i = 0; i <= EXTRA; i++)
+        extra->events[i] = event(bench, 0);
+}
+
+static void close_extra(struct extra *extra)
+{
+    for (int i = 0; i < EXTRA; i++)
+        device_stream_close(extra->streams[i]);
+}
+
+/* Steps from stream to stream, each behind an event of the one before. */
+static void put_chain(struct bench *bench, struct extra *extra, struct step *steps)
+{
+    device_record(bench->streams[0][1], extra->events[0], NULL, &bench->diag);
+    for (int i = 0; i < EXTRA; i++) {
+        device_wait(extra->streams[i], extra->events[i], NULL, &bench->diag);
+        put_step(bench, extra->streams[i], &steps[i]);
+        device_record(extra->streams[i], extra->events[i + 1], NULL, &bench->diag);
+    }
+}
+
+/* A user's function blocks its own stream only. */
+static void test_long_task(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step steps[EXTRA];
+    struct extra extra;
+    struct gate gate, start;
+    char text[64];
+    open_extra(bench, &extra);
+    for (int i = 0; i < EXTRA; i++)
+        steps[i] = (struct step){&trail, (char)('a' + i)};
+    put_gate(bench, bench->streams[0][0], &gate);
+    put_gate(bench, bench->streams[0][1], &start);
+    put_chain(bench, &extra, steps);
+    nap();
+    tap_is_str(read_trail(&trail, text), "", "six streams wait for one another's events");
+    sem_post(&start.open);
+    tap_is_int(device_event_sync(extra.events[EXTRA], late(bench), &bench->diag), STATUS_OK,
+               "they go on beside a function that blocks");
+    tap_is_str(read_trail(&trail, text), "abcdef", "in the order of the events");
+    sem_post(&gate.open);
+    close_extra(&extra);
+}
+
+/* All streams but one are blocked: each has a thread. */
+static void test_all_blocked(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step last = {&trail, 'z'};
+    struct extra extra;
+    struct gate gates[EXTRA];
+    char text[64];
+    open_extra(bench, &extra);
+    for (int i = 0; i < EXTRA; i++)
+        put_gate(bench, extra.streams[i], &gates[i]);
+    nap();
+    put_step(bench, bench->streams[0][2], &last);
+    tap_is_int(device_stream_sync(bench->streams[0][2], late(bench), &bench->diag), STATUS_OK,
+               "a stream works while six others are blocked");
+    tap_is_str(read_trail(&trail, text), "z", "its step is done");
+    for (int i = EXTRA; i-- > 0;)
+        sem_post(&gates[i].open);
+    tap_is_int(device_sync(bench->ranks[0], late(bench), &bench->diag), STATUS_OK,
+               "the others end in the opposite order");
+    close_extra(&extra);
+}
+
+/* Two streams hand work to each other while the host looks for the end of both. */
+static void test_bounces(struct bench *bench)
+{
+    struct device_stream *sides[2] = {bench->streams[0][1], bench->streams[0][2]};
+    struct device_event *events[2] = {event(bench, 0), event(bench, 0)};
+    struct device_buffer *data = buffer(bench, 0, MEMORY_DEVICE, 64);
+    struct device_op add = {.kind = DEVICE_OP_AXPY, .axpy = {{data, 0}, {data, 32}, 8, 1.0F}};
+    struct gate gate;
+    put_gate(bench, bench->streams[0][0], &gate);
+    push(bench, sides[0],
+         (struct device_op){.kind = DEVICE_OP_FILL, .fill = {{data, 0}, 8, DTYPE_F32, 1.0}});
+    for (int i = 0; i < BOUNCES; i++) {
+        push(bench, sides[i % 2], add);
+        device_record(sides[i % 2], events[i % 2], NULL, &bench->diag);
+        device_wait(sides[1 - i % 2], events[i % 2], NULL, &bench->diag);
+    }
+    tap_is_int(device_stream_sync(sides[0], late(bench), &bench->diag), STATUS_OK,
+               "a stream whose last entry is a wait ends");
+    tap_is_int(device_stream_sync(sides[1], late(bench), &bench->diag), STATUS_OK,
+               "the other one, too");
+    sem_post(&gate.open);
+    tap_is_int((int)((float *)download(bench, 0, data, 64))[8], BOUNCES,
+               "no step was lost or done beside another");
+}
+
+static void *sync_first(void *arg)
+{
+    struct bench *bench = arg;
+    return (void *)(intptr_t)device_stream_sync(bench->streams[0][0], late(bench), NULL);
+}
+
+/* A sync from before the wait came to the head, with nothing behind it. */
+static void test_sync_before_wait(struct bench *bench)
+{
+    struct device_event *ready = event(bench, 0);
+    struct gate first, second, behind;
+    pthread_t thread;
+    void *status = NULL;
+    put_gate(bench, bench->streams[0][1], &second);
+    device_record(bench->streams[0][1], ready, NULL, &bench->diag);
+    put_gate(bench, bench->streams[0][1], &behind);
+    put_gate(bench, bench->streams[0][0], &first);
+    device_wait(bench->streams[0][0], ready, NULL, &bench->diag);
+    pthread_create(&thread, NULL, sync_first, bench);
+    nap();
+    sem_post(&first.open);
+    nap();
+    sem_post(&second.open);
+    pthread_join(thread, &status);
+    tap_is_int((int)(intptr_t)status, STATUS_OK,
+               "a sync ends with the wait at the end of a stream");
+    sem_post(&behind.open);
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+}
+
+static void *close_stream(void *arg)
+{
+    device_stream_close(arg);
+    return NULL;
+}
+
+/* Closing waits for what is pending; the events of a closed stream stay. */
+static void test_close_pending(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step a = {&trail, 'a'}, b = {&trail, 'b'};
+    struct device_event *ready = event(bench, 0), *done = event(bench, 0);
+    struct device_stream *closing = open_stream(bench, "closing");
+    struct timespec until;
+    struct gate gate;
+    pthread_t thread;
+    char text[64];
+    put_gate(bench, bench->streams[0][1], &gate);
+    device_record(bench->streams[0][1], ready, NULL, &bench->diag);
+    put_step(bench, closing, &a);
+    device_wait(closing, ready, NULL, &bench->diag);
+    put_step(bench, closing, &b);
+    device_record(closing, done, NULL, &bench->diag);
+    pthread_create(&thread, NULL, close_stream, closing);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += SHORT_NS;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    tap_ok(pthread_timedjoin_np(thread, NULL, &until) != 0, "closing waits for pending work");
+    sem_post(&gate.open);
+    pthread_join(thread, NULL);
+    tap_is_str(read_trail(&trail, text), "ab", "which is done then");
+    device_wait(bench->streams[0][2], done, NULL, &bench->diag);
+    tap_is_int(device_stream_sync(bench->streams[0][2], late(bench), &bench->diag), STATUS_OK,
+               "an event of a closed stream can be waited for");
+}
+
+/* Streams that come and go while another one is blocked. */
+static void test_reopened(struct bench *bench)
+{
+    struct trail trail = TRAIL_INIT;
+    struct step step = {&trail, 'x'};
+    struct gate gate;
+    char text[64];
+    put_gate(bench, bench->streams[0][0], &gate);
+    for (int i = 0; i < 20; i++) {
+        struct device_stream *stream = open_stream(bench, "again");
+        put_step(bench, stream, &step);
+        device_stream_close(stream);
+    }
+    tap_is_int((int)strlen(read_trail(&trail, text)), 20, "twenty streams are opened and closed");
+    sem_post(&gate.open);
+    device_sync(bench->ranks[0], late(bench), &bench->diag);
+}
+
 /* ---- many threads at once -------------------------------------------------------------------- */
 
 struct trainer {
@@ -1736,6 +1935,17 @@ static void single_rank(struct device_config config)
         run_fresh(&config, test_graph_comms);
 }
 
+/* CUDA may run the host functions of all streams one after another. */
+static void test_servers(struct device_config config)
+{
+    static void (*const tests[])(struct bench *) = {test_long_task,     test_all_blocked,
+                                                    test_bounces,       test_sync_before_wait,
+                                                    test_close_pending, test_reopened};
+    config.ranks = 1;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
+        run_fresh(&config, tests[i]);
+}
+
 static void *close_bench(void *arg)
 {
     bench_close(arg);
@@ -1954,8 +2164,10 @@ static void test_kind(enum device_kind kind, bool needed, bool alone)
             several_on_host();
         if (alone || available(&config, &why))
             single_rank(config);
-        if (kind == DEVICE_KIND_HOST)
+        if (kind == DEVICE_KIND_HOST) {
+            test_servers(config);
             several_ranks(config);
+        }
         if (kind == DEVICE_KIND_CUDA)
             test_user_hangs(config);
     } else {

@@ -14,7 +14,7 @@
  *     channel->changed  a collective or group of the communicator made progress, any rank
  *     slots->released   residency slots were given back
  *
- * Failing a stream wakes the conditions its thread may be waiting for; an abort fails all streams.
+ * Failing a stream wakes the conditions that the thread at its head may be waiting for; an abort fails all streams.
  *
  * A thread that is woken costs more than most operations here. So a stream wakes others only when it has come as far as
  * one of them needs. Any thread of the device serves any of its streams that is ready: not empty, its head no wait for a
@@ -28,9 +28,9 @@
  *                           `-- nothing: go on looking for SPIN_NS, then sleep until called
  *
  * So work that takes no time stays on one thread, which hands events from stream to stream and is not woken for each
- * push, and work that does is spread over as many as there are streams: a ready stream never lacks a thread. A wait with nothing behind it wakes nobody before the next push, query or sync. What takes no
- * time in a stream that is idle is done by the thread that pushes it; a record and a wait for nothing that nobody wants the
- * time of are no entries at all.
+ * push, and work that does is spread over as many as there are streams: a ready stream never lacks a thread. A wait with
+ * nothing behind it wakes nobody before the next push, query or sync. What takes no time in a stream that is idle is done
+ * by the thread that pushes it; a record and a wait for nothing that nobody wants the time of are no entries at all.
  * Except where stated otherwise the functions of this header are called with the lock held.
  */
 #ifndef SWSIM_HOST_H

@@ -216,7 +216,7 @@ static void entry_retire(struct entry *entry)
     stream->spare_count++;
 }
 
-/* Others may go on: threads that wait, and streams of the device whose threads sleep before a wait. */
+/* Others may go on: threads that wait, and streams of the device whose head is a wait. */
 static void announce(struct host_stream *stream)
 {
     stream->goal = UINT64_MAX;
@@ -226,7 +226,7 @@ static void announce(struct host_stream *stream)
             stream_kick(at);
 }
 
-/* A wait begins when it becomes the head: no thread looks at it before it is over. */
+/* A wait begins when it becomes the head: no thread serves it before it is over. */
 static void begin_wait(struct entry *entry, int64_t now_ns)
 {
     entry->phase = entry_waits(entry) ? PHASE_EVENT : PHASE_QUEUED;
