@@ -168,7 +168,7 @@ static bool write_firings(struct pipeline_writer *w, int from, int to, int lengt
     return true;
 }
 
-/* What the order of a thread's queue says of accesses in one place; far where it says nothing. */
+/* The gap that the order of a thread's queue gives two accesses in one place; far where it gives none. */
 static bool find_queued(struct pipeline_writer *w, int from, int to, int *queued)
 {
     *queued = CERTIFY_FAR;

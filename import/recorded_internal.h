@@ -217,7 +217,7 @@ size_t recorded_times_find(const struct recorded_process *process, uint64_t push
 
 /* ---- recorded_clock.c: the walk follows the devices, and the plan's threads the host ---------- */
 
-/* What a push of the walk had the device do; the stream's work so far has ended then. */
+/* The device's work of a push of the walk; the stream's work so far has ended then. */
 bool recorded_clock_push(struct recorded_job *job, const struct recorded_process *process,
                          uint64_t push, struct recorded_stream *stream, struct recorded_op *op);
 /* A wait for what is ready then. */

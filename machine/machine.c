@@ -22,7 +22,7 @@
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* What is not zero in the initial state. */
+/* The initial state of a cleared one: the cells that are not zero. */
 static void begin(const struct program *p, int32_t *c)
 {
     for (int t = 0; t < p->thread_count; t++)

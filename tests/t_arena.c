@@ -73,7 +73,7 @@ static void test_distinct(void)
     arena_fini(&arena);
 }
 
-/* What arena_regrow has left behind can be freed only where nothing else is in its block. */
+/* The old place of a regrown array is freed only where nothing else is in its block. */
 static void test_regrown(void)
 {
     struct arena arena;

@@ -369,7 +369,7 @@ static void write_weight_pass(struct writer *writer, size_t kept, size_t left)
                    stage->gradients, 0);
 }
 
-/* What all replicas gave, in their order. */
+/* The sum of the gradients of all replicas, added in their order. */
 static void write_sum(struct writer *writer)
 {
     const struct layer_run *layers = writer->layers;
