@@ -132,7 +132,11 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
         if (status != STATUS_OK)
             return status;
         out->ranks = program->ranks;
-        if (out->proves & ~proof_covers(out->kind, program))
+        const unsigned covers = proof_covers(out->kind, program);
+        if (covers == 0)
+            certificate_refuse(&c, "a certificate by %s proves nothing of this plan",
+                               proof_key(out->kind));
+        else if (out->proves & ~covers)
             certificate_refuse(&c, "it claims a property that such a certificate does not prove");
         else if (kinds[out->kind].judge(program, &c, out->proves, &no_memory) &&
                  certificate_expect(&c, "end"))

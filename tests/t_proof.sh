@@ -34,6 +34,12 @@ each_line_counts()
         n=$((n + 1))
     done
 }
+# claims_nothing KIND DRIVER PLAN TEXT: a certificate that claims no property, by a kind of proof for other plans.
+claims_nothing()
+{
+    printf 'swcert 1\nplan %s\noptions %s 0 0 -1\nproves\nby %s\n%s\nend\n' "$(hash_of "$3")" "$2" "$1" "$4" |
+        "$SWCHECK" "$3" -
+}
 # claims_safety DRIVER PLAN: is it safe after faults by its structure alone?
 claims_safety()
 {
@@ -88,6 +94,9 @@ check "a wakened rank alone does not save its peers" prints 1 'not told to the o
     claims_safety clock "$plans/faults/peer_wake.yaml"
 check "nor do ranks that are told nothing" prints 1 'are not told' claims_safety none "$plans/faults/flag_broken.yaml"
 check "several teams must not hang by themselves" prints 1 'nothing hangs' claims_safety clock "$plans/faults/idle_rank_wake.yaml"
+check "a plan without tasks has none by structure" prints 1 'by structure proves nothing of this plan' \
+    claims_nothing structure none "$searched" 'shift 2 calls 0'
+check "a pipeline has none by run" prints 1 'by run proves nothing of this plan' claims_nothing run clock "$good" ''
 check "--quiet prints nothing" prints 0 '^$' sh -c '"$1" -q "$2" "$3" && echo' sh "$SWCHECK" "$good" "$dir/hello"
 check "it reads standard input" prints 0 yes sh -c '"$1" "$2" - <"$3"' sh "$SWCHECK" "$good" "$dir/hello"
 check "a certificate of another plan" prints 1 'another plan' "$SWCHECK" "$rank" "$dir/hello"
