@@ -252,13 +252,7 @@ static bool is_patient(struct launcher *launcher)
 
 static void report_silence(struct launcher *launcher, struct diag *diag)
 {
-    char names[BROKER_MISSING_BYTES];
-    int missing = broker_missing(launcher->broker, names);
-    if (missing > 0)
-        diag_error(diag, STATUS_VIOLATED,
-                   "the ranks did not come together in time: rank%s %s %s missing",
-                   missing == 1 ? "" : "s", names, missing == 1 ? "is" : "are");
-    else
+    if (!broker_tell_missing(launcher->broker, STATUS_VIOLATED, diag))
         diag_error(diag, STATUS_VIOLATED, "the ranks came together, but made no progress in time");
 }
 

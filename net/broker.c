@@ -575,6 +575,16 @@ int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES])
     return missing;
 }
 
+bool broker_tell_missing(struct broker *broker, enum status status, struct diag *diag)
+{
+    char names[BROKER_MISSING_BYTES];
+    int missing = broker_missing(broker, names);
+    if (missing > 0)
+        diag_error(diag, status, "the ranks did not come together in time: rank%s %s %s missing",
+                   missing == 1 ? "" : "s", names, missing == 1 ? "is" : "are");
+    return missing > 0;
+}
+
 struct report *broker_receive(struct broker *broker, int64_t timeout_ns)
 {
     int64_t until_ns = mail_clock_ns() + timeout_ns;

@@ -183,6 +183,8 @@ bool broker_is_gone(struct broker *broker, int rank);
 /* Of the members that have not come their number and their ranks, such as "1, 4-7"; of many the first ones. */
 enum { BROKER_MISSING_BYTES = 200 };
 int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES]);
+/* Tells them, if there are any, as an error of that status. */
+bool broker_tell_missing(struct broker *broker, enum status status, struct diag *diag);
 
 struct report {
     int from;

@@ -55,6 +55,22 @@ static enum status spread(struct swpipe_group *group, const struct swpipe_join *
     return status;
 }
 
+/* Rank 0, to which all others come, can say which did not. */
+static enum status reach(struct swpipe_group *group, const struct meeting_place *place,
+                         int64_t deadline_ns, struct diag *diag)
+{
+    struct diag own;
+    diag_init(&own);
+    enum status status =
+        rendezvous_reach(place, 0, group->rank, deadline_ns, &group->rendezvous, &own);
+    bool told =
+        status == STATUS_LIMIT && group->broker && broker_tell_missing(group->broker, status, diag);
+    if (!told)
+        diag_take(diag, &own);
+    diag_fini(&own);
+    return status;
+}
+
 static enum status come_together(struct swpipe_group *group, const struct swpipe_join *join,
                                  struct diag *diag)
 {
@@ -79,7 +95,7 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
     int64_t deadline_ns = group->patience_ns == RENDEZVOUS_FOREVER
                               ? RENDEZVOUS_FOREVER
                               : device_clock_ns() + group->patience_ns;
-    return rendezvous_reach(&place, 0, group->rank, deadline_ns, &group->rendezvous, diag);
+    return reach(group, &place, deadline_ns, diag);
 }
 
 /* The first error of `diag`, if there is one, is the group's. */
