@@ -121,16 +121,29 @@ static bool is_blank(struct span row)
     return true;
 }
 
+/* The end of the file starts here, unless the empty row has cells: a rank that idles is none. */
+static bool check_end(struct parser *parser, struct span row, uint32_t line, size_t rank)
+{
+    const struct mark mark = {line, 1};
+    if (memchr(row.start, ',', (size_t)(row.end - row.start)))
+        return parse_error(parser, mark, "found an empty row, expected the actions of rank %zu",
+                           rank);
+    diag_warn_at(parser->diag, parser->plan->file, parser->source, mark,
+                 "row %zu is empty: it is the end of the file, not rank %zu", rank + 1, rank);
+    return true;
+}
+
 /* The number of rows up to the last that is not blank; false when one before is, or there are none
    or too many. */
 static bool count_rows(struct parser *parser, const char *text, const char *end, size_t *out)
 {
-    struct span row;
+    struct span row, blank = {0};
     uint32_t line = 0, blank_line = 0;
     *out = 0;
     while (next_row(&text, end, &row)) {
         line++;
         if (is_blank(row)) {
+            blank = blank_line ? blank : row;
             blank_line = blank_line ? blank_line : line;
             continue;
         }
@@ -141,8 +154,10 @@ static bool count_rows(struct parser *parser, const char *text, const char *end,
             return parse_error(parser, ((struct mark){line, 1}),
                                "found more than %d rows, expected one a rank", PLAN_MAX_RANKS);
     }
-    return *out > 0 || parse_error(parser, ((struct mark){1, 1}),
-                                   "found no actions, expected a schedule: one row a rank");
+    if (*out == 0)
+        return parse_error(parser, ((struct mark){1, 1}),
+                           "found no actions, expected a schedule: one row a rank");
+    return !blank_line || check_end(parser, blank, blank_line, *out);
 }
 
 static bool parse_rows(struct parser *parser, const char *text, const char *end)

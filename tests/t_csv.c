@@ -137,6 +137,38 @@ static void test_looks_like(void)
     tap_ok(!csv_looks_like("", 0), "nothing");
 }
 
+/* A row is a rank: none is dropped in silence. */
+static void test_empty_rows(void)
+{
+    static const struct {
+        const char *text;
+        enum status status;
+        unsigned line;
+        const char *said;
+    } rows[] = {
+        {"0F0\n\n0B0\n", STATUS_INPUT, 2, "rank 1"},
+        {"\n0F0\n", STATUS_INPUT, 1, "rank 0"},
+        {"0F0,0B0\n,,\n", STATUS_INPUT, 2, "rank 1"},
+        {"0F0,0B0\n\n", STATUS_OK, 2, "row 2 is empty"},
+        {"0F0,0B0\r\n\r\n \t\n", STATUS_OK, 2, "row 2 is empty"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct plan plan;
+        struct diag diag;
+        diag_init(&diag);
+        enum status status =
+            plan_parse_csv("x.csv", rows[i].text, strlen(rows[i].text), &plan, &diag);
+        tap_is_int(status, rows[i].status, "an empty row: the status");
+        tap_is_int((long long)diag.count, 1, "one message");
+        tap_ok(diag.count == 1 && diag.messages[0].mark.line == rows[i].line &&
+                   strstr(diag.messages[0].text, rows[i].said),
+               "which names %s", rows[i].said);
+        if (status == STATUS_OK)
+            plan_fini(&plan);
+        diag_fini(&diag);
+    }
+}
+
 /* ---- the real files -------------------------------------------------------------------------- */
 
 static bool read_real(const char *name, struct plan *plan)
@@ -203,6 +235,7 @@ int main(void)
     test_marks();
     test_action_text();
     test_looks_like();
+    test_empty_rows();
     test_real_dialects();
     test_real_comms();
     return tap_done();
