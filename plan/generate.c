@@ -553,19 +553,34 @@ static enum status find_lists(const struct generate_spec *spec, const struct gen
                                : status;
 }
 
+/* The generator of `spec`, and `spec` with its chunks. */
+static enum status fill_spec(const struct generate_spec *spec, const struct generator **generator,
+                             struct generate_spec *filled, struct diag *diag)
+{
+    enum status status = find_generator(spec, generator, diag);
+    if (status != STATUS_OK)
+        return status;
+    *filled = *spec;
+    if (filled->chunks == 0)
+        filled->chunks = (*generator)->chunks == TWO_CHUNKS ? 2 : 1;
+    return check_spec(filled, *generator, diag);
+}
+
+enum status generate_check(const struct generate_spec *spec, struct diag *diag)
+{
+    const struct generator *generator = NULL;
+    struct generate_spec filled;
+    return fill_spec(spec, &generator, &filled, diag);
+}
+
 enum status generate_program(const struct generate_spec *spec, const struct plan *costs,
                              struct arena *arena, struct rank_program **ranks, int *rank_count,
                              struct generate_figures *figures, struct diag *diag)
 {
     const struct generator *generator = NULL;
-    enum status status = find_generator(spec, &generator, diag);
-    if (status != STATUS_OK)
-        return status;
-    struct generate_spec filled = *spec;
+    struct generate_spec filled;
     struct generate_figures found = {0};
-    if (filled.chunks == 0)
-        filled.chunks = generator->chunks == TWO_CHUNKS ? 2 : 1;
-    status = check_spec(&filled, generator, diag);
+    enum status status = fill_spec(spec, &generator, &filled, diag);
     if (status != STATUS_OK)
         return status;
     status = generator->build ? build_lists(&filled, generator, arena, ranks, diag)

@@ -38,6 +38,9 @@ void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bo
 /* How many copies of the model a schedule's stages are; 1 unless the schedule is bidirectional. */
 int generate_copies(const struct generate_spec *spec);
 
+/* Is there such a schedule, and can it have these parameters? The refusals are those of generate_program. */
+enum status generate_check(const struct generate_spec *spec, struct diag *diag);
+
 /* Generate `spec` (0 chunks: 1, or 2 for the V-shaped). Passes and messages cost what the plan `costs` says; NULL: 1
    a pass, nothing a message. An unknown schedule or parameters it cannot have are described in diag at spec->mark,
    without a file: STATUS_INPUT. `figures` may be NULL. */

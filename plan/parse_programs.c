@@ -167,6 +167,20 @@ static const struct field generate_fields[] = {
           .max = PLAN_MAX_MICROBATCHES),
 };
 
+/* The schedule's own refusal, at its place in the file. */
+static void check_schedule(struct parser *parser, const struct generate_spec *generate)
+{
+    struct diag refused;
+    diag_init(&refused);
+    if (generate_check(generate, &refused) != STATUS_OK) {
+        if (refused.count > 0)
+            parse_error(parser, generate->mark, "%s", refused.messages[0].text);
+        else
+            parse_no_memory(parser);
+    }
+    diag_fini(&refused);
+}
+
 void parse_generate(struct parser *parser, const struct node *value)
 {
     struct plan *plan = parser->plan;
@@ -183,6 +197,7 @@ void parse_generate(struct parser *parser, const struct node *value)
         parse_error(parser, ranks->mark, "found ranks %d, expected %d as \"generate\" says",
                     plan->ranks, generate->ranks);
     plan->ranks = generate->ranks;
+    check_schedule(parser, generate);
 }
 
 /* A communicator for all was "rank" in earlier plans. */

@@ -204,6 +204,8 @@ raw "an action that is none" 'swplan: 1\nname: x\nthreads: {r0.a: [{fly: 1us}]}\
 raw "an action of two" 'swplan: 1\nname: x\nthreads: {r0.a: [{host: 1us, launch: k}]}\n'
 raw "a thread without a rank" 'swplan: 1\nname: x\nthreads: {rx.a: [{host: 1us}]}\n'
 raw "no microbatches" 'swplan: 1\nname: x\ngenerate: {schedule: 1f1b, ranks: 2, microbatches: 0}\n'
+raw "an unknown schedule" 'swplan: 1\nname: x\ngenerate: {schedule: 1f2b, ranks: 2, microbatches: 2}\n'
+raw "a schedule of too few microbatches" 'swplan: 1\nname: x\ngenerate: {schedule: dualpipe, ranks: 2, microbatches: 1}\n'
 raw "too many ranks" 'swplan: 1\nname: x\ngenerate: {schedule: 1f1b, ranks: 99999999, microbatches: 2}\n'
 { printf 'swplan: 1\nname: x\nabout: '; awk 'BEGIN { for (i = 0; i < 500; i++) printf "["; for (i = 0; i < 500; i++) printf "]" }'; } >"$dir/broken.yaml"
 try "500 levels"
