@@ -45,9 +45,10 @@ static void check(struct work_state *w, const struct op *op, const struct access
     const struct program *p = w->p;
     const struct buffer_desc *desc = &p->buffers[access->buffer];
     const struct buffer *buffer = &p->plan->buffers[desc->plan_buffer];
+    const struct task *tasks = plan_tasks(p->plan, rank);
     int64_t allowed = access->write ? 0 : buffer->staleness, common = -1;
     for (int t = 0; t < p->tasks; t++) {
-        if (!lists(&plan_task(p->plan, rank, t)->writes, desc->plan_buffer))
+        if (!lists(&tasks[t].writes, desc->plan_buffer))
             continue;
         int64_t lag = t == op->task
                           ? 0
