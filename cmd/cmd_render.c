@@ -229,6 +229,32 @@ static enum status take_run(struct app *app, struct store *store, void *context)
                : status;
 }
 
+enum { MANY_BOXES = 1000 }; /* Graphviz takes seconds for so many, and minutes for twice as many */
+
+static size_t count_boxes(const struct plan *plan)
+{
+    size_t boxes = plan->form == FORM_PIPELINE ? plan->pipeline.task_count : 0;
+    for (size_t i = 0; plan->form == FORM_THREADS && i < plan->thread_count; i++)
+        boxes += plan->threads[i].op_count;
+    return boxes;
+}
+
+/* A long silence is announced; in .dot nothing is placed. */
+static void tell_of_wait(struct app *app, const struct plan *plan, const struct draw_target *target)
+{
+    const size_t boxes = count_boxes(plan);
+    bool placed = target->format != DRAW_DOT && !ends_with(target->path, ".dot") &&
+                  !ends_with(target->path, ".gv");
+    if (boxes < MANY_BOXES || !placed || app->quiet || app->json)
+        return;
+    diag_note(
+        &app->diag,
+        "%s: Graphviz places %zu boxes, which may take minutes; --format=dot writes the graph "
+        "at once",
+        plan->name, boxes);
+    app_report(app);
+}
+
 static enum status draw_graph(struct app *app, const struct plan *plan,
                               const struct rendering *rendering)
 {
@@ -242,6 +268,7 @@ static enum status draw_graph(struct app *app, const struct plan *plan,
                           "%s: a graph has no axis of time to share: 'swsim predict --db=FILE' "
                           "makes a run of the plan",
                           plan->file);
+    tell_of_wait(app, plan, &target);
     return plangraph_render(plan, &target, &app->diag);
 }
 

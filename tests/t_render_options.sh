@@ -61,4 +61,11 @@ check "a rank of two" sh -c "'$SWSIM' predict -q --ranks=2 -n 3 --db='$dir/two.d
     '$SWSIM' render -o '$dir/x.html' '$dir/two.db' && '$SWSIM' render --rank=1 -o '$dir/y.html' '$dir/two.db' && ! cmp -s '$dir/x.html' '$dir/y.html'"
 check "a run that is named twice" complains 2 'found --run beside it' "$SWSIM" render --run=1 -o "$dir/x.svg" "$dir/r.db:2"
 check "a plan has no streams in time" complains 2 'found --as=timeline, but' "$SWSIM" render --as=timeline -o "$dir/x.svg" "$dir/p.yaml"
+{
+    printf 'swplan: 1\nname: many\nschedule:\n'
+    awk 'BEGIN { for (i = 0; i < 1000; i++) printf "  T%d: {stage: 0, stream: s%d, time: 1us}\n", i, i }'
+} >"$dir/many.yaml"
+timeout 3 "$SWSIM" render "$dir/many.yaml" -o "$dir/many.svg" 2>"$dir/log"
+check "a graph of many boxes announces the wait, before it is drawn" grep -q 'Graphviz places 1000 boxes.*--format=dot' "$dir/log"
+check "which .dot does not have" prints 0 '^$' sh -c '"$1" render "$2.yaml" -o "$2.dot" && echo' sh "$SWSIM" "$dir/many"
 done_testing
