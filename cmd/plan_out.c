@@ -92,6 +92,19 @@ static void warn_unread(struct app *app, const struct plan *plan, const struct r
             plan->name, rank_programs_copies(plan));
 }
 
+/* An empty row is no rank to a reader of schedules, nor to plan/csv.h. */
+static enum status check_rows(struct app *app, const struct plan *plan,
+                              const struct rank_program *ranks, int rank_count)
+{
+    for (int rank = 0; rank < rank_count; rank++)
+        if (ranks[rank].count == 0)
+            return diag_error(&app->diag, STATUS_INPUT,
+                              "%s: rank %d has no actions, and a schedule has no empty rows; "
+                              "--format=yaml keeps the rank",
+                              plan->name, rank);
+    return STATUS_OK;
+}
+
 enum status plan_write_csv(struct app *app, const struct plan *plan, bool later, FILE *out)
 {
     struct rank_program *ranks = plan->programs.ranks;
@@ -106,6 +119,9 @@ enum status plan_write_csv(struct app *app, const struct plan *plan, bool later,
         if (status != STATUS_OK)
             return status;
     }
+    enum status status = check_rows(app, plan, ranks, rank_count);
+    if (status != STATUS_OK)
+        return status;
     write_rows(ranks, rank_count, out);
     warn_unread(app, plan, ranks, rank_count, later);
     return warn_left_out(app, plan);

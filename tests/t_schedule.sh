@@ -162,6 +162,16 @@ check "... is proved" says proved "$SWSIM" verify "$dir/made.csv"
 check "... and completed no second time" complains 3 "found 0UNSHARD, expected passes alone" \
     "$SWSIM" export --comms=early "$dir/made.csv"
 printf '0F0,0I0,0W0\n' >"$dir/split.csv"
+cat >"$dir/idle.yaml" <<'PLAN'
+swplan: 1
+name: idle
+programs:
+  - [0F0, 0SEND_F0, 0RECV_B0, 0B0]
+  - []
+  - [1RECV_F0, 1F0, 1B0, 1SEND_B0]
+PLAN
+check "a rank without actions is no row" complains 3 'rank 1 has no actions, and a schedule has no empty rows' \
+    "$SWSIM" export -f csv "$dir/idle.yaml"
 check "I and W are joined" prints 0 '^0F0,0B0$' "$SWSIM" export -f csv --merge "$dir/split.csv"
 check "a file whose only W is in WAIT_SEND is not of the old dialect" sh -c "
     printf '0F0,0SEND_F0,0RECV_B0,0B0,0WAIT_SEND_F0\n1RECV_F0,1F0,1B0,1SEND_B0\n' | '$SWSIM' export - | grep -q 0B0"
