@@ -105,7 +105,7 @@ static uint32_t make_clock(struct clocks *clocks)
     return number;
 }
 
-/* The clock at `place`, which nobody else holds, for accesses of `rank`; NULL: memory is exhausted. */
+/* The clock at `place`, held by no other, for accesses of `rank`; NULL: memory is exhausted. */
 static struct clock *own(struct clocks *clocks, uint32_t *place, int rank)
 {
     if (*place && clock_at(clocks, *place)->holders == 1)

@@ -134,7 +134,7 @@ static int be_rank(const struct choice *choice, int rank, const char *address)
     return good ? 0 : 1;
 }
 
-/* One that nobody listens at now; 0: none. */
+/* A port without a listener at this moment; 0: none. */
 static int free_port(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

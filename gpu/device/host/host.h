@@ -24,13 +24,13 @@
  *                                             no:  call one ------.
  *                                                                 v
  *     finish an entry --> look: the same stream, then any other one that is ready
- *                           |-- found:   are more ready, and nobody looks? call one; serve it
+ *                           |-- found:   more are ready, and no thread looks? call one; serve it
  *                           `-- nothing: go on looking for SPIN_NS, then sleep until called
  *
  * So work that takes no time stays on one thread, which hands events from stream to stream and is not woken for each
  * push, and work that does is spread over as many as there are streams: a ready stream never lacks a thread. A wait with
- * nothing behind it wakes nobody before the next push, query or sync. What takes no time in a stream that is idle is done
- * by the thread that pushes it; a record and a wait for nothing that nobody wants the time of are no entries at all.
+ * nothing behind it wakes no thread before the next push, query or sync. What takes no time in a stream that is idle is done
+ * by the thread that pushes it; a record and a wait for nothing are no entries where no stamp is asked for.
  * Except where stated otherwise the functions of this header are called with the lock held.
  */
 #ifndef SWSIM_HOST_H

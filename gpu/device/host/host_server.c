@@ -3,7 +3,7 @@
  * host_server.c - the threads of a rank of the host device, which serve its streams; host.h has the protocol.
  *
  * A thread that looks is counted (`looking`) from the end of one entry, or from the call that wakes it, until it has a
- * stream or sleeps. As long as one looks nobody else is called: it finds every stream that is ready, and calls another
+ * stream or sleeps. As long as one looks no other is called: it finds every stream that is ready, and calls another
  * thread if it leaves one behind.
  */
 #include "host.h"
@@ -83,7 +83,7 @@ static struct host_stream *find_ready(struct host_device *device, struct host_st
     return NULL;
 }
 
-/* Nobody looks any more: if a stream is left behind, another thread is called. */
+/* Where no thread looks any more, another is called for a stream that is ready. */
 static void leave_rest(struct host_device *device)
 {
     struct host_stream *rest = device->looking == 0 ? find_ready(device, NULL) : NULL;
