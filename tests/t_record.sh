@@ -101,9 +101,9 @@ check "no steps" complains 2 'steps has no effect on a recording' "$SWSIM" impor
 check "no ledger" complains 2 'a recording has no ledger' "$SWSIM" import --report "$dir/wait_before_record.swr"
 
 # Nor is a prediction more than it knows.
-check "a prediction says that nothing has a time" prints 0 'says of nothing how long' "$SWSIM" predict "$dir/wait_before_record.yaml"
+check "a prediction says that nothing has a time" prints 0 'no work of the plan has a time' "$SWSIM" predict "$dir/wait_before_record.yaml"
 check "... for programs, too" prints 0 '"untimed":true' "$SWSIM" predict --json "$dir/wait_before_record.yaml"
-check "... and that of a change" prints 0 'as it is.*says of nothing how long' "$SWSIM" predict --what-if axpy=2ms "$dir/wait_before_record.yaml"
+check "... and that of a change" prints 0 'as it is.*no work of the plan has a time' "$SWSIM" predict --what-if axpy=2ms "$dir/wait_before_record.yaml"
 check "... without a share of nothing" sh -c '! "$0" predict --what-if axpy=2ms "$1" | grep inf' "$SWSIM" "$dir/wait_before_record.yaml"
 
 # Runs of swrun. verdict FILE

@@ -148,7 +148,7 @@ static void print_totals(const struct prediction *prediction, FILE *out)
         fprintf(out, "   fill %s", report_show(prediction->fill_ns, fill));
     int compute = prediction_compute_stream(prediction, 0);
     if (prediction->total_ns == 0)
-        fprintf(out, ": the plan says of nothing how long it takes");
+        fprintf(out, ": no work of the plan has a time (keys time, times)");
     if (compute >= 0 && !isnan(prediction->bubble))
         fprintf(out, "\n  bubble      %.1f%% of stream %s", 100 * prediction->bubble,
                 p->streams[compute].name);

@@ -93,7 +93,8 @@ static void print_total(const struct prediction *prediction, const struct report
         else
             fputs("         -\n", out);
     } else {
-        fputs(prediction->total_ns == 0 ? ": the plan says of nothing how long it takes\n" : "\n",
+        fputs(prediction->total_ns == 0 ? ": no work of the plan has a time (keys time, times)\n"
+                                        : "\n",
               out);
     }
 }
