@@ -137,7 +137,7 @@ static enum status judge_values(struct app *app, const struct plan *plan,
                       "%s: the results differ from those of a serial run", plan->name);
 }
 
-/* What breaks the bound of memory in every run: no step of the replay shows it. */
+/* Memory over its bound in every run, which no step of the replay shows. */
 static enum status judge_memory(struct app *app, const struct plan *plan,
                                 const struct runtime_options *options,
                                 struct runtime_result *result)

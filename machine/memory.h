@@ -12,7 +12,7 @@
 #include "plan/rank_memory.h"
 #include "program.h"
 
-/* What breaks `machine: {memory}` in every run, in a sentence of `arena`: what the rank that lacks most holds; of rank
+/* A sentence of `arena` where `machine: {memory}` is exceeded in every run: the bytes of the rank that lacks most; of rank
    programs also by how much and by which part each rank does not fit. `program`: that of the plan. NULL: all fit, as far as
    that is known without a run; the machine counts the rest, of pipelines all of it. */
 enum status memory_tell(const struct plan *plan, const struct program *program, struct arena *arena,

@@ -176,52 +176,34 @@ static uint32_t pushed(void)
     return correlation;
 }
 
+/* The members that the records of all kinds of work share. */
+#define FIELDS_OF(done)                                                                            \
+    .start = (uint64_t)((done)->start_ns + EPOCH_NS),                                              \
+    .end = (uint64_t)((done)->end_ns + EPOCH_NS), .deviceId = (uint32_t)(done)->gpu,               \
+    .streamId = (done)->stream, .correlationId = (done)->correlation, .graphNodeId = (done)->node
+
 static void put_kernel(const struct activity_done *done)
 {
-    const CUpti_ActivityKernel9 record = {.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                          .start = (uint64_t)(done->start_ns + EPOCH_NS),
-                                          .end = (uint64_t)(done->end_ns + EPOCH_NS),
-                                          .deviceId = (uint32_t)done->gpu,
-                                          .streamId = done->stream,
-                                          .correlationId = done->correlation,
-                                          .name = "kernel",
-                                          .graphNodeId = done->node};
+    const CUpti_ActivityKernel9 record = {
+        .kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, FIELDS_OF(done), .name = "kernel"};
     put(&record, sizeof record);
 }
 
 static void put_copy(const struct activity_done *done)
 {
-    const CUpti_ActivityMemcpy5 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY,
-                                          .start = (uint64_t)(done->start_ns + EPOCH_NS),
-                                          .end = (uint64_t)(done->end_ns + EPOCH_NS),
-                                          .deviceId = (uint32_t)done->gpu,
-                                          .streamId = done->stream,
-                                          .correlationId = done->correlation,
-                                          .graphNodeId = done->node};
+    const CUpti_ActivityMemcpy5 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY, FIELDS_OF(done)};
     put(&record, sizeof record);
 }
 
 static void put_peer_copy(const struct activity_done *done)
 {
-    const CUpti_ActivityMemcpyPtoP4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY2,
-                                              .start = (uint64_t)(done->start_ns + EPOCH_NS),
-                                              .end = (uint64_t)(done->end_ns + EPOCH_NS),
-                                              .deviceId = (uint32_t)done->gpu,
-                                              .streamId = done->stream,
-                                              .correlationId = done->correlation,
-                                              .graphNodeId = done->node};
+    const CUpti_ActivityMemcpyPtoP4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMCPY2, FIELDS_OF(done)};
     put(&record, sizeof record);
 }
 
 static void put_fill(const struct activity_done *done)
 {
-    const CUpti_ActivityMemset4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMSET,
-                                          .start = (uint64_t)(done->start_ns + EPOCH_NS),
-                                          .end = (uint64_t)(done->end_ns + EPOCH_NS),
-                                          .deviceId = (uint32_t)done->gpu,
-                                          .streamId = done->stream,
-                                          .correlationId = done->correlation,
-                                          .graphNodeId = done->node};
+    const CUpti_ActivityMemset4 record = {.kind = CUPTI_ACTIVITY_KIND_MEMSET, FIELDS_OF(done)};
     put(&record, sizeof record);
 }
 
