@@ -41,7 +41,8 @@ struct program_options {
     bool serial;        /* compare the order of accesses with that of a serial run: serial.h */
     bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
-    bool any_size;      /* a state may be too large to be made: program_fits. Not kept */
+    bool any_size;      /* a state may be too large to be made: program_fits. Not kept in a program:
+                           its options build further ones, and those have states */
 };
 
 struct access {
