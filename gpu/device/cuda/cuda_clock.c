@@ -35,7 +35,7 @@ enum {
 #define OPEN_MOST_NS  INT64_C(10000000000)
 #define STEEPEST_SLEW 0.01
 
-/* ---- the map, with the world's lock ------------------------------------------------------------ */
+/* ---- the map, with collect_lock ----------------------------------------------------------------- */
 
 /* World time of a moment so far from the reference. Behind it the slope of all ties is the better one. */
 static double to_world(const struct gpu_clock *clock, double device_ns)
@@ -58,8 +58,10 @@ static void move_reference(struct cuda_device *device, struct marker *marker, do
 {
     struct gpu_clock *clock = &device->clock;
     double world_ns = to_world(clock, device_ns);
+    pthread_mutex_lock(&device->world->lock);
     marker_release_locked(device, clock->reference);
     marker->references++;
+    pthread_mutex_unlock(&device->world->lock);
     clock->reference = marker;
     clock->world_ns = world_ns;
     clock->device_ns += device_ns;
@@ -187,20 +189,20 @@ void cuda_clock_follow(struct cuda_device *device)
     struct gpu_clock *clock = &device->clock;
     int64_t now_ns = device_now(&device->world->base);
     struct tie tie;
-    pthread_mutex_lock(&device->world->lock);
+    pthread_mutex_lock(&device->collect_lock);
     bool due = now_ns >= clock->next_ns;
     int64_t good_ns = 4 * clock->round_ns + SHORT_NS;
     if (due)
         clock->next_ns = now_ns + FIRST_TIE_MS * INT64_C(1000000);
-    pthread_mutex_unlock(&device->world->lock);
+    pthread_mutex_unlock(&device->collect_lock);
     if (!due)
         return;
     (void)take_best(device, TIE_TRIES, MOST_NS, good_ns, &tie);
     if (tie.marker) {
-        pthread_mutex_lock(&device->world->lock);
+        pthread_mutex_lock(&device->collect_lock);
         if (follow(device, &tie, good_ns))
             clock->next_ns = now_ns + TIE_MS * INT64_C(1000000);
-        pthread_mutex_unlock(&device->world->lock);
+        pthread_mutex_unlock(&device->collect_lock);
     }
     marker_release(device, tie.marker);
 }

@@ -68,7 +68,9 @@ struct cuda_graph {
     struct failure failure;  /* of the capture */
     struct stamp **stamps;   /* [base.stamps] of the last launch */
     struct marker *finished; /* behind it; NULL: none yet */
-    bool unread;             /* it is under way, or its stamps have not been read */
+    atomic_bool
+        unread; /* it is under way, or its stamps have not been read: only the collector reads
+                                what the last launch wrote, and clears this; no launch before that */
 };
 
 static struct cuda_graph *captures(const struct cuda_stream *stream)
@@ -438,7 +440,7 @@ enum status cuda_graph_arm(struct device_graph *base, struct diag *diag)
     if (!status && graph->finished)
         status =
             marker_await(graph->device, graph->finished, DEVICE_FOREVER, "the launch before", diag);
-    if (!status && graph->unread)
+    if (!status && atomic_load(&graph->unread))
         status = cuda_collect(base->device, diag);
     if (status)
         return status;
@@ -522,10 +524,10 @@ static void spread_marker(struct cuda_graph *graph, struct marker *finished,
     pthread_mutex_lock(&device->world->lock);
     struct marker *before = graph->finished;
     graph->finished = finished;
+    pthread_mutex_unlock(&device->world->lock);
     for (size_t i = 0; i < graph->base.stamps; i++)
         graph->stamps[i] = stamps[i];
-    graph->unread = true;
-    pthread_mutex_unlock(&device->world->lock);
+    atomic_store(&graph->unread, true);
     marker_release(device, before);
 }
 
@@ -591,11 +593,15 @@ static cudaError_t read_stamps(struct cuda_graph *graph)
     return error;
 }
 
+/* Graphs are added in front meanwhile, and taken away with the collect lock only. */
 cudaError_t cuda_graph_collect(struct cuda_device *device)
 {
-    for (struct cuda_graph *graph = device->graphs; graph; graph = graph->next) {
-        cudaError_t error =
-            graph->unread ? cuda_ask_event(graph->finished->handle) : cudaErrorNotReady;
+    pthread_mutex_lock(&device->world->lock);
+    struct cuda_graph *first = device->graphs;
+    pthread_mutex_unlock(&device->world->lock);
+    for (struct cuda_graph *graph = first; graph; graph = graph->next) {
+        cudaError_t error = atomic_load(&graph->unread) ? cuda_ask_event(graph->finished->handle)
+                                                        : cudaErrorNotReady;
         if (error == cudaErrorNotReady)
             continue;
         if (error == cudaSuccess)
@@ -604,7 +610,7 @@ cudaError_t cuda_graph_collect(struct cuda_device *device)
             error = marker_measure_from(device, graph->finished);
         if (error != cudaSuccess)
             return error;
-        graph->unread = false;
+        atomic_store(&graph->unread, false);
     }
     return cudaSuccess;
 }
@@ -619,15 +625,17 @@ void cuda_graph_close(struct device_graph *base)
     diag_init(&ignored);
     if (graph->finished)
         (void)marker_await(graph->device, graph->finished, DEVICE_FOREVER, "a graph", &ignored);
-    if (graph->unread)
+    if (atomic_load(&graph->unread))
         (void)cuda_collect(base->device, &ignored);
     diag_fini(&ignored);
+    pthread_mutex_lock(&graph->device->collect_lock);
     pthread_mutex_lock(&world->lock);
     struct cuda_graph **link = &graph->device->graphs;
     while (*link != graph)
         link = &(*link)->next;
     *link = graph->next;
     pthread_mutex_unlock(&world->lock);
+    pthread_mutex_unlock(&graph->device->collect_lock);
     cudaGraphExecDestroy(graph->exec);
     graph_free(graph);
 }

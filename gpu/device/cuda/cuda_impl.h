@@ -14,7 +14,8 @@
  *
  * Locks, taken in this order: stream->lock, while an operation is pushed, so that its markers stand
  * directly around it; comm->lock, while NCCL is called for it; world->lock, for all lists, pools
- * and failures, never while CUDA might wait for the device. Waiting is polling, so that it can end
+ * and failures, never while CUDA might wait for the device. collect_lock, for the clock and the reading of stamps, is taken
+ * before the world's and by no push. Waiting is polling, so that it can end
  * at a deadline or an abort.
  */
 #ifndef SWSIM_CUDA_IMPL_H
@@ -66,7 +67,7 @@ struct pending {
 
 struct cuda_graph;
 
-/* Device time on the world's clock: cuda_clock.c. */
+/* Device time on the world's clock: cuda_clock.c. Guarded by collect_lock. */
 struct gpu_clock {
     struct marker *reference; /* times are measured from this one, ... */
     double device_ns;         /* ... which lies so far behind the first tie, ... */
@@ -90,7 +91,7 @@ struct cuda_device {
     struct gpu_clock clock;
     struct injection *injections;
     int64_t pushes;
-    pthread_mutex_t collect_lock; /* taken before the world's: one thread collects at a time */
+    pthread_mutex_t collect_lock; /* of the clock and of reading stamps; taken before the world's */
     pthread_mutex_t abort_lock;   /* taken first of all locks, by cuda_comm_settle alone */
     pthread_t abort_thread;
     struct cuda_comm *condemned; /* what it aborts */
@@ -217,7 +218,7 @@ cudaError_t cuda_clock_open(struct cuda_device *device);
 void cuda_clock_follow(struct cuda_device *device);
 void cuda_clock_close(struct cuda_device *device);
 /* The time at which a marker was reached, on the world's clock. The second lets later ones be measured from this marker, when the one
-   they are measured from has become too distant. With the world's lock. */
+   they are measured from has become too distant. With collect_lock. */
 cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
 cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
 
@@ -240,7 +241,7 @@ void cuda_graph_close(struct device_graph *graph);
 /* A push to a stream that is captured. */
 enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *op,
                             struct stamp *stamp, struct diag *diag);
-/* Read the stamps of launches that have finished. With the world's lock. */
+/* Read the stamps of launches that have finished. With collect_lock. */
 cudaError_t cuda_graph_collect(struct cuda_device *device);
 
 /* ---- cuda_alone.c: communicators of either kind ---------------------------------------------- */

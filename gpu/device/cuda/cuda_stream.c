@@ -425,20 +425,20 @@ static cudaError_t take_finished(struct cuda_device *device, struct pending **li
                                  struct pending ***end)
 {
     struct pending *pending = *link;
-    pthread_mutex_lock(&device->world->lock);
     cudaError_t error = fill_stamp(device, pending);
-    if (error == cudaSuccess) {
-        *link = pending->next;
-        if (device->pendings_end == &pending->next)
-            device->pendings_end = link;
-        if (*end == &pending->next)
-            *end = link;
-        marker_release_locked(device, pending->start);
-        marker_release_locked(device, pending->end);
-        free(pending);
-    }
+    if (error != cudaSuccess)
+        return error;
+    pthread_mutex_lock(&device->world->lock);
+    *link = pending->next;
+    if (device->pendings_end == &pending->next)
+        device->pendings_end = link;
+    if (*end == &pending->next)
+        *end = link;
+    marker_release_locked(device, pending->start);
+    marker_release_locked(device, pending->end);
     pthread_mutex_unlock(&device->world->lock);
-    return error;
+    free(pending);
+    return cudaSuccess;
 }
 
 /* Pushes go on meanwhile: they add behind `end`, and only this takes away. */
@@ -468,10 +468,8 @@ enum status cuda_collect(struct device *base, struct diag *diag)
     pthread_mutex_lock(&device->collect_lock);
     if (error == cudaSuccess)
         error = collect_stamps(device);
-    pthread_mutex_lock(&device->world->lock);
     if (error == cudaSuccess)
         error = cuda_graph_collect(device);
-    pthread_mutex_unlock(&device->world->lock);
     pthread_mutex_unlock(&device->collect_lock);
     return error == cudaSuccess ? STATUS_OK
                                 : cuda_device_fail(device, "reading time stamps", error, diag);
