@@ -206,6 +206,8 @@ static void route(struct broker *broker, int from, size_t bytes)
     case MAIL_FETCH:
     case MAIL_DATA:
     case MAIL_STORE:
+    case MAIL_QUEUE:
+    case MAIL_PASSED:
         if (mail.to >= 0 && mail.to < broker->size)
             broker_post(broker, &broker->peers[mail.to], broker->packet, bytes);
         break;

@@ -34,7 +34,9 @@ enum mail_kind {
     MAIL_BOARD,   /* far member to broker: its part of the board; broker to it: the whole board */
     MAIL_FETCH,   /* member to member: a struct mail_range of its memory is wanted */
     MAIL_DATA,    /* its answer: a struct mail_range, and these bytes; 0 bytes: there are none */
-    MAIL_STORE    /* member to member: a struct mail_range, and what to write there */
+    MAIL_STORE,   /* member to member: a struct mail_range, and what to write there */
+    MAIL_QUEUE,   /* member to member: the offset of the queue of its letters, int64_t */
+    MAIL_PASSED   /* member to member: a letter's number, uint64_t, and the letter */
 };
 
 struct mail {

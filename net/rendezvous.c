@@ -87,7 +87,7 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
         hear(r, mail, data, bytes);
         return;
     }
-    if (bytes_take(r, mail, data, bytes))
+    if (bytes_take(r, mail, data, bytes) || queue_take(r, mail, data, bytes))
         return;
     if (mail->kind == MAIL_CLOCK && r->far) {
         far_take_moment(r, mail, data, bytes);
@@ -119,11 +119,16 @@ static ssize_t read_near(struct rendezvous *r)
     return got;
 }
 
-void rendezvous_lose_broker(struct rendezvous *r)
+void rendezvous_lose(struct rendezvous *r, int rank)
 {
     pthread_mutex_lock(&r->lock);
-    note_end(r, &r->gone, r->size);
+    note_end(r, &r->gone, rank);
     pthread_mutex_unlock(&r->lock);
+}
+
+void rendezvous_lose_broker(struct rendezvous *r)
+{
+    rendezvous_lose(r, r->size);
 }
 
 static void *read_mail(void *arg)
@@ -220,6 +225,16 @@ static enum status open_board(struct rendezvous *r, int64_t base_ns, struct diag
     return STATUS_OK;
 }
 
+/* Of the letters to and from each member. */
+static enum status make_ends(struct rendezvous *r, struct diag *diag)
+{
+    size_t size = (size_t)r->size;
+    r->outgoing = calloc(size, sizeof *r->outgoing);
+    r->incoming = calloc(size, sizeof *r->incoming);
+    r->senders = calloc(size, sizeof *r->senders);
+    return r->outgoing && r->incoming && r->senders ? STATUS_OK : diag_no_memory(diag);
+}
+
 enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag)
 {
     struct rendezvous *r = calloc(1, sizeof *r);
@@ -235,6 +250,7 @@ enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag
     pthread_mutex_init(&r->lock, NULL); /* with default attributes these cannot fail */
     pthread_mutex_init(&r->listening, NULL);
     pthread_mutex_init(&r->sending, NULL);
+    pthread_mutex_init(&r->passing, NULL);
     *out = r;
     return STATUS_OK;
 }
@@ -252,6 +268,8 @@ enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct re
         status = await_welcome(r, deadline_ns, diag);
     if (!status)
         status = open_board(r, base_ns, diag);
+    if (!status)
+        status = make_ends(r, diag);
     if (!status) {
         errno = mail_start_thread(&r->reader, read_mail, r);
         r->started = !errno;
@@ -346,6 +364,7 @@ void rendezvous_leave(struct rendezvous *r)
         munmap(mapping->address, mapping->bytes);
         free(mapping);
     }
+    queues_close(r);
     if (r->board)
         munmap(r->board, mail_board_bytes(r->size));
     if (r->memory >= 0)
@@ -354,6 +373,7 @@ void rendezvous_leave(struct rendezvous *r)
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->listening);
     pthread_mutex_destroy(&r->sending);
+    pthread_mutex_destroy(&r->passing);
     free(r);
 }
 

@@ -56,6 +56,8 @@ struct board_member {
     _Atomic int64_t
         wanted;      /* while a run drains: iterations it has admitted, plus 1; 0: not said */
     atomic_bool far; /* its memory is not this file; known to the members that are near */
+    _Alignas(64) atomic_uint bell; /* goes on with each letter that is passed to it */
+    atomic_uint sleepers;          /* its threads that wait for the bell */
 };
 
 struct board {
@@ -127,6 +129,17 @@ bool rendezvous_send(struct rendezvous *rendezvous, int to, const void *data, si
    returns when the one before is not running any more. */
 typedef void rendezvous_listener(void *arg, int from, const void *data, size_t bytes);
 void rendezvous_listen(struct rendezvous *rendezvous, rendezvous_listener *listener, void *arg);
+
+/* A letter that is heard when a thread of the receiver looks, or later: through common memory where there is some, else
+   as above. Letters that one member passes to another are heard in their order. */
+bool rendezvous_pass(struct rendezvous *rendezvous, int to, const void *data, size_t bytes);
+/* Hear the letters that have been passed to this member. A sender of none that make sense counts as gone. */
+void rendezvous_look(struct rendezvous *rendezvous);
+/* It changes with each letter passed to this member, after that can be heard, and with rendezvous_ring. */
+const atomic_uint *rendezvous_bell(const struct rendezvous *rendezvous);
+void rendezvous_ring(struct rendezvous *rendezvous);
+/* Until the bell is not `seen` any more; at most that long, and perhaps for nothing. */
+void rendezvous_sleep(struct rendezvous *rendezvous, unsigned seen, int64_t limit_ns);
 
 /* Memory that the others can map, zeroed; `*offset` is where it lies in the file. */
 void *rendezvous_alloc(struct rendezvous *rendezvous, size_t bytes, int64_t *offset,

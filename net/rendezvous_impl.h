@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rendezvous_impl.h - a member's end of a rendezvous from inside; private to its three files:
+ * rendezvous_impl.h - a member's end of a rendezvous from inside; private to its files:
  *
  *     rendezvous.c         joining and leaving, mail and its receivers, values, barriers, mapped
  *                          memory: all that a member does, wherever it is
  *     rendezvous_far.c     the connection of a member on another machine than the broker
  *     rendezvous_bytes.c   memory that cannot be mapped: bytes of it fetched and stored by mail
+ *     rendezvous_queue.c   letters through memory that both members have mapped
  *
  *     user's threads --- put, barrier, send, fetch ---> send_mail ---> socket --->  broker
  *                ^                                                                   |
@@ -13,7 +14,8 @@
  *
  * The reader notes under `lock` the events this member may wait for (values, barriers, deaths, bytes) and
  * wakes the waiting threads. Letters reach their receiver under `listening`, so a receiver that is being
- * removed is not running any more. Lock order: listening before any lock of the receiver.
+ * removed is not running any more. Lock order: listening before any lock of the receiver; `passing`, `sending` and `lock` are
+ * the last.
  */
 #ifndef SWSIM_RENDEZVOUS_IMPL_H
 #define SWSIM_RENDEZVOUS_IMPL_H
@@ -43,6 +45,24 @@ struct fetch {
     bool refused;
 };
 
+struct queue; /* in common memory */
+
+/* Letters to a member of this machine. */
+struct outgoing {
+    struct queue *queue; /* NULL: they go by mail */
+    bool tried;          /* to make one */
+    uint64_t passed;     /* so far: the number of the next */
+    uint64_t written;    /* into the queue */
+};
+
+/* Letters from one. */
+struct incoming {
+    struct queue *queue; /* NULL: not known, or given up */
+    bool known;
+    uint64_t heard; /* so far: the number of the next */
+    uint64_t taken; /* out of the queue */
+};
+
 struct rendezvous {
     int rank, size, socket, memory;
     bool far;                /* from the broker */
@@ -62,6 +82,12 @@ struct rendezvous {
     pthread_mutex_t listening;
     rendezvous_listener *listener;
     void *listener_arg;
+    struct incoming *incoming; /* [size] */
+    int *senders;              /* [size] those with a queue */
+    int sender_count;
+
+    pthread_mutex_t passing;   /* of the next */
+    struct outgoing *outgoing; /* [size] */
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t changed;
@@ -88,6 +114,8 @@ enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag
 /* The socket is there: come to the meeting. Takes `r`: a failure ends it. */
 enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
                             struct diag *diag);
+/* A member counts as gone. */
+void rendezvous_lose(struct rendezvous *r, int rank);
 /* The broker is gone, or nothing is worth any more what it says. */
 void rendezvous_lose_broker(struct rendezvous *r);
 
@@ -110,5 +138,11 @@ bool far_ask_time(struct rendezvous *r, int64_t *base_ns);
 
 /* Bytes from member to member; false: it is no such mail. Without the lock. */
 bool bytes_take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
+
+/* ---- rendezvous_queue.c ---------------------------------------------------------------------- */
+
+/* Letters of a queue, or where it is; false: it is no such mail. Without the lock. */
+bool queue_take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
+void queues_close(struct rendezvous *r);
 
 #endif

@@ -90,7 +90,8 @@ bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64
     return pthread_cond_timedwait(condition, &world->lock, &until) != ETIMEDOUT;
 }
 
-void world_spin(struct host_world *world, struct host_spin *spin, const atomic_bool *flag)
+void world_spin(struct host_world *world, struct host_spin *spin, const atomic_uint *word,
+                unsigned seen)
 {
     if (world->spins || !world->may_spin || spin->left_out++ < (1 << spin->misses) - 1)
         return;
@@ -98,11 +99,11 @@ void world_spin(struct host_world *world, struct host_spin *spin, const atomic_b
     world->spins = true;
     world_unlock(world);
     int64_t end_ns = device_clock_ns() + SPIN_NS;
-    while (!atomic_load_explicit(flag, memory_order_relaxed) && device_clock_ns() < end_ns)
+    while (atomic_load_explicit(word, memory_order_relaxed) == seen && device_clock_ns() < end_ns)
         device_relax();
     pthread_mutex_lock(&world->lock);
     world->spins = false;
-    bool found = atomic_load_explicit(flag, memory_order_relaxed);
+    bool found = atomic_load_explicit(word, memory_order_relaxed) != seen;
     spin->misses = found ? 0 : spin->misses + (spin->misses < MOST_MISSES);
 }
 

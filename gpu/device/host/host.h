@@ -90,7 +90,7 @@ struct host_device {
     struct host_server *servers; /* at least as many as streams are open */
     int server_count, stream_count;
     int looking;        /* threads that look for a stream that is ready, or are called to */
-    atomic_bool wanted; /* there has been one since */
+    atomic_uint wanted; /* there has been one since: 0 or 1 */
     struct host_spin spin;
     bool closing;
 };
@@ -218,9 +218,10 @@ void world_unlock(struct host_world *world);
 /* Wait on a condition, in a loop that looks again; the second gives up at the deadline and then returns false. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
-/* Look at `flag` without the lock for SPIN_NS, before a sleep: a wake takes longer. One thread at a time, where there are
-   several cores; in vain it is tried less and less often, because the flag takes longer than that. */
-void world_spin(struct host_world *world, struct host_spin *spin, const atomic_bool *flag);
+/* Look at `word` without the lock for SPIN_NS, until it is not `seen` any more, before a sleep: a wake takes longer. One
+   thread at a time, where there are several cores; in vain it is tried less and less often, because that takes longer. */
+void world_spin(struct host_world *world, struct host_spin *spin, const atomic_uint *word,
+                unsigned seen);
 enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
                                  struct diag *diag);
 
@@ -352,6 +353,11 @@ void link_withdraw(struct host_link *link, const struct channel *channel, const 
 void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
                    const struct failure *failure);
 void link_abort(struct host_link *link, const char *why);
+/* Wait for a message of another process, or for link_ring; hear those that are there. All give the lock back meanwhile. */
+void link_wait(struct host_link *link, struct host_spin *spin);
+void link_look(struct host_link *link);
+/* Its threads in link_wait look again. */
+void link_ring(struct host_link *link);
 /* Of a far guest: have so many bytes of its send here, and room for so many of its receive; bring the
    latter there. Without the lock. False: it is gone, or *stop. Nothing to do where memory is shared. */
 bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,

@@ -148,7 +148,7 @@ static bool same_collective(const struct device_collective *a, const struct devi
 
 static void fail_meeting(struct meeting *meeting, int count)
 {
-    atomic_store_explicit(&meeting->over, true, memory_order_relaxed);
+    atomic_store_explicit(&meeting->over, 1, memory_order_relaxed);
     for (int place = 0; place < count; place++)
         if (meeting->arrived[place] && meeting->arrived[place]->entry)
             stream_fail(meeting->arrived[place]->entry->stream, meeting->failure.status, "%s",
@@ -186,7 +186,7 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
         other = meeting->arrived[place];
     meeting->arrived[place_of(channel, presence->rank)] = presence;
     if (++meeting->arrivals == channel->count && channel->world->link)
-        pthread_cond_broadcast(&channel->changed); /* for the first member, which moves the data */
+        channel_change(channel); /* for the first member, which moves the data */
     if (other && !meeting->failure.status &&
         !same_collective(&other->op->collective, &presence->op->collective))
         mismatch(channel, meeting, other, presence);
@@ -221,7 +221,7 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
 {
     meeting->moving = false;
     meeting->done = true;
-    atomic_store_explicit(&meeting->over, true, memory_order_relaxed);
+    atomic_store_explicit(&meeting->over, 1, memory_order_relaxed);
     for (int place = 0; place < channel->count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
             leave(channel, meeting, place, NULL))
@@ -264,7 +264,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     adjourn(channel, meeting);
     world_unlock(
         world); /* woken while it is held they would wait again; this member has not left, so the channel stays */
-    pthread_cond_broadcast(&channel->changed);
+    channel_change(channel);
     pthread_mutex_lock(&world->lock);
 }
 
@@ -284,8 +284,10 @@ void comm_perform_collective(struct entry *entry)
     struct meeting *meeting = entry->meeting;
     struct host_link *link = stream->world->link;
     entry->phase = PHASE_PEERS;
-    bool has_spun = link; /* messages between processes take longer */
+    bool has_spun = link; /* link_wait does */
     entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    if (link)
+        link_look(link);
     arrive(channel, meeting, &entry->presence);
     entry_started(entry);
     if (link)
@@ -295,9 +297,9 @@ void comm_perform_collective(struct entry *entry)
             complete(channel, meeting, stream);
         else if (!has_spun) {
             has_spun = true;
-            world_spin(stream->world, &channel->spin, &meeting->over);
+            world_spin(stream->world, &channel->spin, &meeting->over, 0);
         } else
-            world_wait(stream->world, &channel->changed);
+            channel_wait(channel);
     if (link && !meeting->done)
         link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
     leave(channel, meeting, comm->base.me, &stream->failure);
@@ -332,5 +334,5 @@ void comm_delivered(struct channel *channel, uint64_t position)
     if (!meeting)
         return;
     adjourn(channel, meeting);
-    pthread_cond_broadcast(&channel->changed);
+    channel_change(channel);
 }

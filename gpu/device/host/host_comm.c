@@ -264,11 +264,26 @@ void comm_retire(struct host_comm *comm, bool finished)
     pthread_cond_broadcast(&comm->changed);
 }
 
+void channel_change(struct channel *channel)
+{
+    pthread_cond_broadcast(&channel->changed);
+    if (channel->world->link)
+        link_ring(channel->world->link);
+}
+
+void channel_wait(struct channel *channel)
+{
+    if (channel->world->link)
+        link_wait(channel->world->link, &channel->spin);
+    else
+        world_wait(channel->world, &channel->changed);
+}
+
 void comm_wake_all(struct host_device *device)
 {
     for (struct host_comm *comm = device->comms; comm; comm = comm->next) {
         pthread_cond_broadcast(&comm->changed);
-        pthread_cond_broadcast(&comm->channel->changed);
+        channel_change(comm->channel);
     }
 }
 

@@ -23,7 +23,7 @@ struct meeting {
     struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
     int arrivals, leavings;
     bool moving, done;
-    atomic_bool over;       /* done or failed, for threads that look without the lock */
+    atomic_uint over;       /* 1: done or failed, for threads that look without the lock */
     int unreached;          /* the rank whose data cannot be had; -1: none */
     struct failure failure; /* a mismatch: later arrivals fail with it, too */
 };
@@ -49,6 +49,11 @@ struct meeting *meeting_find(const struct channel *channel, uint64_t position);
 /* The meeting at a position, made by the first call for it. NULL: no memory. */
 struct meeting *meeting_at(struct channel *channel, uint64_t position);
 void meeting_free(struct meeting *meeting, int count);
+
+/* A collective or group of the channel may go on. */
+void channel_change(struct channel *channel);
+/* Until then, or for nothing. */
+void channel_wait(struct channel *channel);
 
 static inline struct guest *guest_of(struct presence *presence)
 {

@@ -133,7 +133,7 @@ static void release(struct channel *channel, struct part *part)
         link_received(channel->world->link, channel, other, NULL);
         guest_free(guest_of_part(other));
     }
-    pthread_cond_broadcast(&channel->changed);
+    channel_change(channel);
 }
 
 /* Move the data of the parts that have found their partner. Returns whether there were any. */
@@ -170,6 +170,8 @@ void comm_perform_group(struct entry *entry)
     struct channel *channel = comm_of(entry)->channel;
     entry->phase = PHASE_PEERS;
     entry->unfinished = entry->op.group.count;
+    if (stream->world->link)
+        link_look(stream->world->link);
     post(entry);
     entry_started(entry);
     for (;;) {
@@ -177,7 +179,7 @@ void comm_perform_group(struct entry *entry)
             continue;
         if (entry->moving == 0 && (entry->unfinished == 0 || stream_failed(stream)))
             break;
-        world_wait(stream->world, &channel->changed);
+        channel_wait(channel);
     }
     take_back(channel, entry);
 }
@@ -191,7 +193,7 @@ void comm_guest_sends(struct channel *channel, struct guest *guest)
         wait_for_partner(channel, &guest->part);
     else
         match(channel, receive, &guest->part);
-    pthread_cond_broadcast(&channel->changed);
+    channel_change(channel);
 }
 
 /* Take a part out of `unmatched`: of ours (`rank` -1) or of a guest, by its number. NULL: it is not
@@ -226,5 +228,5 @@ void comm_sent(struct channel *channel, uint64_t id, const struct failure *failu
         stream_fail(part->entry->stream, failure->status, "%s", failure->text);
     else
         part->entry->unfinished--;
-    pthread_cond_broadcast(&channel->changed);
+    channel_change(channel);
 }

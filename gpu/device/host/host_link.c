@@ -4,7 +4,7 @@
  *
  * Device memory lies in the rendezvous' file, where every process on the machine can map it. So only
  * messages travel, and bytes where processes are on several machines: the process that moves the data
- * fetches them before, and stores them after.
+ * fetches them before, and stores them after. On one machine messages, too, go through common memory.
  *
  *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
  *     DELIVERED          to the members: the first member's process has moved the data of all
@@ -16,7 +16,8 @@
  * everywhere. Mail of one process arrives in order; messages about a communicator that is not open here yet
  * wait in `early`.
  *
- * Mail comes on the rendezvous' thread, which takes the world's lock; it never moves data.
+ * A thread that waits for a message looks for those in common memory itself, spins, and sleeps on the process' bell. Mail
+ * comes on the rendezvous' thread. Both take the world's lock to hear a message; neither moves data then.
  */
 #include "host.h"
 
@@ -80,7 +81,8 @@ static bool tell(const struct host_link *link, int to, const struct message *mes
     memcpy(packet, &numbered, sizeof numbered);
     memcpy(packet + sizeof *message, first, a);
     memcpy(packet + sizeof *message + a, second, b);
-    bool told = rendezvous_send(link->rendezvous, to, packet, bytes);
+    bool told =
+        (to == TO_ALL ? rendezvous_send : rendezvous_pass)(link->rendezvous, to, packet, bytes);
     free(packet);
     return told;
 }
@@ -400,6 +402,39 @@ void link_introduce(struct host_link *link, struct channel *channel)
 uint64_t link_next_id(struct host_link *link)
 {
     return ++link->next_id;
+}
+
+/* ---- waiting for messages -------------------------------------------------------------------- */
+
+enum {
+    LOOK_NS = 100000000
+}; /* no wake is missed; a bell that another process broke costs this much */
+
+void link_ring(struct host_link *link)
+{
+    rendezvous_ring(link->rendezvous);
+}
+
+void link_look(struct host_link *link)
+{
+    world_unlock(link->world);
+    rendezvous_look(link->rendezvous);
+    pthread_mutex_lock(&link->world->lock);
+}
+
+void link_wait(struct host_link *link, struct host_spin *spin)
+{
+    struct host_world *world = link->world;
+    const atomic_uint *bell = rendezvous_bell(link->rendezvous);
+    unsigned seen = atomic_load(bell);
+    link_look(link); /* what it hears rings, if it matters to a thread that waits */
+    if (atomic_load(bell) == seen)
+        world_spin(world, spin, bell, seen);
+    if (atomic_load(bell) != seen)
+        return;
+    world_unlock(world);
+    rendezvous_sleep(link->rendezvous, seen, LOOK_NS);
+    pthread_mutex_lock(&world->lock);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -64,7 +64,7 @@ void stream_kick(struct host_stream *stream)
             other->goal = head->awaited.count;
         stream_kick(other);
     } else if (stream->device->looking > 0) {
-        atomic_store_explicit(&stream->device->wanted, true, memory_order_relaxed);
+        atomic_store_explicit(&stream->device->wanted, 1, memory_order_relaxed);
     } else {
         call_server(stream->device);
     }
@@ -130,8 +130,8 @@ static void *serve(void *arg)
             last = stream;
             has_spun = false;
         } else if (!has_spun) {
-            atomic_store_explicit(&device->wanted, false, memory_order_relaxed);
-            world_spin(device->world, &device->spin, &device->wanted);
+            atomic_store_explicit(&device->wanted, 0, memory_order_relaxed);
+            world_spin(device->world, &device->spin, &device->wanted, 0);
             has_spun = true;
         } else {
             awake = sleep_until_called(self);
