@@ -35,7 +35,7 @@ struct slot {
 struct queue {
     _Alignas(64) _Atomic uint64_t written; /* letters so far: the sender's */
     _Alignas(64) _Atomic uint64_t taken;   /* the receiver's */
-    struct slot slots[SLOTS];
+    _Alignas(64) struct slot slots[SLOTS];
 };
 
 /* ---- bells ----------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  */
 #include "net/mail.h"
 #include "net/rendezvous.h"
+#include "net/rendezvous_impl.h"
 #include "tests/tap.h"
 
 #include <errno.h>
@@ -225,6 +226,115 @@ static void test_letters(struct member *members)
     tap_ok(report && report->from == 2 && report->bytes == RENDEZVOUS_MAX_BYTES, "its receiver");
     free(report);
     free(large);
+}
+
+enum { PASSED = 300, TEXT = 1000 };
+
+/* Letters of some length each: few words, some of them too large for a slot. */
+static size_t write_letter(int number, char *letter)
+{
+    size_t bytes = sizeof number + (number % 7 == 3 ? TEXT : (size_t)(number % 50));
+    memset(letter, number & 127, bytes);
+    memcpy(letter, &number, sizeof number);
+    return bytes;
+}
+
+static void hear_passed(void *arg, int from, const void *data, size_t bytes)
+{
+    struct member *member = arg;
+    char letter[sizeof(int) + TEXT];
+    int number = atomic_load(&member->last) + 1;
+    size_t expected = write_letter(number, letter);
+    member->wrong += from != 0 || bytes != expected || memcmp(data, letter, expected) != 0;
+    atomic_store(&member->last, number);
+}
+
+static void pass_letters(struct member *to, int first, int count)
+{
+    char letter[sizeof(int) + TEXT];
+    for (int i = first; i < first + count; i++) {
+        size_t bytes = write_letter(i, letter);
+        if (!rendezvous_pass((to - to->rank)->rendezvous, to->rank, letter, bytes))
+            abort();
+    }
+}
+
+/* Look and sleep until so many have been heard: near, each rings; far, they come by mail, which does not. */
+static void await_letters(struct member *member, int count)
+{
+    const int64_t end_ns = in_ms(20000), limit_ns = member->place->listener ? 5000000 : 20000000000;
+    for (;;) {
+        unsigned seen = atomic_load(rendezvous_bell(member->rendezvous));
+        rendezvous_look(member->rendezvous);
+        if (atomic_load(&member->last) >= count - 1 || in_ms(0) > end_ns)
+            return;
+        rendezvous_sleep(member->rendezvous, seen, limit_ns);
+    }
+}
+
+static void *answer_bells(void *arg)
+{
+    struct member *member = arg;
+    for (int i = 1; i <= ROUNDS; i++)
+        await_letters(member, PASSED + i);
+    return NULL;
+}
+
+/* Letters that the receiver looks for: more than a queue holds, while it does not look, then one by one. */
+static void test_passed(struct member *members, const char *where)
+{
+    struct member *to = &members[1];
+    atomic_store(&to->last, -1);
+    rendezvous_listen(to->rendezvous, hear_passed, to);
+    pass_letters(to, 0, PASSED);
+    await_letters(to, PASSED);
+    tap_is_int(atomic_load(&to->last), PASSED - 1, "%s: letters that are passed, in order", where);
+    pthread_create(&to->thread, NULL, answer_bells, to);
+    const int64_t end_ns = in_ms(20000);
+    for (int i = 0; i < ROUNDS; i++) {
+        pass_letters(to, PASSED + i, 1);
+        while (i % 10 == 0 && atomic_load(&to->last) < PASSED + i && in_ms(0) < end_ns)
+            nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    pthread_join(to->thread, NULL);
+    tap_is_int(atomic_load(&to->last), PASSED + ROUNDS - 1, "%s: each wakes its receiver", where);
+    tap_is_int(to->wrong, 0, "%s: and says what was said", where);
+    tap_is_int(rendezvous_gone(to->rendezvous), -1, "%s: and none is gone", where);
+    rendezvous_listen(to->rendezvous, NULL, NULL);
+}
+
+/* Queues that hold no letters, after one that does: how many words were written, and the first slot's number, bytes. */
+static void test_bad_queues(void)
+{
+    static const uint64_t written[] = {1, 1, 64, UINT64_MAX, 1};
+    static const uint64_t slots[][2] = {{0, 241}, {0, UINT64_MAX}, {0, 4}, {0, 4}, {0, 4}};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        struct place place;
+        struct member members[2];
+        bool good = i == 4;
+        place_open(&place, 2);
+        gather(members, 2, &place);
+        struct mail mail = {.kind = MAIL_QUEUE, .from = 0, .to = 1};
+        int64_t offset;
+        uint64_t *queue = rendezvous_alloc(members[0].rendezvous, 16384, &offset, &members[0].diag);
+        if (!queue)
+            abort();
+        queue[0] = written[i];
+        memcpy(&queue[16], slots[i], sizeof *slots); /* behind two lines of counters */
+        rendezvous_listen(members[1].rendezvous, hear_passed, &members[1]);
+        if (!rendezvous_send_mail(members[0].rendezvous, &mail, &offset, sizeof offset))
+            abort();
+        int64_t end_ns = in_ms(10000);
+        while (rendezvous_gone(members[1].rendezvous) < 0 && atomic_load(&members[1].last) < 0 &&
+               in_ms(0) < end_ns)
+            rendezvous_look(members[1].rendezvous);
+        tap_is_int(rendezvous_gone(members[1].rendezvous), good ? -1 : 0,
+                   good ? "a queue with a letter" : "its sender is as good as gone");
+        tap_is_int(atomic_load(&members[1].last), good ? 0 : -1, "letters that are heard");
+        part(&members[1]);
+        part(&members[0]);
+        place_close(&place);
+    }
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -593,6 +703,7 @@ static void test_far(void)
     tap_is_int(errors_of(members, MEMBERS), 0, "every member knows its neighbours");
     test_letters(members);
     tap_is_int(errors_of(members, MEMBERS), 0, "far: barriers hold");
+    test_passed(members, "far");
     test_far_memory(members);
     test_far_board(members);
     test_limits(members);
@@ -616,6 +727,7 @@ int main(void)
     tap_is_int(errors_of(members, MEMBERS), 0, "values are for all");
     test_letters(members);
     tap_is_int(errors_of(members, MEMBERS), 0, "barriers hold");
+    test_passed(members, "near");
     test_memory(members);
     test_limits(members);
     test_leaving(members);
@@ -626,6 +738,7 @@ int main(void)
     test_other_user();
     test_common_memory();
     test_outboxes();
+    test_bad_queues();
     test_far();
     return tap_done();
 }

@@ -318,6 +318,8 @@ void comm_wake_all(struct host_device *device);
 void comm_forget_channels(struct host_world *world); /* at the end of the world */
 uint64_t comm_channel_name(const struct channel *channel);
 const int *comm_channel_members(const struct channel *channel, int *count);
+/* The place of a rank among the members, or -1. */
+int comm_place_of(const struct channel *channel, int rank);
 struct channel *comm_channel_find(struct host_world *world, uint64_t name);
 /* A member came to a position; takes the guest, which is freed by guest_free. */
 void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest);

@@ -169,22 +169,13 @@ static void mismatch(const struct channel *channel, struct meeting *meeting,
              device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
 }
 
-/* The place of a rank among the members, or -1. */
-static int place_of(const struct channel *channel, int rank)
-{
-    for (int place = 0; place < channel->count; place++)
-        if (channel->members[place] == rank)
-            return place;
-    return -1;
-}
-
 /* Arrive at the meeting and compare with one member there: all members there agree. */
 static void arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
 {
     const struct presence *other = NULL;
     for (int place = 0; place < channel->count && !other; place++)
         other = meeting->arrived[place];
-    meeting->arrived[place_of(channel, presence->rank)] = presence;
+    meeting->arrived[comm_place_of(channel, presence->rank)] = presence;
     if (++meeting->arrivals == channel->count && channel->world->link)
         channel_change(channel); /* for the first member, which moves the data */
     if (other && !meeting->failure.status &&
@@ -245,7 +236,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
     struct delivery all = {.arrived = meeting->arrived,
                            .count = channel->count,
-                           .root = place_of(channel, what->root),
+                           .root = comm_place_of(channel, what->root),
                            .what = what};
     meeting->moving = true;
     world_unlock(world);
@@ -315,6 +306,11 @@ void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest
         world_fail_all(channel->world, "no memory for a collective");
         return;
     }
+    if (meeting->arrived[comm_place_of(channel, guest->presence.rank)]) {
+        guest_free(guest);
+        world_fail_all(channel->world, "a rank of another process came twice to a collective");
+        return;
+    }
     arrive(channel, meeting, &guest->presence);
 }
 
@@ -322,7 +318,7 @@ void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
                        const struct failure *failure)
 {
     struct meeting *meeting = meeting_find(channel, position);
-    int place = place_of(channel, rank);
+    int place = comm_place_of(channel, rank);
     if (!meeting || meeting->moving || !meeting->arrived[place])
         return; /* it is over, or about to be: then the data was there in time */
     leave(channel, meeting, place, failure);

@@ -135,6 +135,14 @@ const int *comm_channel_members(const struct channel *channel, int *count)
     return channel->members;
 }
 
+int comm_place_of(const struct channel *channel, int rank)
+{
+    for (int place = 0; place < channel->count; place++)
+        if (channel->members[place] == rank)
+            return place;
+    return -1;
+}
+
 struct channel *comm_channel_find(struct host_world *world, uint64_t name)
 {
     for (struct channel *at = world->channels; at; at = at->next)

@@ -55,7 +55,7 @@ struct message {
 
 struct early {
     struct early *next;
-    size_t bytes;
+    int from;
     char data[];
 };
 
@@ -251,11 +251,19 @@ static bool bring_both(const struct host_link *link, const struct message *messa
     return true;
 }
 
+/* Does the buffer have so many bytes there? Offset and size are what another process says. */
+static bool has_bytes(struct device_ref ref, size_t bytes)
+{
+    return bytes == 0 || (ref.buffer && ref.offset <= ref.buffer->bytes &&
+                          bytes <= ref.buffer->bytes - ref.offset);
+}
+
 bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
                 const atomic_bool *stop)
 {
     if (!guest->far)
-        return true;
+        return has_bytes(guest->op.collective.send, send_bytes) &&
+               has_bytes(guest->op.collective.recv, recv_bytes);
     guest->send.address = malloc(send_bytes + 1);
     guest->recv.address = malloc(recv_bytes + 1);
     return guest->send.address && guest->recv.address &&
@@ -318,9 +326,29 @@ static void hear_guest(struct host_link *link, struct channel *channel,
         comm_guest_sends(channel, guest);
 }
 
-static void hear_word(struct host_link *link, struct channel *channel,
+#define ONE(...) +1
+enum { KINDS = 0 COLLECTIVE_LIST(ONE), NUMBERS = 0 NUMBER_LIST(ONE) };
+#undef ONE
+
+/* Is it about members of the channel, and of a process' own? */
+static bool is_sound(const struct host_link *link, const struct channel *channel, int from,
+                     const struct message *message)
+{
+    if (message->word == WORD_DELIVERED)
+        return true;
+    bool paired = message->word == WORD_SEND || message->word == WORD_RECEIVED;
+    return comm_place_of(channel, message->rank) >= 0 && process_of(link, message->rank) == from &&
+           (!paired || comm_place_of(channel, message->peer) >= 0) && message->kind >= 0 &&
+           message->kind < KINDS && message->number >= 0 && message->number < NUMBERS;
+}
+
+static void hear_word(struct host_link *link, struct channel *channel, int from,
                       const struct message *message, const char *first, const char *second)
 {
+    if (!is_sound(link, channel, from, message)) {
+        world_fail_all(link->world, "another process sent a message that makes no sense");
+        return;
+    }
     struct failure failure = {.status = (enum status)message->status};
     snprintf(failure.text, sizeof failure.text, "%s", first);
     switch ((enum word)message->word) {
@@ -335,7 +363,7 @@ static void hear_word(struct host_link *link, struct channel *channel,
     }
 }
 
-static void keep_early(struct host_link *link, const char *data, size_t bytes)
+static void keep_early(struct host_link *link, int from, const char *data, size_t bytes)
 {
     struct early *early = malloc(sizeof *early + bytes);
     if (!early) {
@@ -343,7 +371,7 @@ static void keep_early(struct host_link *link, const char *data, size_t bytes)
         return;
     }
     early->next = NULL;
-    early->bytes = bytes;
+    early->from = from;
     memcpy(early->data, data, bytes);
     *link->early_end = early;
     link->early_end = &early->next;
@@ -362,7 +390,6 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
     struct host_link *link = arg;
     struct host_world *world = link->world;
     struct message message;
-    (void)from;
     if (!is_whole(data, bytes))
         return;
     memcpy(&message, data, sizeof message);
@@ -374,9 +401,9 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
     if (message.word == WORD_ABORT)
         world_fail_all(world, first);
     else if (channel)
-        hear_word(link, channel, &message, first, second);
+        hear_word(link, channel, from, &message, first, second);
     else
-        keep_early(link, data, bytes);
+        keep_early(link, from, data, bytes);
     world_unlock(world);
 }
 
@@ -392,7 +419,7 @@ void link_introduce(struct host_link *link, struct channel *channel)
             continue;
         }
         const char *first = early->data + sizeof message;
-        hear_word(link, channel, &message, first, first + strlen(first) + 1);
+        hear_word(link, channel, early->from, &message, first, first + strlen(first) + 1);
         *at = early->next;
         free(early);
     }
