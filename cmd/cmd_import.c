@@ -90,22 +90,18 @@ static enum status write_plan(struct app *app, const struct import_request *requ
     return app_close_file(app, &output, status);
 }
 
-static enum status store_run(struct app *app, struct store *store, const struct imported *imported)
+/* The run of a recording is there already. */
+static enum status store_run(struct app *app, struct store *store, const struct imported *imported,
+                             struct trace *run)
 {
-    struct trace trace;
-    struct arena arena;
-    arena_init(&arena, 0);
-    trace_init(&trace, &arena);
-    enum status status = import_record(imported, &trace, &app->diag);
-    if (status == STATUS_OK)
-        status = store_write_trace(store, &trace, NULL, &app->diag);
-    arena_fini(&arena);
-    return status;
+    enum status status =
+        imported->job.rank_count > 0 ? import_record(imported, run, &app->diag) : STATUS_OK;
+    return status == STATUS_OK ? store_write_trace(store, run, NULL, &app->diag) : status;
 }
 
 /* The plan, and the measured run in a store that is made if it is not there. A store that cannot be had leaves no plan. */
 static enum status write_results(struct app *app, const struct import_request *request,
-                                 const struct imported *imported)
+                                 const struct imported *imported, struct trace *run)
 {
     struct store *store;
     if (!request->db)
@@ -113,7 +109,7 @@ static enum status write_results(struct app *app, const struct import_request *r
     enum status status = store_open(request->db, true, &store, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = store_run(app, store, imported);
+    status = store_run(app, store, imported, run);
     if (status == STATUS_OK && request->path)
         status = write_plan(app, request, &imported->plan);
     enum status closed = store_close(store, &app->diag);
@@ -148,7 +144,7 @@ static void warn_unexplained(struct app *app, const struct plan *plan)
 }
 
 static enum status import(struct app *app, const struct import_request *request,
-                          const struct arguments *files)
+                          const struct arguments *files, struct trace *run)
 {
     struct imported imported;
     enum status status = import_files((const char *const *)files->items, (size_t)files->count,
@@ -158,13 +154,12 @@ static enum status import(struct app *app, const struct import_request *request,
     warn_unexplained(app, &imported.plan);
     if (imported.plan.about)
         diag_note(&app->diag, "%s", imported.plan.about);
-    if (request->db && imported.job.rank_count == 0)
-        status =
-            diag_error(&app->diag, STATUS_USAGE, "--db: a dump or recording has no measured run");
+    if (request->db && imported.dumps.rank_count > 0)
+        status = diag_error(&app->diag, STATUS_USAGE, "--db: a dump has no measured run");
     if (request->report && imported.job.rank_count == 0 && imported.dumps.rank_count == 0)
         status = diag_error(&app->diag, STATUS_USAGE, "--report: a recording has no ledger");
     if (status == STATUS_OK)
-        status = write_results(app, request, &imported);
+        status = write_results(app, request, &imported, run);
     if (status == STATUS_OK && request->report)
         status = report(app, &imported);
     import_fini(&imported);
@@ -269,5 +264,14 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     request.options.kind = (enum import_form)request.form;
     request.options.pipeline.opaque = request.options.form.opaque;
     request.options.pipeline.detail = (int)request.detail * 10000;
-    return request.options.form.name ? import(app, &request, &files) : diag_no_memory(&app->diag);
+    if (!request.options.form.name)
+        return diag_no_memory(&app->diag);
+    struct trace run;
+    struct arena arena;
+    arena_init(&arena, 0);
+    trace_init(&run, &arena);
+    request.options.recorded.run = request.db ? &run : NULL;
+    status = import(app, &request, &files, &run);
+    arena_fini(&arena);
+    return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorded.c - see recorded.h. */
-#include "recorded_internal.h"
+#include "recorded_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +87,8 @@ static enum status make_plan(const struct source *source, const struct recorded_
                             job.processes[0].tapes.path);
     if (status == STATUS_OK)
         status = check_words(&plan, job.processes[0].tapes.path, diag);
+    if (status == STATUS_OK && options->run)
+        status = recorded_run(&job);
     if (status == STATUS_OK)
         *out = plan;
     else

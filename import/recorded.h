@@ -17,17 +17,19 @@
 /* The order of threads: as they locked, signalled, created and joined; or as their calls ended and began. */
 enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
 
+struct trace;
 struct recorded_options {
     const char *name;  /* of the plan */
     int order;         /* enum recorded_order */
     bool launch_order; /* operations of NCCL on a rank start in the order of their launches */
     int64_t sm_slots;  /* of them that can be resident at once; 0: any number */
+    struct trace *run; /* gets the measured run; trace_init has begun it. NULL: it is not wanted */
 };
 
 struct bytes;
 
-/* The caller ends *out with plan_fini; set on success only. STATUS_INPUT for a damaged file, and for recordings
-   that do not belong together. */
+/* The caller ends *out with plan_fini; set on success only. STATUS_INPUT for a damaged file, for recordings
+   that do not belong together, and where the run is wanted and nothing was measured. */
 enum status recorded_plan(const char *const *paths, size_t count,
                           const struct recorded_options *options, struct plan *out,
                           struct diag *diag);

@@ -74,6 +74,7 @@ bool recorded_clock_push(struct recorded_job *job, const struct recorded_process
     const struct recorded_span *spans;
     struct recorded_device_time *time = &op->device_time;
     const size_t count = recorded_times_find(process, push, &spans);
+    op->push = push;
     time->pushes = op->op.kind != OP_CALLBACK;
     if (stream->capture >= 0)
         return true;

@@ -362,15 +362,15 @@ static bool write_thread(struct recorded_job *job, struct recorded_process *proc
         return false;
     if (out.count == 0)
         return true;
-    job->plan->threads[job->plan->thread_count++] =
-        (struct host_thread){.rank = writing.home,
-                             .name = index == 0 && writing.home == process->first_rank
-                                         ? "main"
-                                         : arena_printf(job->arena, "%" PRId64 ".thread%zu",
-                                                        (int64_t)process->first_rank, index + 1),
-                             .ops = out.items,
-                             .op_count = out.count};
-    return job->plan->threads[job->plan->thread_count - 1].name != NULL;
+    const char *name = index == 0 && writing.home == process->first_rank
+                           ? "main"
+                           : arena_printf(job->arena, "%" PRId64 ".thread%zu",
+                                          (int64_t)process->first_rank, index + 1);
+    job->plan->threads[job->plan->thread_count++] = (struct host_thread){
+        .rank = writing.home, .name = name, .ops = out.items, .op_count = out.count};
+    process->threads[index].home = writing.home;
+    process->threads[index].name = name;
+    return name != NULL;
 }
 
 static bool write_graphs(struct recorded_job *job, struct recorded_process *process)

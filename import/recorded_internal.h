@@ -60,6 +60,7 @@ struct recorded_op {
     size_t after_place;       /* the operation of that thread */
     int64_t begin_ns, end_ns; /* of the call, on the host's clock */
     struct recorded_device_time device_time;
+    uint64_t push;     /* the number of its call, for recorded_times_find; 0: none */
     size_t block;      /* ALLOC, FREE */
     bool begins, ends; /* HOST: the bounds of a host function, which is a callback's body */
     size_t part_cap;
@@ -78,6 +79,8 @@ struct recorded_thread {
     uint64_t push;            /* the number of the next call that pushes; 0: none */
     struct recorded_op group; /* under way; its parts */
     uint64_t *after;          /* by thread: the items that it is known to come after */
+    int home;                 /* its rank, once the plan has it ... */
+    const char *name;         /* ... and its name there; NULL: it is none of the plan's */
 };
 
 /* Handles of streams that are no addresses; the last is that of a device's copies with other devices, made here. */

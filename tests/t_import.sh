@@ -611,7 +611,7 @@ echo '{"entries": []}' >"$dir/none.0"
 check "a dump without entries" complains 3 "no entries" "$SWSIM" import "$dir/none.0"
 
 rm -f "$dir/none.yaml"
-check "a dump has no run to store" complains 2 "a dump or recording has no measured run" \
+check "a dump has no run to store" complains 2 "a dump has no measured run" \
     "$SWSIM" import --db="$dir/none.db" -o "$dir/none.yaml" "$dir/late.0"
 check "... and nothing is written" sh -c "[ ! -e '$dir/none.yaml' ] && [ ! -e '$dir/none.db' ]"
 

@@ -51,6 +51,26 @@ check "on all ranks" sh -c '[ "$(grep -c "collective:.*time:" "$0")" = 6 ]' "$di
 check "and copies between devices" record peer_copy fixed
 check "of any kind" sh -c '! grep -E "copy:" "$0" | grep -v "time:"' "$dir/peer_copy.yaml"
 
+# The run itself goes to a store, with the names of the plan, so that a prediction stands beside it.
+stored()
+{
+    rm -f "$dir/runs.db"
+    "$SWSIM" import --db="$dir/runs.db" -o "$dir/$1.yaml" "$dir/$1.swr" 2>"$dir/log" &&
+        "$SWSIM" predict --quiet --db="$dir/runs.db" "$dir/$1.yaml" >/dev/null 2>>"$dir/log" &&
+        "$SWSIM" compare "$dir/runs.db" >"$dir/compared" 2>>"$dir/log" && return
+    cat "$dir/log"
+    return 1
+}
+compared() { grep -qE -- "$1" "$dir/compared" || { cat "$dir/compared"; return 1; }; }
+check "the measured run is stored" stored measured
+check "beside its prediction" compared '  measured .* -?[0-2]\.[0-9]%$'
+check "its work by name" compared '^ +1\.2[0-9] s +1\.2[0-9] s +spin'
+check "it can be drawn" "$SWSIM" render "$dir/runs.db" -o "$dir/run.html"
+check "that of a graph" stored graph
+check "has the graph's streams" compared '^ +[0-9.]+ us +[0-9.]+ us +fill<float>'
+check "that of two ranks" stored unawaited
+check "has the least time of a collective" compared '([0-9.]+ us) +\1 +all_reduce'
+
 # Times change no verdict.
 finds() { record "$1" && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 proves() { record "$1" fixed && prints 0 'proved' "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
@@ -86,5 +106,8 @@ unset SWSIM_EMULATION_FAULT
 how=--no-device-times
 check "none are asked for" record missing_wait fixed
 check "and none are there" grep -q 'without times' "$dir/missing_wait.yaml"
+check "nothing to store" complains 3 'missing_wait.swr: no operation of a device has a measured time' \
+    "$SWSIM" import --db="$dir/none.db" -o "$dir/none.yaml.2" "$dir/missing_wait.swr"
+check "... and nothing is written" sh -c '[ ! -e "$0/none.db" ] && [ ! -e "$0/none.yaml.2" ]' "$dir"
 check "which is no news" sh -c '! grep "without their times" "$0"' "$dir/log"
 done_testing
