@@ -127,7 +127,9 @@ struct layers {
 /* `model:`, a transformer, which fills in what layers cost (model.h); 0: not given. */
 struct model_spec {
     int layers, hidden, heads, sequence, microbatch;
+    int kv_heads;           /* of keys and values, which groups of heads share; default: heads */
     int ffn;                /* default: 4 hidden */
+    bool gated;             /* the MLP has three matrices: down(f(gate x) * up x) */
     int vocab;              /* 0: no embedding, no head */
     int tensor, data;       /* parallelism; default: 1 */
     int context;            /* divides the sequence; default: 1 */

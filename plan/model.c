@@ -13,6 +13,8 @@ struct sizes {
     double t;   /* tensor parallelism */
     double w;   /* what divides the rest: t with sequence parallelism, else 1 */
     double k;   /* experts that a token goes to; 1 without experts */
+    double kv;  /* heads of keys and values for each head */
+    double m;   /* matrices of the MLP */
 };
 
 static double or_one(int value)
@@ -32,7 +34,9 @@ static struct sizes sizes_of(const struct model_spec *m)
                           .v = m->vocab,
                           .t = t,
                           .w = m->sequence_parallel ? t : 1,
-                          .k = m->experts ? or_one(m->top_k) : 1};
+                          .k = m->experts ? or_one(m->top_k) : 1,
+                          .kv = m->kv_heads ? (double)m->kv_heads / m->heads : 1,
+                          .m = m->gated ? 3 : 2};
 }
 
 int64_t model_layer_bytes(const struct model_spec *model)
@@ -44,7 +48,13 @@ int64_t model_layer_bytes(const struct model_spec *model)
 int64_t model_kv_bytes(const struct model_spec *model)
 {
     struct sizes z = sizes_of(model);
-    return llround(2 * HALF * z.s * z.b * z.h / z.t);
+    return llround(2 * HALF * z.s * z.b * z.h * z.kv / z.t);
+}
+
+int64_t model_query_bytes(const struct model_spec *model)
+{
+    struct sizes z = sizes_of(model);
+    return llround(HALF * z.s * z.b * z.h / z.t);
 }
 
 int64_t model_message_bytes(const struct model_spec *model)
@@ -91,22 +101,22 @@ static bool put_times(const struct model_spec *model, struct arena *arena, struc
 }
 
 /* Of the 34: norms 4, inputs of attention and MLP and the masks behind them, which tensor parallelism leaves whole;
-   8 of attention and 4f/h of the MLP, which it divides. */
+   8 of attention (queries, keys, values, and what comes of them) and 4f/h of the MLP, which it divides. */
 static bool fill_layer(const struct model_spec *model, struct arena *arena, struct layers *out)
 {
     struct sizes z = sizes_of(model);
     double sbh = z.s * z.b * z.h, scores = 5 * z.a * z.s * z.all * z.b;
     double whole = sbh * (4 + 3 + 2 * z.k + 1);
-    double divided = 8 * sbh + 4 * z.s * z.b * z.f * z.k + (model->selective ? 0 : scores);
-    double mlp = 2 * z.h * z.f;
+    double divided =
+        (4 + 4 * z.kv) * sbh + HALF * z.m * z.s * z.b * z.f * z.k + (model->selective ? 0 : scores);
+    double projections = (2 + 2 * z.kv) * z.h * z.h, mlp = z.m * z.h * z.f;
     double experts = model->experts ? model->experts / or_one(model->expert_parallel) : 1;
     double router = model->experts ? z.h * model->experts : 0;
-    double linear = (8 * sbh * z.h + 4 * sbh * z.f * z.k) / z.t;
+    double linear = 2 * z.s * z.b * (projections + mlp * z.k) / z.t;
     double attention = 4 * z.b * z.s * z.all * z.h / z.t;
     return put(arena, &out->each, COST_ACTIVATION, whole / z.w + divided / z.t) &&
            put(arena, &out->each, COST_INPUT, HALF * sbh / z.w) &&
-           put_parameters(model, arena, &out->each,
-                          (4 * z.h * z.h + mlp * experts) / z.t + router) &&
+           put_parameters(model, arena, &out->each, (projections + mlp * experts) / z.t + router) &&
            put_times(model, arena, &out->each, linear + attention,
                      linear + (model->selective ? 3 : 2) * attention, linear);
 }

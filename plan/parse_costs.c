@@ -194,7 +194,9 @@ static const struct field model_fields[] = {
     SIZE_FIELD(heads, true),
     SIZE_FIELD(sequence, true),
     SIZE_FIELD(microbatch, true),
+    SIZE_FIELD(kv_heads, false),
     SIZE_FIELD(ffn, false),
+    FIELD("gated", struct model_spec, gated, field_bool),
     SIZE_FIELD(vocab, false),
     SIZE_FIELD(tensor, false),
     SIZE_FIELD(data, false),
@@ -238,6 +240,8 @@ static void check_parts(struct parser *parser, const struct node *value)
         const char *by;
         int parts;
     } sizes[] = {{"heads", model.heads, "tensor", model.tensor},
+                 {"heads", model.heads, "kv_heads", model.kv_heads},
+                 {"kv_heads", model.kv_heads, "tensor", model.tensor},
                  {"sequence", model.sequence, "context", model.context},
                  {"sequence", model.sequence, "tensor", model.sequence_parallel ? model.tensor : 1},
                  {"experts", model.experts, "expert_parallel", model.expert_parallel}};

@@ -135,7 +135,9 @@ static void put_model(struct printer *printer, const struct model_spec *model)
     put_pair_number(printer, "heads", model->heads, 0);
     put_pair_number(printer, "sequence", model->sequence, 0);
     put_pair_number(printer, "microbatch", model->microbatch, 0);
+    put_pair_number(printer, "kv_heads", model->kv_heads, 0);
     put_pair_number(printer, "ffn", model->ffn, 0);
+    put_pair_bool(printer, "gated", model->gated, false);
     put_pair_number(printer, "vocab", model->vocab, 0);
     put_pair_number(printer, "tensor", model->tensor, 0);
     put_pair_number(printer, "data", model->data, 0);

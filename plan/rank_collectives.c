@@ -38,6 +38,7 @@ struct part_calls {
     int size;              /* of the group */
     enum step_place place; /* of all but the first gather */
     int64_t layers, bytes;
+    int64_t queries; /* of an exchange: of its bytes, and of its answer */
 };
 
 /* By default collectives of passes move as many bytes as a message between stages, or what the model says. */
@@ -60,6 +61,13 @@ static int64_t calls_of_layers(const struct part_calls *calls, int64_t layers)
 {
     bool twice = calls->call == GROUP_CALL_ALL_REDUCE || calls->group == GROUP_EP;
     return twice && calls->group != GROUP_EXPERT_TP ? 2 * layers : layers;
+}
+
+/* Queries, or what attention makes of them: without a model as many as keys, which are half of the keys and values. */
+static int64_t query_bytes(const struct lowering *lowering, const struct part_calls *calls)
+{
+    struct model_spec model = costs_model(lowering->plan);
+    return model.layers ? model_query_bytes(&model) : calls->bytes / 2;
 }
 
 /* A model without counts: each call stands for those of all layers. */
@@ -117,6 +125,7 @@ static struct part_calls calls_of(const struct lowering *lowering, enum group_ki
     out.size = parallel_group_size(spec, group_kind_dims(kind), group_kind_experts(kind));
     out.layers = layers_of(lowering, &out, part->stage);
     out.bytes = call_bytes(lowering, &out);
+    out.queries = query_bytes(lowering, &out);
     return out;
 }
 
@@ -191,7 +200,7 @@ static bool add_ring(struct lowering *lowering, const struct rank_step *pass,
     return true;
 }
 
-/* Of queries, keys and values, and of what attention makes of them; a rank has as many queries as keys. */
+/* Of queries, keys and values, and of what attention makes of them. */
 static bool add_exchanges(struct lowering *lowering, const struct rank_step *pass,
                           const struct part_calls *calls)
 {
@@ -199,7 +208,7 @@ static bool add_exchanges(struct lowering *lowering, const struct rank_step *pas
         .group = calls->group, .kind = COLLECTIVE_ALL_TO_ALL, .times = calls->layers};
     for (int i = 0; i < 2; i++) {
         bool three = (i == 0) == calls->forward;
-        call.bytes = three ? calls->bytes + calls->bytes / 2 : calls->bytes / 2;
+        call.bytes = three ? calls->bytes + calls->queries : calls->queries;
         if (!add_call(lowering, pass, calls->place, &call))
             return false;
     }

@@ -104,6 +104,8 @@ static void write_model(struct random *random, int stages, bool grouped)
         fprintf(random->out, ", experts: 4, top_k: 2%s", grouped ? "" : ", expert_parallel: 2");
     if (rarely(random, 3))
         fputs(", selective: true", random->out);
+    if (rarely(random, 3))
+        fputs(", kv_heads: 2, gated: true, ffn: 96", random->out);
     fputs("}\n", random->out);
     write_balance(random, count, stages);
 }

@@ -100,6 +100,10 @@ check "a latency each" moves "tp: 2, costs: {tp: {latency: 1ms}}" ", sequence_pa
 check "as many as the plan counts" moves "tp: 2, costs: {tp: {$bytes, F: 1, B: 0}}" "" 16384
 check "keys and values of the whole sequence" moves "cp: 2, costs: {cp: {$bytes}}" "" 262144
 check "those of a rank in a ring of two" moves "cp: 2, costs: {cp: {$bytes, call: ring}}" "" 196608
+check "queries, keys and values, and one answer" moves "cp: 2, costs: {cp: {$bytes, call: all_to_all}}" "" 262144
+check "keys and values of half as many heads" moves "cp: 2, costs: {cp: {$bytes}}" ", kv_heads: 2" 131072
+check "... in a ring" moves "cp: 2, costs: {cp: {$bytes, call: ring}}" ", kv_heads: 2" 98304
+check "... exchanged: the queries are as many" moves "cp: 2, costs: {cp: {$bytes, call: all_to_all}}" ", kv_heads: 2" 196608
 
 check "gradients at the end" costs "dp: 2, grad_reduce: end, costs: {dp-cp: {time: 1ms}}" 4000000
 check "of experts, too" \

@@ -484,6 +484,8 @@ model: {$(for other in layers hidden heads sequence microbatch; do
     done) $key: @}" 8 16
 done
 holds ffn 'vocab: 8' 'vocab: 8, ffn: 4096'
+holds gated 'vocab: 8' 'vocab: 8, gated: true'
+holds kv_heads 'vocab: 8' 'vocab: 8, kv_heads: 8'
 holds vocab 'tensor: 1' 'tensor: 1, vocab: 32000'
 holds tensor 'vocab: 8' 'vocab: 8, tensor: 2'
 holds context 'vocab: 8' 'vocab: 8, context: 2'

@@ -300,6 +300,23 @@ echo 'model: {layers: 4, hidden: 1024, heads: 16, sequence: 128, microbatch: 2, 
 balance: [3, 1]
 generate: {schedule: 1f1b, ranks: 2, microbatches: 4}' | plan whole
 check "a model is printed and read again" prints_again "$dir/whole.yaml" 'distributed_optimizer: true, rate: 1.5TFLOPS'
+# Llama 2 without norms: 6,738,149,376 and 68,975,329,280 parameters of 18 bytes
+llama7='layers: 32, hidden: 4096, heads: 32, sequence: 4096, microbatch: 1, ffn: 11008, gated: true, selective: true'
+llama70='layers: 80, hidden: 8192, heads: 64, kv_heads: 8, sequence: 4096, microbatch: 1, ffn: 28672, gated: true, selective: true'
+check "7B, gated MLP: sb(18h + 6f) a layer" gib 17.0625 108.5625 "$llama7" "$alone"
+check "7B, with embedding and head" gib 17.628936767578125 112.95703125 "$llama7, vocab: 32000" "$alone"
+check "70B, a key and a value for eight heads: sb(14.5h + 6f)" gib 88.75 1147.5 "$llama70" "$alone"
+check "70B, with embedding and head" gib 89.394561767578125 1156.2890625 "$llama70, vocab: 32000" "$alone"
+check "70B, tensor and sequence parallel" gib 11.09375 143.4375 "$llama70, tensor: 8, sequence_parallel: true" "$alone"
+echo 'model: {layers: 1, hidden: 1000, heads: 10, kv_heads: 5, ffn: 3000, gated: true, sequence: 100, microbatch: 1, rate: 1TFLOPS}
+generate: {schedule: gpipe, ranks: 1, microbatches: 1}' | plan gated
+# 6bsh^2 + 6bshf + 4bs^2h: 2.44 GFLOP
+check "times of a gated MLP and of fewer keys" has gated busy_ns 7320000
+check "... printed and read again" prints_again "$dir/gated.yaml" 'kv_heads: 5, ffn: 3000, gated: true'
+check "heads share keys in equal groups" wrong 'model: {layers: 4, hidden: 8, heads: 4, kv_heads: 3, sequence: 8, microbatch: 1}' \
+    'found heads 4, expected a multiple of kv_heads 3'
+check "keys are divided by ranks, too" wrong 'model: {layers: 4, hidden: 8, heads: 8, kv_heads: 2, tensor: 4, sequence: 8, microbatch: 1}' \
+    'found kv_heads 2, expected a multiple of tensor 4'
 check "a rate has a unit" wrong 'model: {layers: 4, hidden: 8, heads: 1, sequence: 8, microbatch: 1, rate: 5}' '150TFLOPS'
 
 # ---- channels ----------------------------------------------------------------------------------
