@@ -131,11 +131,13 @@ typedef void rendezvous_listener(void *arg, int from, const void *data, size_t b
 void rendezvous_listen(struct rendezvous *rendezvous, rendezvous_listener *listener, void *arg);
 
 /* A letter that is heard when a thread of the receiver looks, or later: through common memory where there is some, else
-   as above. Letters that one member passes to another are heard in their order. */
-bool rendezvous_pass(struct rendezvous *rendezvous, int to, const void *data, size_t bytes);
+   as above. Letters that one member passes to another are heard in their order. `wakes` false: a thread that sleeps need
+   not hear it; of two members that pass a letter to each other and then look, one at least hears the other's. */
+bool rendezvous_pass(struct rendezvous *rendezvous, int to, const void *data, size_t bytes,
+                     bool wakes);
 /* Hear the letters that have been passed to this member. A sender of none that make sense counts as gone. */
 void rendezvous_look(struct rendezvous *rendezvous);
-/* It changes with each letter passed to this member, after that can be heard, and with rendezvous_ring. */
+/* It changes with each letter passed to this member that wakes, after that can be heard, and with rendezvous_ring. */
 const atomic_uint *rendezvous_bell(const struct rendezvous *rendezvous);
 void rendezvous_ring(struct rendezvous *rendezvous);
 /* Until the bell is not `seen` any more; at most that long, and perhaps for nothing. */

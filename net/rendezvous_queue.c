@@ -9,7 +9,8 @@
  *
  * A sender makes a queue for each receiver with the first letter, in its own memory. It has one writer and one reader.
  * Letters are numbered, and heard in the order of their numbers, whichever way they come: a letter that comes by
- * mail was sent when all before it were in the queue or in the mail.
+ * mail was sent when all before it were in the queue or in the mail. Of two members that pass a letter to each other and
+ * then look, one at least finds the other's: `written` is stored and loaded in one order for all.
  *
  * The contents of the queue are another process's: a slot is copied before it is checked, and a sender whose
  * letters are none counts as gone.
@@ -97,7 +98,7 @@ static bool write_slot(struct outgoing *out, const void *data, size_t bytes)
     slot->number = out->passed;
     slot->bytes = bytes;
     memcpy(slot->data, data, bytes);
-    atomic_store_explicit(&queue->written, ++out->written, memory_order_release);
+    atomic_store(&queue->written, ++out->written);
     return true;
 }
 
@@ -113,7 +114,7 @@ static bool mail_numbered(struct rendezvous *r, int to, uint64_t number, const v
     return rendezvous_send_mail(r, &mail, packet, sizeof number + bytes);
 }
 
-bool rendezvous_pass(struct rendezvous *r, int to, const void *data, size_t bytes)
+bool rendezvous_pass(struct rendezvous *r, int to, const void *data, size_t bytes, bool wakes)
 {
     if (to == r->rank || !rendezvous_shares(r, to))
         return rendezvous_send(r, to, data, bytes);
@@ -125,7 +126,7 @@ bool rendezvous_pass(struct rendezvous *r, int to, const void *data, size_t byte
     bool passed = queued || mail_numbered(r, to, out->passed, data, bytes);
     out->passed += passed;
     pthread_mutex_unlock(&r->passing);
-    if (queued)
+    if (queued && wakes)
         ring(r, to);
     return passed;
 }
@@ -157,8 +158,7 @@ static bool take_slots(struct rendezvous *r, int from)
     struct queue *queue = in->queue;
     struct slot slot;
     uint64_t there;
-    while (queue &&
-           (there = atomic_load_explicit(&queue->written, memory_order_acquire) - in->taken)) {
+    while (queue && (there = atomic_load(&queue->written) - in->taken)) {
         const struct slot *next = &queue->slots[in->taken % SLOTS];
         if (there > SLOTS)
             return false;

@@ -254,7 +254,7 @@ static void pass_letters(struct member *to, int first, int count)
     char letter[sizeof(int) + TEXT];
     for (int i = first; i < first + count; i++) {
         size_t bytes = write_letter(i, letter);
-        if (!rendezvous_pass((to - to->rank)->rendezvous, to->rank, letter, bytes))
+        if (!rendezvous_pass((to - to->rank)->rendezvous, to->rank, letter, bytes, true))
             abort();
     }
 }

@@ -318,6 +318,11 @@ void comm_wake_all(struct host_device *device);
 void comm_forget_channels(struct host_world *world); /* at the end of the world */
 uint64_t comm_channel_name(const struct channel *channel);
 const int *comm_channel_members(const struct channel *channel, int *count);
+/* The claim of a channel: a number in common memory, 1 + the positions whose data a process has undertaken to move; 0:
+   the process that has it is about to end. Where it is for all; 0: nowhere. */
+int64_t comm_claim(const struct channel *channel);
+bool comm_has_claim(const struct channel *channel);
+void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at);
 /* The place of a rank among the members, or -1. */
 int comm_place_of(const struct channel *channel, int rank);
 struct channel *comm_channel_find(struct host_world *world, uint64_t name);
@@ -338,6 +343,8 @@ void comm_sent(struct channel *channel, uint64_t id, const struct failure *failu
 /* Between the processes of a world, through its rendezvous. Open and close without the lock. */
 enum status link_open(struct host_world *world, struct diag *diag);
 void link_close(struct host_link *link);
+/* Give a channel its claim, if its first member is here and all others are in processes that can map it. */
+void link_make_claim(struct host_link *link, struct channel *channel);
 /* A channel has been made: what was said of it before is heard now. */
 void link_introduce(struct host_link *link, struct channel *channel);
 uint64_t link_next_id(struct host_link *link);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_collective.c - collectives of the host device: the members of a channel meet, the last one moves the data.
+ * host_collective.c - collectives of the host device: the members of a channel meet, one of them moves the data.
  *
  *     arrive ... arrive, all here --> complete (without the lock): deliver --> adjourn --> leave ... leave
  *
@@ -177,7 +177,7 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
         other = meeting->arrived[place];
     meeting->arrived[comm_place_of(channel, presence->rank)] = presence;
     if (++meeting->arrivals == channel->count && channel->world->link)
-        channel_change(channel); /* for the first member, which moves the data */
+        channel_change(channel); /* for those that may move the data */
     if (other && !meeting->failure.status &&
         !same_collective(&other->op->collective, &presence->op->collective))
         mismatch(channel, meeting, other, presence);
@@ -229,7 +229,7 @@ static void strand(struct meeting *meeting, struct host_stream *stream, int rank
         stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", rank);
 }
 
-/* All members are here: move the data of all, on the stream of the first. */
+/* All members are here: move the data of all. */
 static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
     struct host_world *world = channel->world;
@@ -264,7 +264,23 @@ static bool can_complete(const struct channel *channel, const struct meeting *me
 {
     return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
            meeting->unreached < 0 && !meeting->failure.status &&
-           (!channel->world->link || place == 0);
+           (!channel->world->link || channel->claim || place == 0);
+}
+
+/* Of several processes one moves the data. */
+static bool claims(const struct channel *channel, struct meeting *meeting)
+{
+    const uint64_t claimed = meeting->position + 2;
+    if (!channel->claim)
+        return true;
+    if (meeting->claimed)
+        return false;
+    meeting->claimed = true;
+    uint64_t now = atomic_load(channel->claim);
+    while (now != 0 && now < claimed)
+        if (atomic_compare_exchange_weak(channel->claim, &now, claimed))
+            return true;
+    return false;
 }
 
 void comm_perform_collective(struct entry *entry)
@@ -284,7 +300,7 @@ void comm_perform_collective(struct entry *entry)
     if (link)
         link_arrive(link, channel, meeting->position, entry);
     while (meeting->moving || (!meeting->done && !stream_failed(stream)))
-        if (can_complete(channel, meeting, comm->base.me))
+        if (can_complete(channel, meeting, comm->base.me) && claims(channel, meeting))
             complete(channel, meeting, stream);
         else if (!has_spun) {
             has_spun = true;

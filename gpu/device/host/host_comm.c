@@ -13,8 +13,9 @@
  * no group ends while one of its parts is `moving`, not even when the run is aborted.
  *
  * In a world of several processes (host_link.c) each has a copy of every channel it is a member of.
- * Members elsewhere are present as guests. Of a meeting the stream of the first member moves the data of
- * all; of a send and a receive the receiver's. A copy stays until the world ends: positions go on where
+ * Members elsewhere are present as guests. Of a meeting the process moves the data of all that is the first to claim it
+ * once all are there, in common memory; where some share none, that of the first member; of a send and a receive the
+ * receiver's. A copy stays until the world ends: positions go on where
  * they were when a communicator is opened again.
  */
 #include "host_comm.h"
@@ -96,8 +97,10 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
         hash_mix(hash_bytes(name, strlen(name)) ^ hash_bytes(members, size * sizeof *members));
     channel->next = world->channels;
     world->channels = channel;
-    if (world->link)
+    if (world->link) {
+        link_make_claim(world->link, channel);
         link_introduce(world->link, channel);
+    }
     return channel;
 }
 
@@ -133,6 +136,22 @@ const int *comm_channel_members(const struct channel *channel, int *count)
 {
     *count = channel->count;
     return channel->members;
+}
+
+int64_t comm_claim(const struct channel *channel)
+{
+    return channel->claim_at;
+}
+
+bool comm_has_claim(const struct channel *channel)
+{
+    return channel->claim;
+}
+
+void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at)
+{
+    channel->claim = claim;
+    channel->claim_at = at;
 }
 
 int comm_place_of(const struct channel *channel, int rank)

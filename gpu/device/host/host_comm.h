@@ -23,6 +23,7 @@ struct meeting {
     struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
     int arrivals, leavings;
     bool moving, done;
+    bool claimed;           /* for this process, or in vain */
     atomic_uint over;       /* 1: done or failed, for threads that look without the lock */
     int unreached;          /* the rank whose data cannot be had; -1: none */
     struct failure failure; /* a mismatch: later arrivals fail with it, too */
@@ -40,6 +41,9 @@ struct channel {
     uint64_t *positions; /* [count] collectives pushed by each member */
     struct meeting *meetings;
     struct part *unmatched, **unmatched_end;
+    _Atomic uint64_t *
+        claim; /* across processes: decides which of them moves data; NULL: the first member's does */
+    int64_t claim_at; /* where it is for all */
     struct host_spin spin;
     pthread_cond_t changed;
 };

@@ -7,7 +7,7 @@
  * fetches them before, and stores them after. On one machine messages, too, go through common memory.
  *
  *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
- *     DELIVERED          to the members: the first member's process has moved the data of all
+ *     DELIVERED          to the members: the data of all has moved
  *     SEND, WITHDRAW     to the receiver's process: a send waits; does not any more
  *     RECEIVED, UNFIT    to the sender's process: its data has moved; size or tag differ
  *     ABORT              to all
@@ -50,6 +50,8 @@ struct message {
     int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
     uint64_t channel, position; /* or the number of a send */
     int64_t bytes;
+    int64_t
+        claim; /* ARRIVE of the first member: where the channel's claim is in the common memory; 0: nowhere */
     struct far_ref send, recv;
 };
 
@@ -59,18 +61,29 @@ struct early {
     char data[];
 };
 
+/* Claims of channels whose first member is here. */
+enum { CLAIM_BYTES = 4096 };
+struct claim_page {
+    struct claim_page *next;
+    _Atomic uint64_t *words;
+    int64_t offset;
+    size_t used;
+};
+
 struct host_link {
     struct host_world *world;
     struct rendezvous *rendezvous;
     int32_t number;                   /* of the world among those of its rendezvous */
     struct early *early, **early_end; /* under the world's lock, like next_id */
     uint64_t next_id;
+    struct claim_page *claims;
 };
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
+/* One that does not wake is heard by a thread that is about to wait. */
 static bool tell(const struct host_link *link, int to, const struct message *message,
-                 const char *first, const char *second)
+                 const char *first, const char *second, bool wakes)
 {
     size_t a = strlen(first) + 1, b = strlen(second) + 1, bytes = sizeof *message + a + b;
     char *packet = malloc(bytes);
@@ -81,8 +94,8 @@ static bool tell(const struct host_link *link, int to, const struct message *mes
     memcpy(packet, &numbered, sizeof numbered);
     memcpy(packet + sizeof *message, first, a);
     memcpy(packet + sizeof *message + a, second, b);
-    bool told =
-        (to == TO_ALL ? rendezvous_send : rendezvous_pass)(link->rendezvous, to, packet, bytes);
+    bool told = to == TO_ALL ? rendezvous_send(link->rendezvous, to, packet, bytes)
+                             : rendezvous_pass(link->rendezvous, to, packet, bytes, wakes);
     free(packet);
     return told;
 }
@@ -94,7 +107,8 @@ static int process_of(const struct host_link *link, int rank)
 
 /* Every other process that has members; they ascend, so each process is met once. */
 static bool tell_members(const struct host_link *link, const struct channel *channel,
-                         const struct message *message, const char *first, const char *second)
+                         const struct message *message, const char *first, const char *second,
+                         bool wakes)
 {
     int count, here = rendezvous_rank(link->rendezvous);
     const int *members = comm_channel_members(channel, &count);
@@ -102,7 +116,7 @@ static bool tell_members(const struct host_link *link, const struct channel *cha
     for (int i = 0, last = -1; i < count; i++) {
         int process = process_of(link, members[i]);
         if (process != here && process != last)
-            all = tell(link, process, message, first, second) && all;
+            all = tell(link, process, message, first, second, wakes) && all;
         last = process;
     }
     return all;
@@ -141,9 +155,11 @@ void link_arrive(struct host_link *link, const struct channel *channel, uint64_t
                               .channel = comm_channel_name(channel),
                               .position = position,
                               .bytes = what->bytes,
+                              .claim = comm_claim(channel),
                               .send = far_of(what->send),
                               .recv = far_of(what->recv)};
-    if (!tell_members(link, channel, &message, text_of(what->tag), text_of(entry->op.label)))
+    bool wakes = !comm_has_claim(channel); /* else the last to arrive moves the data */
+    if (!tell_members(link, channel, &message, text_of(what->tag), text_of(entry->op.label), wakes))
         untold(entry->stream);
 }
 
@@ -155,14 +171,14 @@ void link_leave(struct host_link *link, const struct channel *channel, uint64_t 
                               .status = (int32_t)failure->status,
                               .channel = comm_channel_name(channel),
                               .position = position};
-    (void)tell_members(link, channel, &message, failure->text, "");
+    (void)tell_members(link, channel, &message, failure->text, "", true);
 }
 
 void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position)
 {
     struct message message = {
         .word = WORD_DELIVERED, .channel = comm_channel_name(channel), .position = position};
-    (void)tell_members(link, channel, &message, "", "");
+    (void)tell_members(link, channel, &message, "", "", true);
 }
 
 void link_send(struct host_link *link, const struct channel *channel, const struct part *part)
@@ -175,7 +191,7 @@ void link_send(struct host_link *link, const struct channel *channel, const stru
                               .position = part->id,
                               .bytes = part->what->bytes,
                               .send = far_of(part->what->data)};
-    if (!tell(link, process_of(link, part->to), &message, text_of(part->what->tag), ""))
+    if (!tell(link, process_of(link, part->to), &message, text_of(part->what->tag), "", true))
         untold(part->entry->stream);
 }
 
@@ -185,7 +201,7 @@ void link_withdraw(struct host_link *link, const struct channel *channel, const 
                               .rank = part->from,
                               .channel = comm_channel_name(channel),
                               .position = part->id};
-    (void)tell(link, process_of(link, part->to), &message, "", "");
+    (void)tell(link, process_of(link, part->to), &message, "", "", true);
 }
 
 void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
@@ -196,13 +212,14 @@ void link_received(struct host_link *link, const struct channel *channel, const 
                               .status = failure ? (int32_t)failure->status : 0,
                               .channel = comm_channel_name(channel),
                               .position = part->id};
-    (void)tell(link, process_of(link, part->from), &message, failure ? failure->text : "", "");
+    (void)tell(link, process_of(link, part->from), &message, failure ? failure->text : "", "",
+               true);
 }
 
 void link_abort(struct host_link *link, const char *why)
 {
     struct message message = {.word = WORD_ABORT};
-    (void)tell(link, TO_ALL, &message, why, "");
+    (void)tell(link, TO_ALL, &message, why, "", true);
 }
 
 /* ---- guests ---------------------------------------------------------------------------------- */
@@ -314,16 +331,32 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
 
 /* ---- hearing --------------------------------------------------------------------------------- */
 
+/* The first member's process tells where the claim is. Without it that process moves the data. */
+static void hear_claim(struct host_link *link, struct channel *channel,
+                       const struct message *message)
+{
+    int count;
+    const int64_t within = message->claim % CLAIM_BYTES;
+    if (message->claim <= 0 || within % (int64_t)sizeof(uint64_t) != 0 || comm_has_claim(channel) ||
+        comm_channel_members(channel, &count)[0] != message->rank)
+        return;
+    char *page = rendezvous_map(link->rendezvous, message->claim - within, CLAIM_BYTES);
+    if (page)
+        comm_set_claim(channel, (_Atomic uint64_t *)(void *)(page + within), message->claim);
+}
+
 static void hear_guest(struct host_link *link, struct channel *channel,
                        const struct message *message, const char *first, const char *second)
 {
     struct guest *guest = guest_new(link, message, first, second);
     if (!guest)
         world_fail_all(link->world, "no memory for what another rank sent");
-    else if (message->word == WORD_ARRIVE)
-        comm_guest_arrives(channel, message->position, guest);
-    else
+    else if (message->word == WORD_SEND)
         comm_guest_sends(channel, guest);
+    else {
+        hear_claim(link, channel, message);
+        comm_guest_arrives(channel, message->position, guest);
+    }
 }
 
 #define ONE(...) +1
@@ -464,6 +497,57 @@ void link_wait(struct host_link *link, struct host_spin *spin)
     pthread_mutex_lock(&world->lock);
 }
 
+/* ---- claims ---------------------------------------------------------------------------------- */
+
+/* NULL: no memory, or none that all could map. */
+static struct claim_page *page_for_claim(struct host_link *link)
+{
+    struct claim_page *page = link->claims;
+    struct diag diag;
+    if (page && page->used < CLAIM_BYTES / sizeof *page->words)
+        return page;
+    page = calloc(1, sizeof *page);
+    if (!page)
+        return NULL;
+    diag_init(&diag);
+    page->words = rendezvous_alloc(link->rendezvous, CLAIM_BYTES, &page->offset, &diag);
+    diag_fini(&diag);
+    if (!page->words) {
+        free(page);
+        return NULL;
+    }
+    page->next = link->claims;
+    link->claims = page;
+    return page;
+}
+
+void link_make_claim(struct host_link *link, struct channel *channel)
+{
+    int count, here = rendezvous_rank(link->rendezvous);
+    const int *members = comm_channel_members(channel, &count);
+    bool alone = true, near = process_of(link, members[0]) == here;
+    for (int i = 0; i < count && near; i++) {
+        near = rendezvous_shares(link->rendezvous, process_of(link, members[i]));
+        alone = alone && process_of(link, members[i]) == here;
+    }
+    struct claim_page *page = near && !alone ? page_for_claim(link) : NULL;
+    if (!page)
+        return;
+    _Atomic uint64_t *word = &page->words[page->used++];
+    atomic_store(word, 1);
+    comm_set_claim(channel, word, page->offset + (int64_t)((char *)word - (char *)page->words));
+}
+
+static void free_claims(struct host_link *link)
+{
+    while (link->claims) {
+        struct claim_page *page = link->claims;
+        link->claims = page->next;
+        rendezvous_free(link->rendezvous, (void *)page->words, CLAIM_BYTES, page->offset);
+        free(page);
+    }
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 enum status link_alloc(struct host_link *link, struct host_buffer *buffer, struct diag *diag)
@@ -498,6 +582,7 @@ void link_close(struct host_link *link)
 {
     rendezvous_listen(link->rendezvous, NULL, NULL);
     comm_forget_channels(link->world);
+    free_claims(link);
     while (link->early) {
         struct early *early = link->early;
         link->early = early->next;
