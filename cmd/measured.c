@@ -34,6 +34,15 @@ static const char *show(double ns, char out[UNITS_TEXT])
     return out;
 }
 
+/* Ranks with less data, or of a run that hung, have made fewer. */
+static void print_iterations(const struct runtime_result *result, FILE *out)
+{
+    fprintf(out, ", %" PRId64, result->iterations);
+    if (result->most_iterations > result->iterations)
+        fprintf(out, " to %" PRId64, result->most_iterations);
+    fputs(" iterations", out);
+}
+
 static void print_head(const struct measured *measured, FILE *out)
 {
     const struct runtime_options *options = measured->options;
@@ -47,7 +56,7 @@ static void print_head(const struct measured *measured, FILE *out)
     if (ranks > 1)
         fprintf(out, ", %d ranks", ranks);
     if (plan->form == FORM_PIPELINE)
-        fprintf(out, ", %" PRId64 " iterations", measured->result->iterations);
+        print_iterations(measured->result, out);
     fprintf(out, ", on %s\n\n", measured->result->device);
 }
 
@@ -133,8 +142,12 @@ static void print_answers(const struct measured *measured, FILE *out)
     if (result->arithmetic.equal != ANSWER_UNKNOWN)
         print_arithmetic(&result->arithmetic, out);
     else if (result->matches_serial != ANSWER_UNKNOWN)
-        fprintf(out, "  results     %s those of a serial run\n",
-                result->matches_serial == ANSWER_YES ? "the same as" : "DIFFERENT from");
+        fprintf(out, "  results     %s those of a serial run%s\n",
+                result->matches_serial == ANSWER_YES ? "the same as" : "DIFFERENT from",
+                result->matches_serial == ANSWER_NO && result->stale &&
+                        !result->violations[PROPERTY_SERIAL]
+                    ? ": reads were stale, as the plan allows"
+                    : "");
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (result->violations[p])
             fprintf(out, "  %-10s  %s\n", property_key((enum property)p), result->violations[p]);
@@ -348,6 +361,7 @@ void measured_write(const struct measured *measured, struct json *json)
         json_int(json, result->run);
     measured_put_answer(json, "legal", result->legal);
     measured_put_answer(json, "results_match_serial", result->matches_serial);
+    json_put_bool(json, "stale_reads", result->stale);
     write_arithmetic(&result->arithmetic, json);
     write_violations(result, json);
     measured_write_blocked(result, json);

@@ -124,17 +124,17 @@ static enum status run_shortcut(struct app *app, struct run_request *request,
     return status;
 }
 
-/* A run that computed something else than a serial one is a failure, unless the plan means it: its reads were no staler
-   than `staleness` allows, as the replay has seen. */
+/* A run that computed something else than a serial one is a failure, unless the plan means it: the replay saw stale reads,
+   and none staler than `staleness` allows. */
 static enum status judge_values(struct app *app, const struct plan *plan,
                                 const struct runtime_result *result)
 {
     if (result->matches_serial != ANSWER_NO ||
-        (runtime_may_be_stale(plan) && result->legal == ANSWER_YES &&
-         !result->violations[PROPERTY_SERIAL]))
+        (result->stale && result->legal == ANSWER_YES && !result->violations[PROPERTY_SERIAL]))
         return STATUS_OK;
-    return diag_error(&app->diag, STATUS_VIOLATED,
-                      "%s: the results differ from those of a serial run", plan->name);
+    return diag_error(
+        &app->diag, STATUS_VIOLATED, "%s: the results differ from those of a serial run%s",
+        plan->name, runtime_may_be_stale(plan) && !result->stale ? ", and no read was stale" : "");
 }
 
 /* Memory over its bound in every run, which no step of the replay shows. */

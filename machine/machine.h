@@ -35,6 +35,8 @@ struct transition {
 /* The effect of a step. */
 struct effect {
     unsigned violated; /* bit (1u << PROPERTY_x) */
+    bool
+        stale; /* options.serial: a read was older than in a serial run, and no older than its buffer allows */
     /* the operation that was executed, started or finished; op -1: a driver's or the loader's step
      */
     int op;

@@ -55,6 +55,8 @@ static void check(struct work_state *w, const struct op *op, const struct access
                           : find_lag(w, op, rank, iteration, t, buffer->scope == SCOPE_ITERATION);
         if (lag < 0 || lag > allowed || (common >= 0 && lag != common))
             report(w, access, iteration + (p->serial_place[t] < p->serial_place[op->task]), lag, t);
+        else if (lag > 0)
+            w->e->stale = true;
         common = lag;
     }
 }

@@ -274,6 +274,7 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
     bool known = legal || (!torn && late_ns == 0 && sure);
     result->legal = legal ? ANSWER_YES : known ? ANSWER_NO : ANSWER_UNKNOWN;
     result->steps = replay_taken(journal->replay);
+    result->stale = replay_has_stale_reads(journal->replay);
     if (!copy_violations(journal, result))
         return diag_no_memory(diag);
     if (result->legal == ANSWER_NO)

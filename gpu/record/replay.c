@@ -259,6 +259,7 @@ static void do_step(struct replay *replay, const struct replay_step *step, int a
         count_off_members(replay, p->agents[agent].index, p->agents[step->agent].index);
     machine_step(p, replay->state, transition, &effect);
     keep_violations(replay, &effect);
+    replay->stale |= effect.stale;
     replay_observe(replay, step);
 }
 
@@ -523,6 +524,11 @@ int64_t replay_pending(const struct replay *replay)
 int64_t replay_taken(const struct replay *replay)
 {
     return replay->taken;
+}
+
+bool replay_has_stale_reads(const struct replay *replay)
+{
+    return replay->stale;
 }
 
 const char *replay_violation(const struct replay *replay, enum property property)

@@ -86,6 +86,8 @@ int64_t
 replay_pending(const struct replay *replay); /* steps not taken yet, optional ones left out */
 int64_t replay_taken(const struct replay *replay);
 /* The first violation of a property, in words; NULL: none was seen. */
+/* Did a read see what a serial run had some iterations ago, as `staleness` allows? */
+bool replay_has_stale_reads(const struct replay *replay);
 const char *replay_violation(const struct replay *replay, enum property property);
 
 #endif

@@ -67,6 +67,7 @@ static bool keep_state(const struct replay *replay, struct choice *choice)
     memcpy(choice->ended, replay->ended, streams * sizeof *choice->ended);
     choice->taken = replay->taken;
     choice->trail_count = replay->trail_count;
+    choice->stale = replay->stale;
     for (int property = 0; property < PROPERTY_COUNT; property++)
         choice->violated |= replay->violations[property] ? 1u << property : 0;
     return true;
@@ -267,6 +268,7 @@ static void restore(struct replay *replay, struct choice *choice)
     memcpy(replay->ended, choice->ended, (size_t)p->stream_count * sizeof *replay->ended);
     replay->taken = choice->taken;
     replay->trail_count = choice->trail_count;
+    replay->stale = choice->stale;
     for (int property = 0; property < PROPERTY_COUNT; property++) {
         if (choice->violated & 1u << property)
             continue;

@@ -46,6 +46,7 @@ struct choice {
     bool turned;
     int64_t settled; /* the replay had taken so many steps when the wait was over; -1: it is not */
     /* before the first of them was taken; `turned`: NULL */
+    bool stale; /* the replay's */
     struct state *state;
     int64_t *places; /* [agent_count] of heads */
     int *ended;      /* [stream_count] */
@@ -65,6 +66,7 @@ struct replay {
     int64_t pending, taken;
     int64_t until_ns, late_ns; /* steps before this were taken; what came so much behind it */
     char *violations[PROPERTY_COUNT];
+    bool stale; /* see replay_has_stale_reads */
     char reason[REPLAY_TEXT];
     char first_reason
         [REPLAY_TEXT]; /* why it was stuck at first: what the orders tried later say is about them */

@@ -137,9 +137,9 @@ struct runtime_result {
         bool complete; /* with a rendezvous: this rank did all it had to ... */
         int64_t end;   /* ... which was so many iterations */
     } local;
-    int64_t iterations; /* retired on every rank */
-    int64_t tasks;      /* instances with finished device work, all ranks */
-    int64_t steps;      /* of the machine, replayed */
+    int64_t iterations, most_iterations; /* retired on every rank, and on the rank with the most */
+    int64_t tasks;                       /* instances with finished device work, all ranks */
+    int64_t steps;                       /* of the machine, replayed */
     struct runtime_graphs graph;
     int64_t duration_ns;
     int64_t fill_ns, drain_ns; /* until the first iteration is over; since the last admission */
@@ -156,6 +156,7 @@ struct runtime_result {
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
        something that several agents do together */
     enum answer legal, matches_serial;
+    bool stale; /* a read saw what a serial run had some iterations ago, as `staleness` allows */
     struct runtime_arithmetic arithmetic; /* of rank programs; with options->compare */
     size_t forced, to_force;  /* with a witness: steps taken in its order, and all it has, the data
                                  loader's left out */

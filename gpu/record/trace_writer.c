@@ -609,9 +609,12 @@ bool trace_writer_figures(struct trace_writer *trace, struct runtime_result *res
             (struct runtime_stream){p->streams[s].rank, name, trace->busy_ns[s]};
     }
     result->iterations = p->tasks ? INT64_MAX : 0;
-    for (int rank = 0; rank < p->ranks && p->tasks; rank++)
+    for (int rank = 0; rank < p->ranks && p->tasks; rank++) {
         if (trace->retired[rank] < result->iterations)
             result->iterations = trace->retired[rank];
+        if (trace->retired[rank] > result->most_iterations)
+            result->most_iterations = trace->retired[rank];
+    }
     if (trace->ends.total > 0) {
         result->fill_ns = trace->ends.first_ns - trace->base_ns;
         result->drain_ns = trace->ends.last_ns - trace->last_admitted_ns;
