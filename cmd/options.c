@@ -15,7 +15,7 @@
 #include "plan/nearest.h"
 #include "plan/units.h"
 
-enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 90 };
+enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 100 };
 
 #ifndef PACKAGE_VERSION
 #define PACKAGE_VERSION "0.1.0"
@@ -122,6 +122,21 @@ static void print_exclusions(const char *names)
         putchar('\n');
 }
 
+/* The words of an option from HELP_COLUMN on, in as many lines as they need. */
+static void print_words(const char *words)
+{
+    int column = HELP_COLUMN;
+    while (*words) {
+        int length = (int)strcspn(words, " ");
+        if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH)
+            column = printf("\n%*s", HELP_COLUMN, "") - 1;
+        column += printf("%s%.*s", column > HELP_COLUMN ? " " : "", length, words);
+        words += length;
+        words += strspn(words, " ");
+    }
+    putchar('\n');
+}
+
 static void print_option(const struct option_spec *spec)
 {
     int width = spec->letter ? printf("  -%c, --%s", spec->letter, spec->name)
@@ -130,9 +145,9 @@ static void print_option(const struct option_spec *spec)
         width += *spec->argument == '[' ? printf("[=%s", spec->argument + 1)
                                         : printf("=%s", spec->argument);
     if (width >= HELP_COLUMN - 1)
-        printf("\n%*s%s\n", HELP_COLUMN, "", spec->help);
-    else
-        printf("%*s%s\n", HELP_COLUMN - width, "", spec->help);
+        width = printf("\n") - 1;
+    printf("%*s", HELP_COLUMN - width, "");
+    print_words(spec->help);
     print_exclusions(spec->excludes);
 }
 

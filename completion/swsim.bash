@@ -2,10 +2,20 @@
 # swsim.bash - completion for swsim, swrun and swcheck. It reads the programs' own --help, and so completes
 # every verb, option and choice that they accept.
 
+# The --help of the words, each option with all of its words on one line.
+_swsim_help()
+{
+    "$@" --help 2>/dev/null | awk '
+        /^ +(-., )?--[a-z]/ { if (entry) print held; held = $0; words = /--[^ ]+  +[^ ]/; entry = 1; next }
+        entry && match($0, /[^ ]/) == 31 && !/not with --/ { sub(/^ +/, words ? " " : "  "); held = held $0; words = 1; next }
+        { if (entry) print held; entry = 0; print }
+        END { if (entry) print held }'
+}
+
 # The long options in a --help, one a line, with `=` where a value follows.
 _swsim_options()
 {
-    "$@" --help 2>/dev/null | sed -nE 's/^ +(-., )?(--[a-z0-9-]+=?).*/\2/p' | sort -u
+    _swsim_help "$@" | sed -nE 's/^ +(-., )?(--[a-z0-9-]+=?).*/\2/p' | sort -u
 }
 
 # The values of option $1 in the --help of the other words: `--color=auto|always|never`, or words behind `LIST`.
@@ -14,7 +24,7 @@ _swsim_choices()
     local option=$1
     shift
     [[ $option != --schedule ]] || { _swsim_schedules "$1"; return; }
-    "$@" --help 2>/dev/null | awk -v option="$option" '
+    _swsim_help "$@" | awk -v option="$option" '
         function words(list, separator,   items, n, i) {
             n = split(list, items, separator)
             for (i = 1; i <= n; i++) if (items[i] !~ /^[a-z0-9_.-]+$/) return
@@ -25,14 +35,13 @@ _swsim_choices()
             sub(/ *\(default.*/, "", text); sub(/.*: /, "", text)
             words(text, ", *")
         }
-        next_line { next_line = 0; sub(/^ +/, ""); explained($0) }
         match($0, /^ +(-., )?--[a-z0-9-]+/) {
             name = substr($0, RSTART, RLENGTH); sub(/.*--/, "--", name)
             if (name != option) next
             rest = substr($0, RSTART + RLENGTH)
             value = rest; sub(/ .*/, "", value); gsub(/[][=]/, "", value)
             sub(/^[^ ]* */, "", rest)
-            if (value == "LIST") { if (rest == "") next_line = 1; else explained(rest) }
+            if (value == "LIST") explained(rest)
             else { n = split(value, items, "|"); for (i = 1; n > 1 && i <= n; i++) if (items[i] ~ /^[a-z0-9]/) print items[i] }
         }'
 }

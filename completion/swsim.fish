@@ -11,6 +11,15 @@ function __swsim_command
     end
 end
 
+# The --help of the words, each option with all of its words on one line.
+function __swsim_help
+    command $argv --help 2>/dev/null | awk '
+        /^ +(-., )?--[a-z]/ { if (entry) print held; held = $0; words = /--[^ ]+  +[^ ]/; entry = 1; next }
+        entry && match($0, /[^ ]/) == 31 && !/not with --/ { sub(/^ +/, words ? " " : "  "); held = held $0; words = 1; next }
+        { if (entry) print held; entry = 0; print }
+        END { if (entry) print held }'
+end
+
 # The values of an option: `--color=auto|always|never`, or words behind `LIST`.
 function __swsim_choices
     set -l command (__swsim_command)
@@ -18,7 +27,7 @@ function __swsim_choices
         command $command[1] generate --help 2>/dev/null | sed -n '/NAME is one of/,/^Options/ { s/^  \([a-z0-9_][a-z0-9_]*\) .*/\1/p; }'
         return
     end
-    command $command --help 2>/dev/null | awk -v option=$argv[1] '
+    __swsim_help $command | awk -v option=$argv[1] '
         function words(list, separator,   items, n, i) {
             n = split(list, items, separator)
             for (i = 1; i <= n; i++) if (items[i] !~ /^[a-z0-9_.-]+$/) return
@@ -29,14 +38,13 @@ function __swsim_choices
             sub(/ *\(default.*/, "", text); sub(/.*: /, "", text)
             words(text, ", *")
         }
-        next_line { next_line = 0; sub(/^ +/, ""); explained($0) }
         match($0, /^ +(-., )?--[a-z0-9-]+/) {
             name = substr($0, RSTART, RLENGTH); sub(/.*--/, "--", name)
             if (name != option) next
             rest = substr($0, RSTART + RLENGTH)
             value = rest; sub(/ .*/, "", value); gsub(/[][=]/, "", value)
             sub(/^[^ ]* */, "", rest)
-            if (value == "LIST") { if (rest == "") next_line = 1; else explained(rest) }
+            if (value == "LIST") explained(rest)
             else { n = split(value, items, "|"); for (i = 1; n > 1 && i <= n; i++) if (items[i] ~ /^[a-z0-9]/) print items[i] }
         }'
 end
@@ -53,7 +61,7 @@ function __swsim_options
         end
         return
     end
-    command $command --help 2>/dev/null | awk '
+    __swsim_help $command | awk '
         function say() { if (name != "") print name "\t" words; name = words = "" }
         match($0, /^ +(-., )?--[a-z0-9-]+/) {
             say()
@@ -63,7 +71,6 @@ function __swsim_options
             words = match(rest, /  +[^ ]/) ? substr(rest, RSTART + RLENGTH - 1) : ""
             next
         }
-        name != "" && words == "" && /^   / { sub(/^ +/, ""); words = $0 }
         END { say() }'
 end
 

@@ -301,7 +301,7 @@ static const struct generator {
     {"zbv", "zero bubble on two chunks a rank in V shape", TWO_CHUNKS, 0, NULL, generate_zbv, NULL},
     {"dualpipe_v", "overlapped forward and backward on two chunks a rank in V shape", TWO_CHUNKS, 0,
      rule_dualpipe_v, generate_dualpipe_v, NULL},
-    {"dualpipe", "overlapped forward and backward, two copies of the model in opposite directions",
+    {"dualpipe", "forward beside backward, two copies of the model in opposite directions",
      TWO_CHUNKS, 0, rule_dualpipe, generate_dualpipe, NULL},
     {"zb_1p", "zero bubble found from costs, with the memory of 1F1B", ONE_CHUNK, MEMORY, NULL,
      NULL, memory_once},
@@ -311,8 +311,8 @@ static const struct generator {
      MEMORY, NULL, NULL, memory_twice},
     {"v_half", "zero bubble in V shape found from costs, with half the memory of 1F1B", TWO_CHUNKS,
      MEMORY, NULL, NULL, memory_half},
-    {"v_min", "zero bubble in V shape found from costs, with a third of the memory of 1F1B",
-     TWO_CHUNKS, MEMORY, NULL, NULL, memory_third},
+    {"v_min", "zero bubble in V shape found from costs, a third of the memory of 1F1B", TWO_CHUNKS,
+     MEMORY, NULL, NULL, memory_third},
 };
 
 enum { GENERATORS = sizeof generators / sizeof generators[0] };

@@ -109,6 +109,15 @@ check "a choice that is none" says 2 "--driver: found 'blue', expected clock|dat
     "$SWSIM" verify --driver=blue x
 check "a missing argument" says 2 "missing argument" "$SWSIM" schedule
 check "too many arguments" says 2 "unexpected argument 'b'" "$SWSIM" schedule a b
+# Lines of a --help that a terminal of 100 columns would break.
+wide_help()
+{
+    { "$SWSIM" --help; "$SWRUN" --help; "$SWCHECK" --help
+      for verb in $("$SWSIM" --help | sed -n '/^Verbs:/,/^$/ { s/^  \([a-z]*\) .*/\1/p }'); do "$SWSIM" "$verb" --help; done
+    } | awk 'length > 100'
+}
+wide_help >"$dir/wide"
+check "no help is wider than 100 columns" cmp "$dir/wide" /dev/null
 check "a hint where to look" says 2 "'swsim schedule --help' tells more" "$SWSIM" schedule
 check "swrun without a plan" says 2 "missing argument" "$SWRUN"
 check "swrun with a slip" says 2 "did you mean '--device'?" "$SWRUN" --devise=host x
@@ -308,15 +317,15 @@ fish_completes()
 # by other means than the shells'.
 cat >"$dir/offered.py" <<'END'
 import re, sys
-lines = sys.stdin.read().split("\n")
-for i, line in enumerate(lines):
+text = re.sub(r"\n {30}(?! |not with)", "  ", sys.stdin.read())
+for line in text.split("\n"):
     found = re.match(r" +(?:-., )?(--[a-z0-9-]+)(\[?=(\S+?)\]?)?(?: +(.*))?$", line)
     if not found:
         continue
     name, value, placeholder, words = found.groups()
     print(name + ("=" if value and value[0] == "=" else ""))
     values = placeholder.split("|") if placeholder and "|" in placeholder else []
-    words = re.sub(r" *\(default.*", "", words or lines[i + 1].strip()).split(": ")[-1]
+    words = re.sub(r" *\(default.*", "", words or "").split(": ")[-1]
     if placeholder == "LIST":
         values = words.split() if "separated by commas" in line else re.split(", *", words)
         values = values if len(values) > 1 and all(re.fullmatch(r"[a-z0-9_]+", v) for v in values) else []
