@@ -232,7 +232,7 @@ static enum status render(struct asking *asking, const struct plan *plan, const 
     if (status != STATUS_OK)
         return status;
     return plan->form == FORM_PROGRAMS ? draw_schedule(asking, &changed, &target)
-                                       : plangraph_render(plan, &target, &asking->diag);
+                                       : plangraph_render(plan, false, &target, &asking->diag);
 }
 
 enum swsim_status swsim_render(const struct swsim_plan *plan, const struct swsim_options *options,

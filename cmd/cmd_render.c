@@ -231,18 +231,10 @@ static enum status take_run(struct app *app, struct store *store, void *context)
 
 enum { MANY_BOXES = 1000 }; /* Graphviz takes seconds for so many, and minutes for twice as many */
 
-static size_t count_boxes(const struct plan *plan)
-{
-    size_t boxes = plan->form == FORM_PIPELINE ? plan->pipeline.task_count : 0;
-    for (size_t i = 0; plan->form == FORM_THREADS && i < plan->thread_count; i++)
-        boxes += plan->threads[i].op_count;
-    return boxes;
-}
-
 /* A long silence is announced; in .dot nothing is placed. */
-static void tell_of_wait(struct app *app, const struct plan *plan, const struct draw_target *target)
+static void tell_of_wait(struct app *app, const struct plan *plan, size_t boxes,
+                         const struct draw_target *target)
 {
-    const size_t boxes = count_boxes(plan);
     bool placed = target->format != DRAW_DOT && !ends_with(target->path, ".dot") &&
                   !ends_with(target->path, ".gv");
     if (boxes < MANY_BOXES || !placed || app->quiet || app->json)
@@ -259,6 +251,8 @@ static enum status draw_graph(struct app *app, const struct plan *plan,
                               const struct rendering *rendering)
 {
     const struct draw_target target = target_of(rendering->options);
+    const bool all = rendering->options->all;
+    size_t boxes = 0;
     enum status status = check_uses(app, rendering, RENDER_GRAPH);
     rendering->subject->written = true;
     if (status != STATUS_OK)
@@ -268,8 +262,15 @@ static enum status draw_graph(struct app *app, const struct plan *plan,
                           "%s: a graph has no axis of time to share: 'swsim predict --db=FILE' "
                           "makes a run of the plan",
                           plan->file);
-    tell_of_wait(app, plan, &target);
-    return plangraph_render(plan, &target, &app->diag);
+    if (all && plan->form != FORM_THREADS)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "%s: found --all, which has no effect on the graph of a pipeline",
+                          plan->file);
+    status = plangraph_count(plan, all, &boxes, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    tell_of_wait(app, plan, boxes, &target);
+    return plangraph_render(plan, all, &target, &app->diag);
 }
 
 static enum status take_plan(struct app *app, struct plan *plan, void *context)
@@ -466,7 +467,8 @@ enum status cmd_render(struct app *app, int argc, char **argv)
          .value = &render.choice.from, .max = INT64_MAX},
         {"to", 0, "N", "last iteration to draw (default: the first few; .json: the last)",
          OPTION_INTEGER, .value = &render.choice.to, .max = INT64_MAX},
-        {"all", 0, NULL, "draw all iterations", OPTION_FLAG, .value = &render.all},
+        {"all", 0, NULL, "all iterations; of host programs, each operation", OPTION_FLAG,
+         .value = &render.all},
         {"arrows", 0, "auto|none|dependences|all", "arrows (default auto: dependences if few)",
          OPTION_CHOICE, .value = &render.arrows},
         {"width", 0, "PT",

@@ -23,7 +23,7 @@ static const struct {
     {"iterations", RUNS},
     {"from", RUNS},
     {"to", RUNS},
-    {"all", RUNS | WITNESS},
+    {"all", RUNS | WITNESS | GRAPH},
     {"arrows", TIMELINE | JSON | SCHEDULES},
     {"width", TIMELINE | SCHEDULES},
     {"font-size", DRAWN},

@@ -149,11 +149,11 @@ builds_cxx() # builds_cxx COMPILER MODULE FLAGS...
     fi
 }
 
-# The archive has to be asked for by name where both are installed.
+# The archive has to be asked for by name where both are installed. pkg-config leaves out the -L of a system's folder.
 static_flags() # static_flags MODULE NAME
 {
-    PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs "$1" |
-        sed "s|-L[^ ]*/lib\(/[^ ]*\)* |-L$lib |; s|-l$2\\([ ]\\)|-l:lib$2.a\\1|"
+    printf '%s ' "-L$lib"
+    PKG_CONFIG_SYSROOT_DIR='' pkg-config --static --libs "$1" | sed "s|-L[^ ]*/lib\(/[^ ]*\)* ||; s|-l$2\\([ ]\\)|-l:lib$2.a\\1|"
 }
 
 builds() # builds MODULE NAME

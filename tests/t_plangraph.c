@@ -90,8 +90,8 @@ static void render(const struct plan *plan, const char *name, enum status want, 
 {
     struct diag diag;
     diag_init(&diag);
-    tap_is_int(plangraph_render(plan, &(struct draw_target){.path = path_temp(name)}, &diag), want,
-               "%s", name);
+    tap_is_int(plangraph_render(plan, false, &(struct draw_target){.path = path_temp(name)}, &diag),
+               want, "%s", name);
     if (want == STATUS_OK)
         tap_is_int((long long)diag.errors, 0, "without an error");
     else

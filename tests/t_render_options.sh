@@ -68,4 +68,21 @@ check "a plan has no streams in time" complains 2 'found --as=timeline, but' "$S
 timeout 3 "$SWSIM" render "$dir/many.yaml" -o "$dir/many.svg" 2>"$dir/log"
 check "a graph of many boxes announces the wait, before it is drawn" grep -q 'Graphviz places 1000 boxes.*--format=dot' "$dir/log"
 check "which .dot does not have" prints 0 '^$' sh -c '"$1" render "$2.yaml" -o "$2.dot" && echo' sh "$SWSIM" "$dir/many"
+
+# A long host program: what follows on a stream is one box, a repeat is drawn once, what has an arrow is a box of its own.
+{
+    printf 'swplan: 1\nname: steps\nthreads:\n  r0.t:\n  - repeat: 4\n    body:\n'
+    for k in $(seq 20); do printf '    - {launch: k%d, stream: main, time: 10us}\n    - {host: 1us}\n' "$k"; done
+    printf '    - {record: done, stream: main}\n    - {wait: done, stream: comm}\n'
+    for k in 1 2 3; do printf '    - {copy: d2h, bytes: 1KiB, stream: comm, time: 5us}\n'; done
+    printf '  - {sync: device}\n'
+} >"$dir/steps.yaml"
+"$SWSIM" render -o "$dir/steps.dot" "$dir/steps.yaml"
+check "a long host program is folded" sh -c 'grep -q "20 launches.*main.*200 us" "$1" && grep -q "3 copies.*comm.*15.0 us" "$1"' sh "$dir/steps.dot"
+check "its repeat is drawn once, with its number" sh -c 'test "$(grep -c "label=\"\?4 times" "$1")" = 1 && test "$(grep -c "record done" "$1")" = 1' \
+    sh "$dir/steps.dot"
+"$SWSIM" render --all -o "$dir/steps.dot" "$dir/steps.yaml"
+check "which a pipeline's graph has no use for" complains 2 'found --all, which has no effect' "$SWSIM" render --all -o "$dir/x.dot" "$srcdir/plans/examples/hello.yaml"
+check "--all draws each operation of each iteration" sh -c 'test "$(grep -c "record done" "$1")" = 4 && test "$(grep -c "launch k7" "$1")" = 4' \
+    sh "$dir/steps.dot"
 done_testing

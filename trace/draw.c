@@ -208,14 +208,14 @@ enum status draw_open_clear(const struct draw_target *target, double width_pt, d
     return open_placed(target, width_pt, height_pt, NULL, out, diag);
 }
 
-enum status draw_open_layered(const struct draw_target *target, const char *title,
+enum status draw_open_layered(const struct draw_target *target, const char *title, bool down,
                               struct drawing **out, struct diag *diag)
 {
     struct drawing *drawing = NULL;
     enum status status = open_graph(target, "dot", &drawing, diag);
     if (status != STATUS_OK)
         return status;
-    set_default(drawing, AGRAPH, "rankdir", "LR");
+    set_default(drawing, AGRAPH, "rankdir", down ? "TB" : "LR");
     set_default(drawing, AGRAPH, "labelloc", "t");
     set_default(drawing, AGRAPH, "labeljust", "l");
     set_default(drawing, AGRAPH, "pad", "0.2");

@@ -49,7 +49,8 @@ enum status draw_open_placed(const struct draw_target *target, double width_pt, 
 /* The same without boxes for a sheet: what is drawn under boxes (draw_under) shows. */
 enum status draw_open_clear(const struct draw_target *target, double width_pt, double height_pt,
                             struct drawing **out, struct diag *diag);
-enum status draw_open_layered(const struct draw_target *target, const char *title,
+/* Layers from left to right, or `down` from top to bottom. */
+enum status draw_open_layered(const struct draw_target *target, const char *title, bool down,
                               struct drawing **out, struct diag *diag);
 void draw_close(struct drawing *drawing);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plangraph.c - see plangraph.h: one cluster a stream or thread, one node a task or operation, one
- * edge a dependence. Operations get one colour a stream; those that push nothing are grey.
+ * plangraph.c - see plangraph.h: one cluster a stream or thread, one node a task or box of operations
+ * (plan_boxes.h), one edge a dependence. Operations get one colour a stream; those that push nothing are grey.
  */
 #include "plangraph.h"
 
@@ -9,11 +9,15 @@
 
 #include "plan/units.h"
 #include "draw.h"
+#include "plan_boxes.h"
 
 struct sketch {
     const struct plan *plan;
     struct drawing *drawing;
-    struct draw_node **nodes; /* of each task, or of each operation, thread after thread */
+    bool all;                 /* host programs: each operation */
+    bool down;                /* host programs: a column a thread, not a row */
+    struct plan_boxes boxes;  /* of host programs */
+    struct draw_node **nodes; /* of each task, or of each box */
     size_t count;
     struct arena arena; /* for labels */
 };
@@ -95,19 +99,46 @@ static const char *object_name(const struct plan *plan, const struct host_op *op
     return name ? name : "";
 }
 
-static struct draw_node *draw_op(struct sketch *sketch, const struct host_op *op,
-                                 struct draw_cluster *cluster)
+static const struct host_op *box_ops(const struct sketch *sketch, size_t thread,
+                                     const struct plan_box *box)
+{
+    return &sketch->plan->threads[thread].ops[box->first];
+}
+
+static const char *box_label(struct sketch *sketch, const struct host_op *ops,
+                             const struct plan_box *box)
 {
     const struct plan *plan = sketch->plan;
-    const char *name = object_name(plan, op);
-    const char *stream = op->stream >= 0 ? plan->streams.items[op->stream] : "";
-    const char *label = arena_printf(&sketch->arena, "%s%s%s%s%s", op_key(op->kind),
-                                     *name ? " " : "", name, *stream ? "\n" : "", stream);
+    const char *stream = box->stream >= 0 ? plan->streams.items[box->stream] : "";
+    const char *gap = *stream ? "\n" : "";
+    const char *name = object_name(plan, ops);
+    int64_t ns = 0;
+    char time[UNITS_TEXT];
+    if (box->count == 1 && !op_is_cpu_work(ops->kind))
+        return arena_printf(&sketch->arena, "%s%s%s%s%s", op_key(ops->kind), *name ? " " : "", name,
+                            gap, stream);
+    for (size_t i = 0; i < box->count; i++)
+        if (box->stream < 0 || op_is_device_work(ops[i].kind))
+            ns += ops[i].time_ns;
+    units_show_time((double)ns, time);
+    const char *words = box->count == 1 && *name
+                            ? arena_printf(&sketch->arena, "%s %s", op_key(ops->kind), name)
+                            : plan_boxes_words(ops, box->count, &sketch->arena);
+    return words ? arena_printf(&sketch->arena, "%s%s%s%s%s", words, gap, stream, ns ? "\n" : "",
+                                ns ? time : "")
+                 : NULL;
+}
+
+static struct draw_node *draw_ops(struct sketch *sketch, const struct host_op *ops,
+                                  const struct plan_box *box, struct draw_cluster *cluster)
+{
+    const char *label = box_label(sketch, ops, box);
+    const char *names = box->count > 1 ? plan_boxes_names(ops, box->count, &sketch->arena) : NULL;
     if (!label)
         return NULL;
-    return draw_node(sketch->drawing, cluster, label, NULL,
-                     op->stream >= 0 ? draw_fill(op->stream) : "#eeeeee",
-                     op->stream >= 0 ? draw_border(op->stream) : "#999999");
+    return draw_node(sketch->drawing, cluster, label, names,
+                     box->stream >= 0 ? draw_fill(box->stream) : "#eeeeee",
+                     box->stream >= 0 ? draw_border(box->stream) : "#999999");
 }
 
 /* Does `to` wait for the object that `from` sets? Events are a rank's own, the rest is the plan's. */
@@ -126,31 +157,39 @@ static bool draws_releases(const struct host_op *op)
            (kind == OPERAND_EVENT || kind == OPERAND_FLAG || kind == OPERAND_QUEUE);
 }
 
-/* Dashed arrows from `from`, node `index`, to the operations it releases. */
-static void draw_releases(struct sketch *sketch, const struct host_thread *thread,
-                          const struct host_op *from, size_t index)
+/* Dashed arrows from box `index`, a single operation of `thread`, to those it releases. */
+static void draw_releases(struct sketch *sketch, size_t thread, size_t index)
 {
-    size_t target = 0;
+    const struct plan *plan = sketch->plan;
+    const struct plan_boxes *boxes = &sketch->boxes;
+    const struct host_op *from = box_ops(sketch, thread, &boxes->items[index]);
     if (!draws_releases(from))
         return;
-    for (size_t i = 0; i < sketch->plan->thread_count; i++) {
-        const struct host_thread *other = &sketch->plan->threads[i];
-        for (size_t j = 0; j < other->op_count; j++, target++)
-            if (releases(from, &other->ops[j], thread->rank == other->rank))
-                draw_edge(sketch->drawing, sketch->nodes[index], sketch->nodes[target], NULL, true);
-    }
+    for (size_t i = 0; i < plan->thread_count; i++)
+        for (size_t j = boxes->first[i]; j < boxes->first[i + 1]; j++)
+            if (releases(from, box_ops(sketch, i, &boxes->items[j]),
+                         plan->threads[thread].rank == plan->threads[i].rank))
+                draw_edge(sketch->drawing, sketch->nodes[index], sketch->nodes[j], NULL, true);
 }
 
-/* `index`: of its first operation. */
-static void draw_thread(struct sketch *sketch, const struct host_thread *thread, size_t index)
+static void draw_thread(struct sketch *sketch, size_t thread)
 {
-    const char *name = arena_printf(&sketch->arena, "r%d.%s", thread->rank, thread->name);
+    const struct host_thread *described = &sketch->plan->threads[thread];
+    const struct plan_boxes *boxes = &sketch->boxes;
+    const char *name = arena_printf(&sketch->arena, "r%d.%s", described->rank, described->name);
     struct draw_cluster *cluster = draw_cluster(sketch->drawing, name ? name : "");
-    for (size_t j = 0; j < thread->op_count; j++, index++) {
-        sketch->nodes[index] = draw_op(sketch, &thread->ops[j], cluster);
-        if (j > 0)
-            draw_edge(sketch->drawing, sketch->nodes[index - 1], sketch->nodes[index], NULL, false);
+    const size_t first = boxes->first[thread], end = boxes->first[thread + 1];
+    for (size_t i = first; i < end; i++) {
+        const struct plan_box *box = &boxes->items[i];
+        sketch->nodes[i] = draw_ops(sketch, box_ops(sketch, thread, box), box, cluster);
+        if (i > first)
+            draw_edge(sketch->drawing, sketch->nodes[i - 1], sketch->nodes[i], NULL, false);
     }
+    for (size_t i = first; i < end; i++)
+        if (boxes->items[i].repeats)
+            draw_edge(sketch->drawing, sketch->nodes[first + boxes->items[i].last],
+                      sketch->nodes[i],
+                      arena_printf(&sketch->arena, "%d times", boxes->items[i].repeats), true);
 }
 
 static bool has_releases(const struct plan *plan)
@@ -162,34 +201,39 @@ static bool has_releases(const struct plan *plan)
     return false;
 }
 
-/* The first thread on top. dot lays threads that nothing connects from the bottom up, in the order that they come in. */
+/* The first thread on top, or left. dot lays rows that nothing connects from the bottom up, in the order that they come in. */
 static void draw_threads(struct sketch *sketch)
 {
     const struct plan *plan = sketch->plan;
-    bool upwards = !has_releases(plan);
-    size_t index = 0;
-    for (size_t i = 0; upwards && i < plan->thread_count; i++)
-        index += plan->threads[i].op_count;
-    for (size_t i = 0; i < plan->thread_count; i++) {
-        const struct host_thread *thread = &plan->threads[upwards ? plan->thread_count - 1 - i : i];
-        index -= upwards ? thread->op_count : 0;
-        draw_thread(sketch, thread, index);
-        index += upwards ? 0 : thread->op_count;
-    }
-    index = 0;
+    bool upwards = !sketch->down && !has_releases(plan);
     for (size_t i = 0; i < plan->thread_count; i++)
-        for (size_t j = 0; j < plan->threads[i].op_count; j++, index++)
-            draw_releases(sketch, &plan->threads[i], &plan->threads[i].ops[j], index);
+        draw_thread(sketch, upwards ? plan->thread_count - 1 - i : i);
+    for (size_t i = 0; i < plan->thread_count; i++)
+        for (size_t j = sketch->boxes.first[i]; j < sketch->boxes.first[i + 1]; j++)
+            draw_releases(sketch, i, j);
 }
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static size_t count_nodes(const struct plan *plan)
+/* The boxes of host programs, and how many the picture has. */
+static enum status find_boxes(struct sketch *sketch, struct diag *diag)
 {
-    size_t count = plan->form == FORM_PIPELINE ? plan->pipeline.task_count : 0;
-    for (size_t i = 0; plan->form == FORM_THREADS && i < plan->thread_count; i++)
-        count += plan->threads[i].op_count;
-    return count;
+    const struct plan *plan = sketch->plan;
+    if (plan->form == FORM_THREADS &&
+        !plan_boxes_make(plan, sketch->all, &sketch->arena, &sketch->boxes))
+        return diag_no_memory(diag);
+    sketch->count = plan->form == FORM_PIPELINE ? plan->pipeline.task_count : sketch->boxes.count;
+    return STATUS_OK;
+}
+
+enum status plangraph_count(const struct plan *plan, bool all, size_t *out, struct diag *diag)
+{
+    struct sketch sketch = {.plan = plan, .all = all};
+    arena_init(&sketch.arena, 0);
+    enum status status = find_boxes(&sketch, diag);
+    arena_fini(&sketch.arena);
+    *out = sketch.count;
+    return status;
 }
 
 static enum status draw_plan(struct sketch *sketch, char **data, size_t *bytes, struct diag *diag)
@@ -205,31 +249,46 @@ static enum status draw_plan(struct sketch *sketch, char **data, size_t *bytes, 
                                 : draw_finish(sketch->drawing, data, bytes, diag);
 }
 
+/* Does a thread have more boxes than a row of a page? Then each has a column. */
+static bool goes_down(const struct sketch *sketch)
+{
+    enum { ROW = 12 };
+    for (size_t i = 0; i < sketch->plan->thread_count; i++)
+        if (sketch->boxes.first[i + 1] - sketch->boxes.first[i] > ROW)
+            return true;
+    return false;
+}
+
 static enum status draw_all(void *context, const struct draw_target *target, char **data,
                             size_t *bytes, struct diag *diag)
 {
     struct sketch *sketch = context;
-    enum status status = draw_open_layered(target, sketch->plan->name, &sketch->drawing, diag);
+    enum status status =
+        draw_open_layered(target, sketch->plan->name, sketch->down, &sketch->drawing, diag);
     if (status != STATUS_OK)
         return status;
-    arena_init(&sketch->arena, 0);
     status = draw_plan(sketch, data, bytes, diag);
-    arena_fini(&sketch->arena);
     draw_close(sketch->drawing);
     return status;
 }
 
-enum status plangraph_render(const struct plan *plan, const struct draw_target *target,
+enum status plangraph_render(const struct plan *plan, bool all, const struct draw_target *target,
                              struct diag *diag)
 {
-    struct sketch sketch = {.plan = plan, .count = count_nodes(plan)};
+    struct sketch sketch = {.plan = plan, .all = all};
     if (plan->form == FORM_PROGRAMS)
         return diag_error(diag, STATUS_INPUT,
                           "plan %s has no task graph: it is a list of actions for each rank",
                           plan->name);
-    if (sketch.count > PLANGRAPH_MAX_NODES)
-        return diag_error(diag, STATUS_LIMIT,
-                          "plan %s is too large to draw: %zu nodes, at most %d are drawn",
-                          plan->name, sketch.count, PLANGRAPH_MAX_NODES);
-    return draw_picture(target, draw_all, &sketch, diag);
+    arena_init(&sketch.arena, 0);
+    enum status status = find_boxes(&sketch, diag);
+    sketch.down = status == STATUS_OK && plan->form == FORM_THREADS && goes_down(&sketch);
+    if (status == STATUS_OK && sketch.count > PLANGRAPH_MAX_NODES)
+        status = diag_error(diag, STATUS_LIMIT,
+                            "plan %s is too large to draw: %zu nodes, at most %d are drawn",
+                            plan->name, sketch.count, PLANGRAPH_MAX_NODES);
+    if (status == STATUS_OK)
+        status = draw_picture(target, draw_all, &sketch, diag);
+    arena_fini(&sketch.arena);
+    return status;
 }
