@@ -15,6 +15,7 @@
 #include "net/rendezvous.h"
 #include "tests/tap.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -324,6 +325,43 @@ static void test_event_snapshot(struct bench *bench)
     sem_post(&after.open);
     tap_is_int(device_event_sync(again, late(bench), &bench->diag), STATUS_OK,
                "which finishes, too");
+}
+
+/* Open and close a stream often, beside an event that names its work: the device keeps no more of them than are open. */
+static void test_many_streams(struct bench *bench)
+{
+    enum { TIMES = 2000, STREAM_BYTES = 100 };
+    struct device_event *named = event(bench, 0);
+    struct gate gate;
+    bool good = true, done = false;
+    size_t before = 0;
+    for (int i = 0; i < TIMES && good; i++) {
+        struct device_stream *stream;
+        good = !device_stream_open(bench->ranks[0], "again", &stream, &bench->diag);
+        if (!good)
+            break;
+        device_record(stream, named, NULL, &bench->diag);
+        device_wait(stream, named, NULL, &bench->diag);
+        push(bench, stream, (struct device_op){.kind = DEVICE_OP_SPIN});
+        good = !device_stream_sync(stream, late(bench), &bench->diag);
+        device_stream_close(stream);
+        if (i == TIMES / 2)
+            before = mallinfo2().uordblks;
+    }
+    size_t after = mallinfo2().uordblks;
+    tap_ok(good, "a stream opens, works and closes %d times", TIMES);
+    tap_ok(after < before + (size_t)TIMES / 2 * STREAM_BYTES, "and is not kept each time");
+    tap_ok(!device_event_query(named, &done, NULL) && done, "an event of one that closed is done");
+    struct device_stream *last;
+    if (device_stream_open(bench->ranks[0], "last", &last, &bench->diag))
+        return;
+    put_gate(bench, last, &gate);
+    device_record(last, named, NULL, &bench->diag);
+    tap_is_int(device_event_sync(named, soon(bench), &bench->diag), STATUS_LIMIT,
+               "an event of one that opened again waits for its work");
+    sem_post(&gate.open);
+    tap_is_int(device_event_sync(named, late(bench), &bench->diag), STATUS_OK, "until it is over");
+    device_stream_close(last);
 }
 
 static void test_record_after_wait(struct bench *bench)
@@ -1976,9 +2014,9 @@ static void single_rank(struct device_config config)
 /* CUDA may run the host functions of all streams one after another. */
 static void test_servers(struct device_config config)
 {
-    static void (*const tests[])(struct bench *) = {test_long_task,     test_all_blocked,
-                                                    test_bounces,       test_sync_before_wait,
-                                                    test_close_pending, test_reopened};
+    static void (*const tests[])(struct bench *) = {
+        test_long_task,     test_all_blocked, test_bounces,     test_sync_before_wait,
+        test_close_pending, test_reopened,    test_many_streams};
     config.ranks = 1;
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         run_fresh(&config, tests[i]);

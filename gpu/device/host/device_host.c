@@ -335,6 +335,11 @@ static void close_device(struct device *base)
         device->streams = stream->next;
         host_stream_free(stream);
     }
+    while (device->closed) {
+        struct host_stream *stream = device->closed;
+        device->closed = stream->next_closed;
+        host_stream_free(stream);
+    }
     injection_free_all(device->injections);
     free(device);
 }

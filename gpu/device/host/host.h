@@ -81,8 +81,8 @@ struct host_slots {
 struct host_device {
     struct device base;
     struct host_world *world;
-    struct host_stream
-        *streams; /* closed ones too, until the device closes: events may name them */
+    struct host_stream *streams; /* open ones, and closed ones that have failed */
+    struct host_stream *closed;  /* to be opened again: events may name them */
     struct host_comm *comms;
     struct injection *injections;
     int64_t pushes;
@@ -107,11 +107,13 @@ struct host_server {
 
 struct host_stream {
     struct device_stream base;
-    struct host_stream *next;
+    struct host_stream *next; /* stays when it closes: a thread may be going through the list */
+    struct host_stream *next_closed;
     struct host_device *device;
     struct host_world *world;
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
-    uint64_t pushed, finished; /* counts since the stream was opened */
+    uint64_t pushed, finished; /* counts since it was opened for the first time */
+    uint64_t earlier;          /* of them, those before it was opened for the last time */
     uint64_t goal;             /* the least count that a thread waits for; UINT64_MAX: none does */
     bool served;               /* a thread has its head at work */
     struct entry *spare;       /* entries to be used again */

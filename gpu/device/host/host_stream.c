@@ -280,30 +280,60 @@ void stream_serve(struct host_stream *stream)
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
+static struct host_stream *stream_new(struct host_device *device, struct diag *diag)
+{
+    struct host_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) {
+        diag_no_memory(diag);
+        return NULL;
+    }
+    if (world_init_condition(device->world, &stream->changed, diag) != STATUS_OK) {
+        free(stream);
+        return NULL;
+    }
+    stream->device = device;
+    stream->world = device->world;
+    stream->closing = true;
+    return stream;
+}
+
+/* With the lock held: a stream that was closed, or a new one, with a thread to serve it. It goes on to count. */
+static enum status open_one(struct host_device *device, struct host_stream **out, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (!device->closed)
+        device->closed = stream_new(device, diag);
+    if (!device->closed)
+        return STATUS_SYSTEM;
+    if (device->server_count == device->stream_count)
+        status = host_server_start(device, diag);
+    if (status)
+        return status;
+    *out = device->closed;
+    device->closed = device->closed->next_closed;
+    return STATUS_OK;
+}
+
 enum status host_stream_open(struct device *device, const char *name, struct device_stream **out,
                              struct diag *diag)
 {
     struct host_device *owner = (struct host_device *)device;
-    struct host_stream *stream = calloc(1, sizeof *stream);
+    struct host_stream *stream;
     char *copy = strdup(name);
-    enum status status = STATUS_SYSTEM;
-    if (!stream || !copy) {
-        diag_no_memory(diag);
-        goto fail_memory;
+    if (!copy)
+        return diag_no_memory(diag);
+    pthread_mutex_lock(&owner->world->lock);
+    enum status status = open_one(owner, &stream, diag);
+    if (status) {
+        world_unlock(owner->world);
+        free(copy);
+        return status;
     }
+    free(stream->base.name);
     stream->base = (struct device_stream){.device = device, .name = copy};
     stream->goal = UINT64_MAX;
-    stream->device = owner;
-    stream->world = owner->world;
-    status = world_init_condition(owner->world, &stream->changed, diag);
-    if (status)
-        goto fail_memory;
-
-    pthread_mutex_lock(&owner->world->lock);
-    if (owner->server_count == owner->stream_count)
-        status = host_server_start(owner, diag);
-    if (status)
-        goto fail_server;
+    stream->earlier = stream->pushed;
+    stream->closing = false;
     owner->stream_count++;
     stream->next = owner->streams;
     owner->streams = stream;
@@ -312,14 +342,17 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
     world_unlock(owner->world);
     *out = &stream->base;
     return STATUS_OK;
+}
 
-fail_server:
-    world_unlock(owner->world);
-    pthread_cond_destroy(&stream->changed);
-fail_memory:
-    free(copy);
-    free(stream);
-    return status;
+/* What a failed one waited for is told until the device closes, and events that it did not reach are not reached. */
+static void put_aside(struct host_stream *stream)
+{
+    struct host_stream **link = &stream->device->streams;
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    stream->next_closed = stream->device->closed;
+    stream->device->closed = stream;
 }
 
 void host_stream_close(struct device_stream *base)
@@ -330,6 +363,8 @@ void host_stream_close(struct device_stream *base)
     while (stream->head)
         stream_wait(stream, stream->pushed, DEVICE_FOREVER);
     stream->device->stream_count--;
+    if (!stream_failed(stream))
+        put_aside(stream);
     world_unlock(stream->world);
 }
 
@@ -611,10 +646,11 @@ bool stream_explain(const struct host_stream *stream, char out[WAIT_TEXT])
                  stream->device->slots->free);
         break;
     case PHASE_EVENT:
-        snprintf(what, sizeof what,
-                 "waits for operation %llu of stream %s, which has finished %llu",
-                 (unsigned long long)entry->awaited.count, entry->awaited.stream->base.name,
-                 (unsigned long long)entry->awaited.stream->finished);
+        snprintf(
+            what, sizeof what, "waits for operation %llu of stream %s, which has finished %llu",
+            (unsigned long long)(entry->awaited.count - entry->awaited.stream->earlier),
+            entry->awaited.stream->base.name,
+            (unsigned long long)(entry->awaited.stream->finished - entry->awaited.stream->earlier));
         break;
     case PHASE_PEERS: comm_explain(entry, what, sizeof what); break;
     case PHASE_RUNNING: snprintf(what, sizeof what, "is running"); break;
