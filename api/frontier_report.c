@@ -196,7 +196,7 @@ static void print_schedules(const struct frontier *f, FILE *out)
 {
     for (size_t i = 0; i < f->count; i++) {
         const struct candidate *candidate = &f->candidates[i];
-        bool first = candidate->fate > FATE_IMPOSSIBLE && !candidate->frontier;
+        bool first = fate_is_tried(candidate->fate) && !candidate->frontier;
         for (size_t j = 0; first && j < i; j++)
             first = f->candidates[j].at[AXIS_SCHEDULE] != candidate->at[AXIS_SCHEDULE];
         if (first)
@@ -204,15 +204,46 @@ static void print_schedules(const struct frontier *f, FILE *out)
     }
 }
 
+static size_t count_tried(const struct frontier *f)
+{
+    size_t tried = 0;
+    for (int fate = 0; fate < FATES; fate++)
+        tried += fate_is_tried((enum fate)fate) ? f->fates[fate] : 0;
+    return tried;
+}
+
+/* Is the frontier that of all choices, and which were left out? */
+static void print_completeness(const struct frontier *f, FILE *out)
+{
+    const char *before = ": ";
+    if (f->fates[FATE_IMPOSSIBLE])
+        fprintf(out, "left out %zu combination%s that the schedule cannot have\n",
+                f->fates[FATE_IMPOSSIBLE], f->fates[FATE_IMPOSSIBLE] == 1 ? "" : "s");
+    if (frontier_unjudged(f) == 0) {
+        fprintf(out, "the frontier is complete over these values\n");
+        return;
+    }
+    fprintf(out, "the frontier may be incomplete");
+    for (int fate = 0; fate < FATE_PROVED; fate++) {
+        if (!f->fates[fate] || (fate_is_tried((enum fate)fate) && fate != FATE_UNDECIDED) ||
+            fate == FATE_IMPOSSIBLE)
+            continue;
+        fprintf(out, "%s%zu %s", before, f->fates[fate], fate_key((enum fate)fate));
+        before = ", ";
+    }
+    fprintf(out, "\n");
+}
+
 static void print_counts(const struct frontier *f, FILE *out)
 {
-    size_t tried = f->count - f->fates[FATE_IMPOSSIBLE] - f->fates[FATE_UNTRIED];
+    size_t tried = count_tried(f);
     fprintf(out, "\ntried %zu candidate%s: %zu proved", tried, tried == 1 ? "" : "s",
             f->fates[FATE_PROVED]);
-    for (int fate = FATE_PROVED - 1; fate > FATE_IMPOSSIBLE; fate--)
+    for (int fate = FATE_PROVED - 1; fate_is_tried((enum fate)fate); fate--)
         if (f->fates[fate])
             fprintf(out, ", %zu %s", f->fates[fate], fate_key((enum fate)fate));
     fprintf(out, "\n");
+    print_completeness(f, out);
 }
 
 /* The candidate that lacks least, where nothing fits. */
@@ -288,9 +319,13 @@ void frontier_write(const struct frontier *f, struct json *json)
     json_put_string(json, "plan", f->plan->name);
     json_put_int(json, "ranks", f->ranks);
     json_put_bool(json, "assumed_times", !f->has_times);
+    json_put_bool(json, "complete", frontier_unjudged(f) == 0);
+    json_put_int(json, "impossible", (int64_t)f->fates[FATE_IMPOSSIBLE]);
+    json_put_int(json, "refused", (int64_t)f->fates[FATE_REFUSED]);
+    json_put_int(json, "untried", (int64_t)f->fates[FATE_UNTRIED]);
     json_begin_array_at(json, "candidates");
     for (size_t i = 0; i < f->count; i++) {
-        if (f->candidates[i].fate <= FATE_IMPOSSIBLE)
+        if (!fate_is_tried(f->candidates[i].fate))
             continue;
         write_candidate(f, &f->candidates[i], json);
         if (f->has_bytes)

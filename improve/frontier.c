@@ -25,6 +25,16 @@ const char *fate_key(enum fate fate)
     return keys[fate];
 }
 
+bool fate_is_tried(enum fate fate)
+{
+    return fate > FATE_IMPOSSIBLE;
+}
+
+size_t frontier_unjudged(const struct frontier *f)
+{
+    return f->fates[FATE_UNTRIED] + f->fates[FATE_REFUSED] + f->fates[FATE_UNDECIDED];
+}
+
 /* The bytes of --memory, else those of the plan. Where it says no bytes of stages its own bound nothing. */
 static bool choose_memory(struct frontier *f)
 {
@@ -128,12 +138,12 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
 
 /* ---- a candidate ----------------------------------------------------------------------------- */
 
-/* One question may answer that the plan makes no sense; the words are not wanted then. */
-static enum status or_impossible(enum status status, struct candidate *candidate)
+/* A schedule cannot have these values, or what it has is refused (too large, say); the words are not wanted then. */
+static enum status or_fate(enum status status, enum fate fate, struct candidate *candidate)
 {
     if (status != STATUS_INPUT && status != STATUS_LIMIT)
         return status;
-    candidate->fate = FATE_IMPOSSIBLE;
+    candidate->fate = fate;
     return STATUS_OK;
 }
 
@@ -167,7 +177,7 @@ static enum status check_possible(const struct frontier *f, const struct plan *p
     if (status == STATUS_OK)
         status = rank_programs_complete(plan, arena, &lists, &count, diag);
     if (status != STATUS_OK)
-        return or_impossible(status, candidate);
+        return or_fate(status, FATE_IMPOSSIBLE, candidate);
     if (frontier_shape_of(lists, count).backward != f->trains)
         candidate->fate = FATE_IMPOSSIBLE;
     return STATUS_OK;
@@ -180,7 +190,7 @@ static enum status weigh(const struct frontier *f, const struct plan *plan, stru
     int count;
     enum status status = rank_memory_find(plan, arena, &ranks, &count, diag);
     if (status != STATUS_OK)
-        return or_impossible(status, candidate);
+        return or_fate(status, FATE_REFUSED, candidate);
     for (int r = 0; r < count; r++) {
         int64_t bytes = f->has_bytes ? ranks[r].most : ranks[r].most_activations;
         int64_t memory = machine_memory(&f->machine, r), left = memory ? memory - bytes : INT64_MAX;
@@ -203,7 +213,7 @@ static enum status prove(const struct plan *plan, const atomic_bool *interrupted
     struct verify_report report;
     enum status status = verify_plan(plan, &options, &report, diag);
     if (status != STATUS_OK)
-        return or_impossible(status, candidate);
+        return or_fate(status, FATE_REFUSED, candidate);
     switch (report.verdict) {
     case VERDICT_PROVED: candidate->fate = FATE_PROVED; break;
     case VERDICT_UNDECIDED: candidate->fate = FATE_UNDECIDED; break;
@@ -274,12 +284,13 @@ static enum status try_one(const struct frontier *f, struct candidate *candidate
     arena_init(&arena, 0);
     diag_init(&said);
     enum status status = judge(f, candidate, &arena, &said);
-    bool senseless = given && candidate->fate == FATE_IMPOSSIBLE;
-    if (status != STATUS_OK || senseless)
+    if (given && (candidate->fate == FATE_IMPOSSIBLE || candidate->fate == FATE_REFUSED))
+        status = STATUS_INPUT;
+    if (status != STATUS_OK)
         diag_take(diag, &said);
     diag_fini(&said);
     arena_fini(&arena);
-    return senseless ? STATUS_INPUT : status;
+    return status;
 }
 
 enum status frontier_try(struct frontier *f, size_t first, size_t step, struct diag *diag)

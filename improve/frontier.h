@@ -63,6 +63,7 @@ struct axis_values {
 
 #define FATE_LIST(X)                                                                               \
     X(UNTRIED, "untried")                                                                          \
+    X(REFUSED, "refused")                                                                          \
     X(IMPOSSIBLE, "impossible")                                                                    \
     X(HEAVY, "beyond memory")                                                                      \
     X(VIOLATED, "violated")                                                                        \
@@ -75,6 +76,8 @@ enum fate {
         FATES
 };
 const char *fate_key(enum fate fate);
+/* It has bytes and a verdict of its own: it is not untried, refused, or nothing that its schedule has. */
+bool fate_is_tried(enum fate fate);
 
 /* Without pointers: it travels between processes as it is. */
 struct candidate {
@@ -114,6 +117,10 @@ struct frontier {
     size_t count;
     size_t fates[FATES];
 };
+
+/* Candidates that could stand on the frontier and are not judged: interrupted, refused (beyond a limit of plans, say), or undecided by the checker.
+   0: no choice of these values is faster with no more memory. After frontier_sort. */
+size_t frontier_unjudged(const struct frontier *frontier);
 
 enum { FRONTIER_ACTIVATION = 1 << 20 };
 

@@ -42,6 +42,7 @@ check "nothing beats the frontier" holds \
     'not any(a["microbatch_ns"] <= f["microbatch_ns"] and a["bytes"] < f["bytes"] or
              a["microbatch_ns"] < f["microbatch_ns"] and a["bytes"] <= f["bytes"]
              for a in all if a["verdict"] == "proved" for f in front)'
+check "nothing was left out but what cannot be" holds 'said["complete"] and said["impossible"] > 0 and said["untried"] == said["refused"] == 0'
 check "something on the frontier is as good as every other" holds \
     'not [a for a in all if a["verdict"] == "proved" and not
         [f for f in front if f["microbatch_ns"] <= a["microbatch_ns"] and f["bytes"] <= a["bytes"]]]'
@@ -65,6 +66,12 @@ check "and no more than the limit" holds \
     'all and max(c["bytes"] for c in all if c["verdict"] == "proved") <= 2 << 30 and
      [c for c in all if c["verdict"] == "beyond memory"]'
 check "the table says so" found 'tried [0-9]* candidates: [0-9]* proved, [0-9]* beyond memory' "$dir/text"
+# gpipe has one chunk a rank; the given 1f1b is a candidate, too.
+few_choices() { "$SWSIM" tune -q --schedule=gpipe,interleaved_1f1b --chunks=1,2 --balance=even --checkpoint=never "$dir/stack.yaml" >"$dir/text"; }
+check "a table of few choices" few_choices
+check "it says how many were tried" found '^tried 4 candidates: 4 proved$' "$dir/text"
+check "... left out" found '^left out 1 combination that the schedule cannot have$' "$dir/text"
+check "... and that the frontier is complete" found '^the frontier is complete over these values$' "$dir/text"
 check "too little memory is a failure" exits 1 "$SWSIM" tune --memory=1MiB --schedule="$few" "$dir/stack.yaml"
 check "with the reason" found 'no candidate is proved' "$dir/out"
 check "and the candidate that lacks least" found 'GiB  beyond memory, by [0-9.]* GiB' "$dir/out"
