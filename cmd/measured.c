@@ -92,6 +92,9 @@ static void print_totals(const struct measured *measured, FILE *out)
     if (result->held_ns > result->duration_ns / 100)
         fprintf(out, "  held        %s: threads waited for the writer of the trace, in all\n",
                 show((double)result->held_ns, total));
+    if (result->clock_error_ns > 0)
+        fprintf(out, "  clock       CUDA events, within %s of the host's clock\n",
+                show((double)result->clock_error_ns, total));
     if (!result->finished)
         fprintf(out, "  end         %s\n", ending(result));
 }
@@ -290,6 +293,7 @@ static void write_figures(const struct runtime_result *result, struct json *json
     json_put_int(json, "steps", result->steps);
     json_put_double(json, "seconds", 1e-9 * (double)result->duration_ns);
     json_put_double(json, "held_seconds", 1e-9 * (double)result->held_ns);
+    json_put_int(json, "clock_error_ns", result->clock_error_ns);
     write_iteration(&result->iteration, json);
     json_put_double(json, "throughput_per_s", throughput(result));
     json_put_int(json, "fill_ns", result->fill_ns);

@@ -173,6 +173,7 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
     enum status status = STATUS_OK;
     result->log_bytes = journal->unread_most * (int64_t)sizeof(struct chunk);
     result->held_ns += journal->held_ns;
+    result->clock_error_ns = journal->clock_error_ns;
     if (journal->ship)
         return STATUS_OK; /* the figures are made where the log went */
     if (!trace_writer_figures(&journal->trace, result))

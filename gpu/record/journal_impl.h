@@ -46,8 +46,9 @@ struct open_entry {
     bool start_added; /* to the replay */
 };
 
-/* A process sends these records of its log to another: an entry, or the stamp of an earlier entry. */
-enum record_kind { RECORD_ENTRY, RECORD_FINISHED, RECORD_STARTED };
+/* A process sends these records of its log to another: an entry, the stamp of an earlier entry, or (`number`) by how
+   much its device's stamps may be off by now. */
+enum record_kind { RECORD_ENTRY, RECORD_FINISHED, RECORD_STARTED, RECORD_CLOCK };
 struct log_record {
     int32_t what, thread, kind, op;
     int64_t sequence, iteration, begin_ns, at_ns, end_ns;
@@ -62,7 +63,9 @@ struct journal {
     struct log *logs; /* [thread_count] */
     struct trace_writer trace;
     struct replay *replay; /* NULL: not wanted */
-    int64_t tolerance_ns;  /* of its clocks, without what devices have seen */
+    int64_t tolerance_ns;  /* of its clocks, without what devices have seen ... */
+    int64_t
+        clock_error_ns; /* ... by which their stamps may be off; 0: the host's clock is theirs */
     struct open_entry *open;
     size_t open_count, open_cap;
     bool replay_memory;      /* the replay's memory ran out */
@@ -127,6 +130,8 @@ void journal_ship_entry(struct journal *journal, int thread, int64_t sequence,
 void journal_ship_stamp(struct journal *journal, const struct open_entry *open,
                         enum record_kind what);
 void journal_send_records(struct journal *journal);
+/* What the devices here know of their clocks by now. */
+void journal_know_clocks(struct journal *journal);
 /* The last records: which open entries have started. */
 void journal_ship_started(struct journal *journal);
 

@@ -170,6 +170,7 @@ static void read_logs(struct journal *journal, size_t *out_entries)
     for (int rank = 0; rank < p->ranks; rank++) /* a failed device: its stamps stay invalid */
         if (journal->config.devices[rank])
             (void)device_collect(journal->config.devices[rank], NULL);
+    journal_know_clocks(journal);
     *out_entries = 0;
     for (int t = 0; t < p->thread_count; t++)
         *out_entries += read_log(journal, &journal->logs[t]);

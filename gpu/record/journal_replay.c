@@ -157,14 +157,8 @@ static void replay_unfinished(struct journal *journal)
 /* A device's stamps may be less exact than was known. */
 static void know_tolerance(struct journal *journal)
 {
-    const struct program *p = journal->config.program;
-    int64_t error_ns = 0;
-    for (int rank = 0; rank < p->ranks && journal->config.devices; rank++) {
-        const struct device *device = journal->config.devices[rank];
-        int64_t off_ns = device ? atomic_load(&device->clock_error_ns) : 0;
-        error_ns = off_ns > error_ns ? off_ns : error_ns;
-    }
-    replay_tolerate(journal->replay, journal->tolerance_ns + error_ns);
+    journal_know_clocks(journal);
+    replay_tolerate(journal->replay, journal->tolerance_ns + journal->clock_error_ns);
 }
 
 /* ---- along with the run ---------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/device/device_impl.h"
 #include "rank_report.h"
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -68,6 +69,20 @@ void journal_ship_started(struct journal *journal)
             journal_ship_stamp(journal, &journal->open[i], RECORD_STARTED);
     if (journal->ship)
         journal_send_records(journal);
+}
+
+void journal_know_clocks(struct journal *journal)
+{
+    const struct program *p = journal->config.program;
+    int64_t error_ns = journal->clock_error_ns;
+    for (int rank = 0; rank < p->ranks && journal->config.devices; rank++) {
+        const struct device *device = journal->config.devices[rank];
+        int64_t off_ns = device ? atomic_load(&device->clock_error_ns) : 0;
+        error_ns = off_ns > error_ns ? off_ns : error_ns;
+    }
+    if (journal->ship && error_ns > journal->clock_error_ns)
+        ship(journal, &(struct log_record){.what = RECORD_CLOCK, .number = error_ns});
+    journal->clock_error_ns = error_ns;
 }
 
 /* ---- collecting ------------------------------------------------------------------------------ */
@@ -174,12 +189,20 @@ static bool has_operation(const struct program *p, const struct log_record *reco
 static bool makes_sense(const struct journal *journal, const struct log_record *record)
 {
     const struct program *p = journal->config.program;
+    if (record->what == RECORD_CLOCK)
+        return record->number >= 0 && is_moment(record->number);
     if (record->thread < 0 || record->thread >= p->thread_count || !has_moments(record))
         return false;
     if (record->what != RECORD_ENTRY)
         return record->what == RECORD_FINISHED || record->what == RECORD_STARTED;
     return record->kind >= LOG_OP && record->kind <= LOG_CALL && record->iteration >= -1 &&
            record->iteration <= INT32_MAX && has_operation(p, record);
+}
+
+static void take_clock(struct journal *journal, const struct log_record *record)
+{
+    if (record->number > journal->clock_error_ns)
+        journal->clock_error_ns = record->number;
 }
 
 void journal_take(struct journal *journal, const void *records, size_t bytes)
@@ -191,6 +214,8 @@ void journal_take(struct journal *journal, const void *records, size_t bytes)
             continue;
         if (record.what == RECORD_ENTRY)
             take_entry(journal, &record);
+        else if (record.what == RECORD_CLOCK)
+            take_clock(journal, &record);
         else
             take_stamp(journal, &record);
     }

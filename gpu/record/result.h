@@ -153,6 +153,8 @@ struct runtime_result {
     int64_t run;       /* in the store; -1: none */
     int64_t log_bytes; /* the most that was logged and not read by the journal, in full chunks */
     int64_t held_ns;   /* threads waited for the journal, in all */
+    int64_t
+        clock_error_ns; /* by which times of the device may be off, of any rank; 0: the host's clock is its own */
     /* legal: unknown where it was not asked for, and where an aborted run ended in the middle of
        something that several agents do together */
     enum answer legal, matches_serial;
