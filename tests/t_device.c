@@ -266,8 +266,10 @@ static void test_fifo(struct bench *bench)
     put_step(bench, stream, &b);
     put_step(bench, stream, &c);
     bool done = true;
+    struct device_event *behind = event(bench, 0);
+    device_record(stream, behind, NULL, &bench->diag);
     int error = cudaGetLastError ? cudaGetLastError() : 0; /* without a GPU there is one */
-    tap_is_int(device_stream_query(stream, &done, &bench->diag), STATUS_OK, "query a busy stream");
+    tap_is_int(device_event_query(behind, &done, &bench->diag), STATUS_OK, "query a busy stream");
     tap_is_int(cudaGetLastError ? cudaGetLastError() : 0, error,
                "the thread's last error is untouched");
     tap_ok(!done, "a stream with work is not done");
@@ -275,7 +277,7 @@ static void test_fifo(struct bench *bench)
     sem_post(&gate.open);
     tap_is_int(device_stream_sync(stream, late(bench), &bench->diag), STATUS_OK, "stream sync");
     tap_is_str(read_trail(&trail, text), "abc", "a stream is a FIFO, callbacks included");
-    device_stream_query(stream, &done, &bench->diag);
+    device_event_query(behind, &done, &bench->diag);
     tap_ok(done, "a synced stream is done");
 }
 
@@ -455,12 +457,13 @@ static void test_copies(struct bench *bench)
 
     struct device_buffer *pageable = buffer(bench, 0, MEMORY_PAGEABLE, BYTES);
     memset(device_host_pointer(pageable), 42, BYTES);
-    push(bench, stream,
-         (struct device_op){.kind = DEVICE_OP_COPY,
-                            .copy = {DIRECTION_H2D, {pageable, 0}, {b, 0}, BYTES}});
-    bool done = false;
-    device_stream_query(stream, &done, &bench->diag);
-    tap_ok(done, "a pageable copy has finished when the push returns");
+    struct stamp copied = {0};
+    device_push(stream,
+                &(struct device_op){.kind = DEVICE_OP_COPY,
+                                    .copy = {DIRECTION_H2D, {pageable, 0}, {b, 0}, BYTES}},
+                &copied, &bench->diag);
+    device_collect(bench->ranks[0], &bench->diag);
+    tap_ok(copied.valid, "a pageable copy has finished when the push returns");
     memset(device_host_pointer(pageable), 1, BYTES);
     got = download(bench, 0, b, BYTES);
     tap_ok(got[0] == 42 && got[BYTES - 1] == 42, "so its source may change at once");
@@ -914,7 +917,7 @@ static void test_injection(struct bench *bench)
     tap_ok(strstr(last_message(bench), "injected") && strstr(last_message(bench), "Forward"),
            "in words: %s", last_message(bench));
     bool done;
-    tap_is_int(device_stream_query(stream, &done, &bench->diag), STATUS_SYSTEM, "so does query");
+    tap_is_int(device_event_query(mark, &done, &bench->diag), STATUS_SYSTEM, "so does query");
     tap_is_int(push(bench, stream, spin), STATUS_SYSTEM, "and a push is refused with it");
     tap_is_int(device_stream_sync(other, late(bench), &bench->diag), STATUS_SYSTEM,
                "it spreads to who waits for it");
@@ -1128,14 +1131,12 @@ static void test_graph_refusals(struct bench *bench)
     struct device_stream *stream = bench->streams[0][0], *twice[] = {stream, stream};
     struct device_buffer *pageable = buffer(bench, 0, MEMORY_PAGEABLE, 64),
                          *memory = buffer(bench, 0, MEMORY_DEVICE, 64);
-    bool done;
     int64_t first;
     is_refused(bench, device_graph_end(device, NULL, &bench->diag));
     is_refused(bench, device_graph_begin(device, twice, 2, &bench->diag));
     is_refused(bench, device_graph_begin(device, twice, 0, &bench->diag));
     begin_graph(bench, 0);
     is_refused(bench, device_graph_begin(device, &stream, 1, &bench->diag));
-    is_refused(bench, device_stream_query(stream, &done, &bench->diag));
     is_refused(bench, device_stream_sync(stream, soon(bench), &bench->diag));
     is_refused(bench, device_sync(device, soon(bench), &bench->diag));
     is_refused(bench,
@@ -1399,6 +1400,7 @@ static void test_mismatch(const struct device_config *config)
 static void test_turns(struct bench *bench)
 {
     struct device_comm *comms[MAX_RANKS];
+    struct device_event *behind = event(bench, 0);
     struct stamp first, second;
     struct gate gate;
     bool done = true;
@@ -1407,10 +1409,11 @@ static void test_turns(struct bench *bench)
     struct device_op a = barrier(comms[0], "a"), b = barrier(comms[0], "b");
     device_push(bench->streams[0][0], &a, &first, &bench->diag);
     device_push(bench->streams[0][1], &b, &second, &bench->diag);
+    device_record(bench->streams[0][1], behind, NULL, &bench->diag);
     push(bench, bench->streams[1][0], barrier(comms[1], "a"));
     push(bench, bench->streams[1][1], barrier(comms[1], "b"));
     nap();
-    tap_ok(!device_stream_query(bench->streams[0][1], &done, &bench->diag) && !done,
+    tap_ok(!device_event_query(behind, &done, &bench->diag) && !done,
            "a communicator serialises its operations across streams");
     device_world_explain(bench->world, &bench->diag);
     sem_post(&gate.open);

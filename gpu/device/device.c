@@ -476,14 +476,6 @@ size_t device_graph_stamps(const struct device_graph *graph)
     return graph->stamps;
 }
 
-enum status device_stream_query(struct device_stream *stream, bool *done, struct diag *diag)
-{
-    struct lent lent;
-    if (stream->capture)
-        return give_back(&lent, refuse_captured(stream->device, lend(&lent, diag)));
-    return give_back(&lent, stream->device->ops->stream_query(stream, done, lend(&lent, diag)));
-}
-
 enum status device_event_query(struct device_event *event, bool *done, struct diag *diag)
 {
     struct lent lent;

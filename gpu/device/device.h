@@ -442,7 +442,6 @@ size_t device_graph_stamps(const struct device_graph *graph);
 /* ---- the host looks and waits ---------------------------------------------------------------- */
 
 /* Has it finished? A failure is reported instead. `diag` may be NULL in all functions below. */
-enum status device_stream_query(struct device_stream *stream, bool *done, struct diag *diag);
 enum status device_event_query(struct device_event *event, bool *done, struct diag *diag);
 
 /* Block until what was pushed (recorded) before the call has finished, or the deadline.

@@ -60,7 +60,6 @@ struct device_ops {
                                 struct diag *diag);
     void (*graph_close)(struct device_graph *graph);
 
-    enum status (*stream_query)(struct device_stream *stream, bool *done, struct diag *diag);
     enum status (*event_query)(struct device_event *event, bool *done, struct diag *diag);
     enum status (*stream_sync)(struct device_stream *stream, int64_t deadline_ns,
                                struct diag *diag);

@@ -157,7 +157,6 @@ enum status cuda_stream_open(struct device *device, const char *name, struct dev
 void cuda_stream_close(struct device_stream *stream);
 enum status cuda_push(struct device_stream *stream, const struct device_op *op, struct stamp *stamp,
                       struct diag *diag);
-enum status cuda_stream_query(struct device_stream *stream, bool *done, struct diag *diag);
 enum status cuda_stream_sync(struct device_stream *stream, int64_t deadline_ns, struct diag *diag);
 enum status cuda_device_sync(struct device *device, int64_t deadline_ns, struct diag *diag);
 enum status cuda_collect(struct device *device, struct diag *diag);

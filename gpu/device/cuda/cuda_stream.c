@@ -176,23 +176,6 @@ enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct di
     return status;
 }
 
-enum status cuda_stream_query(struct device_stream *base, bool *done, struct diag *diag)
-{
-    struct cuda_stream *stream = (struct cuda_stream *)base;
-    enum status status = cuda_stream_check(stream, diag);
-    if (status)
-        return status;
-    cudaError_t error = cuda_stream_follow(stream);
-    if (error == cudaSuccess)
-        error = cuda_ask_stream(stream->handle);
-    if (error != cudaSuccess && error != cudaErrorNotReady) {
-        fail_with(stream, NULL, error);
-        return cuda_stream_check(stream, diag);
-    }
-    *done = error == cudaSuccess;
-    return STATUS_OK;
-}
-
 /* ---- push ------------------------------------------------------------------------------------ */
 
 static cudaError_t push_copy(struct cuda_stream *stream, const struct device_copy *copy)

@@ -645,7 +645,6 @@ const struct device_ops device_cuda_ops = {
     .graph_arm = cuda_graph_arm,
     .graph_launch = cuda_graph_launch,
     .graph_close = cuda_graph_close,
-    .stream_query = cuda_stream_query,
     .event_query = cuda_event_query,
     .stream_sync = cuda_stream_sync,
     .event_sync = cuda_event_sync,

@@ -453,18 +453,6 @@ static void close_event(struct device_event *event)
 
 /* ---- the host looks and waits ---------------------------------------------------------------- */
 
-static enum status query_stream(struct device_stream *base, bool *done, struct diag *diag)
-{
-    struct host_stream *stream = (struct host_stream *)base;
-    pthread_mutex_lock(&stream->world->lock);
-    enum status status = stream_failed(stream) ? stream_report(stream, diag) : STATUS_OK;
-    if (!status)
-        *done = stream->finished == stream->pushed;
-    stream_kick(stream);
-    world_unlock(stream->world);
-    return status;
-}
-
 static enum status query_event(struct device_event *base, bool *done, struct diag *diag)
 {
     struct host_device *device = (struct host_device *)base->device;
@@ -582,7 +570,6 @@ const struct device_ops device_host_ops = {
     .graph_arm = host_graph_arm,
     .graph_launch = host_graph_launch,
     .graph_close = host_graph_close,
-    .stream_query = query_stream,
     .event_query = query_event,
     .stream_sync = sync_stream,
     .event_sync = sync_event,
