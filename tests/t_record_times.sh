@@ -71,6 +71,16 @@ check "has the graph's streams" compared '^ +[0-9.]+ us +[0-9.]+ us +fill<float>
 check "that of two ranks" stored unawaited
 check "has the least time of a collective" compared '([0-9.]+ us) +\1 +all_reduce'
 
+# One run of swrun, with times by events in its own log and by CUPTI in a recording of it.
+if [ -x tests/swrun_shared ]; then
+    check "a run of swrun is recorded" sh -c '"$1" record -o "$2/own.swr" -- "$3/tests/swrun_shared" --device cuda --db "$2/own.db" -n 3 --ranks 1 "$4/plans/torchrec/base.yaml" >"$2/log" 2>&1' sh \
+        "$SWSIM" "$dir" "$PWD" "$srcdir"
+    check "its own log has times by events" logs '^  clock  *CUDA events, within '
+    check "and goes to the same store with times by CUPTI" "$SWSIM" import --db="$dir/own.db" -o "$dir/own.yaml" "$dir/own.swr"
+    check "which has both" prints 0 'measured .*recorded by CUPTI' "$SWSIM" runs "$dir/own.db"
+    check "of one plan's run" grep -q 'measured .*emulated CUDA.* TrainPipelineBase' "$dir/out"
+fi
+
 # Times change no verdict.
 finds() { record "$1" && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 proves() { record "$1" fixed && prints 0 'proved' "$SWSIM" verify --no-fix "$dir/$1.yaml"; }

@@ -128,6 +128,27 @@ static void test_good(enum swpipe_driver driver, bool serial)
            job.started);
 }
 
+static int next_fewer(void *arg, int rank, void **batch)
+{
+    const struct job *job = arg;
+    return rank == 1 && job->next[1] == 5 ? 0 : next(arg, rank, batch);
+}
+
+/* A pipelined run takes each rank to its own end. A serial one ends with the first that has no batch, and rank 0 has one
+   already then. */
+static void test_uneven(bool serial)
+{
+    struct job job = {.fail_at = -1, .in_order = true};
+    const struct swpipe_source source = {next_fewer, &job};
+    struct swpipe *pipe = open_pipe(&job, SWPIPE_CLOCK);
+    enum swpipe_status status =
+        serial ? swpipe_run_serial(pipe, &source, NULL) : swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK && job.retired == (serial ? 5 + 5 : BATCHES + 5),
+           "a%s run of ranks with fewer batches: %d retired", serial ? " serial" : "", job.retired);
+    swpipe_close(pipe);
+    tap_ok(released_once(&job), "and each batch that was taken is released");
+}
+
 static void test_numbers(void)
 {
     struct job job = {.fail_at = -1};
@@ -262,6 +283,8 @@ int main(int argc, char **argv)
     test_good(SWPIPE_CLOCK, false);
     test_good(SWPIPE_DATAFLOW, false);
     test_good(SWPIPE_CLOCK, true);
+    test_uneven(false);
+    test_uneven(true);
     test_numbers();
     test_failures();
 #ifdef HAVE_CUDA

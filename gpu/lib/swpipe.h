@@ -242,6 +242,7 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
 
 /* ---- serial: one task after another, on one stream ------------------------------------------- */
 
+/* Ends with the first rank that has no batch; what others had taken for that iteration is released unused. */
 enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_source *source,
                                      double *seconds);
 /* One iteration, finished on the device when this returns; nothing stays in flight. `batches`: one for
