@@ -68,6 +68,12 @@ check "a row that fails fails the whole" prints 1 '^device conformance *FAILED .
 check "but not the others" grep -q '^overhead  *ok' "$dir/out"
 check "its output is kept" grep -qx 'broken here' "$dir"/broken/out/*.logs/device-conformance.log
 check "the JSON says so" grep -q '"passed":false' "$dir"/broken/out/*.json
+# A machine that is taken away in the middle leaves what was measured: a row looks at the JSON behind the row before.
+printf '#!/bin/sh\ncp "$OUT"/*.json "$OUT/meanwhile"\n' >"$dir/broken/tests/t_swpipe_hooks_emulated"
+chmod +x "$dir/broken/tests/t_swpipe_hooks_emulated"
+check "the JSON is there behind each row" prints 0 '^library: hooks.* ok' \
+    env SWSIM_GPU_EMULATED=1 OUT="$dir/broken/rows" ROWS='@(overhead|library: hooks*)' "$srcdir/tests/gpu/run.sh" "$dir/broken"
+check "with the rows so far" sh -c 'grep -q "\"complete\":false" "$1" && grep -q "\"name\":\"overhead\",\"status\":\"ok\"" "$1"' sh "$dir/broken/rows/meanwhile"
 check "a row without time fails" prints 1 '^overhead *FAILED .*no time left' \
     env SWSIM_GPU_EMULATED=1 OUT="$dir/late" ROWS=overhead SECONDS_AT_MOST=0 "$srcdir/tests/gpu/run.sh" "$build"
 check "rows that there are not" prints 1 "no row matches ROWS='nothing'" \

@@ -18,7 +18,8 @@
 # their output (NCCL_DEBUG).
 #
 # On the machine: a driver, NCCL (in the system, or Python's nvidia/nccl), compute-sanitizer of the CUDA
-# toolkit for its row, nvcc, libcudart.so and libcupti.so for that of device times. Exit status: 0 all passed, 1 a row failed, 77 no GPU here, with a message.
+# toolkit for its row, nvcc with g++, libcudart.so and libcupti.so for that of device times. A row without what it needs is
+# skipped and says so; nothing is installed or fetched. Exit status: 0 all passed, 1 a row failed, 77 no GPU here, with a message.
 #
 # A row is `ok`, `skipped`, `missed` or `FAILED`. Missed: all results are right, but a figure misses its goal; the
 # script still passes. A failed row does not stop the others.
@@ -284,6 +285,7 @@ run_recorded()
     local probe=$build/tests/record/program home said
     if [ -z "$emulated" ]; then
         [ -n "$nvcc" ] || { echo "no nvcc here"; return 77; }
+        command -v g++ >/dev/null || { echo "no g++ here, which nvcc needs"; return 77; }
         probe=$dir/probe home=$(dirname "$(dirname "$(realpath "$nvcc")")")
         "$nvcc" --cudart=shared -o "$probe" tests/gpu/record_probe.cu || return 1
         export LD_LIBRARY_PATH=$home/lib64:$home/extras/CUPTI/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
