@@ -54,7 +54,7 @@ static void tie_clocks(void)
         tape_put(RECORDING_CLOCK, WORDS(best_ns, (uint64_t)middle_ns, (uint64_t)round_ns));
 }
 
-/* Records that are complete are taken then, too: a process that is killed loses only the latest. */
+/* Buffers without unfinished work are taken then, too: a process that is killed loses only the others. */
 static void tie_again(void)
 {
     const int64_t now = now_ns();

@@ -79,6 +79,17 @@ check "a row without time fails" prints 1 '^overhead *FAILED .*no time left' \
 check "rows that there are not" prints 1 "no row matches ROWS='nothing'" \
     env SWSIM_GPU_EMULATED=1 OUT="$dir/late" ROWS=nothing "$srcdir/tests/gpu/run.sh" "$build"
 
+# What these programs are linked with here, and a GPU's machine may not have.
+linked_in()
+{
+    ldd ./swsim ./swrun ./libswrecord.so | sed -n 's/^[[:space:]]*\(lib[^ ]*\)\.so.*/\1/p' | sort -u |
+        grep -Evx 'lib(c|m|dl|rt|pthread|gcc_s|asan|tsan|ubsan|cudart)' >"$dir/libraries"
+    while read -r library; do
+        grep -q "archive $library\.a" "$srcdir/tests/gpu/pack.sh" || { echo "# $library"; return 1; }
+    done <"$dir/libraries"
+}
+check "what is carried to a GPU brings its libraries" linked_in
+
 # The pack in an empty place, with nothing in the environment.
 if [ -n "${SWSIM_LONG:-}" ] && [ -w "$srcdir" ]; then
     mkdir "$dir/empty"

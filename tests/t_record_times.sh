@@ -63,7 +63,7 @@ stored()
 }
 compared() { grep -qE -- "$1" "$dir/compared" || { cat "$dir/compared"; return 1; }; }
 check "the measured run is stored" stored measured
-check "beside its prediction" compared '  measured .* -?[0-2]\.[0-9]%$'
+check "beside its prediction" compared '  measured .* -?[0-9]\.[0-9]%$'
 check "its work by name" compared '^ +1\.2[0-9] s +1\.2[0-9] s +spin'
 check "it can be drawn" "$SWSIM" render "$dir/runs.db" -o "$dir/run.html"
 check "that of a graph" stored graph

@@ -373,7 +373,7 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
     return CUPTI_SUCCESS;
 }
 
-/* Operations that have not ended have no record yet: all that there are complete. */
+/* A buffer in which an operation has not ended is given back by force only: here, while any stream has work. */
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
     const CUptiResult fault = fails(__func__);
@@ -381,9 +381,10 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
         return fault;
     if (!cupti.take)
         return CUPTI_ERROR_INVALID_OPERATION;
+    const bool ends = (flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) || !emulation_is_busy();
     pthread_mutex_lock(&cupti.lock);
-    (void)flag;
-    end_buffer();
+    if (ends)
+        end_buffer();
     deliver();
     pthread_mutex_unlock(&cupti.lock);
     return CUPTI_SUCCESS;

@@ -138,13 +138,14 @@ int64_t emulation_gpu_ns(void); /* on the clock of the GPUs */
 _Noreturn void emulation_misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void emulation_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- stream.c: all but stream_new and stream_push_work with the lock held ----------------------- */
+/* ---- stream.c: all but three with the lock held ----------------------- */
 
 struct CUstream_st *stream_new(int gpu, bool blocking); /* NULL: no thread, no memory */
 /* The stream behind a handle of cudaStreamCreate; misuse if there is none. */
 struct CUstream_st *stream_of(cudaStream_t handle, const char *caller);
 void stream_close(struct CUstream_st *stream);
 bool stream_idle(const struct CUstream_st *stream);
+bool emulation_is_busy(void); /* has any stream work? Without the lock */
 /* Wait until all work pushed so far has finished, or the context has ended. */
 void stream_await(struct CUstream_st *stream);
 void gpu_await(int gpu); /* all streams of it */

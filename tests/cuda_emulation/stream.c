@@ -275,6 +275,16 @@ bool stream_idle(const struct CUstream_st *stream)
     return stream->head == NULL;
 }
 
+bool emulation_is_busy(void)
+{
+    emulation_lock();
+    const struct CUstream_st *at = emulation.streams;
+    while (at && stream_idle(at))
+        at = at->next;
+    emulation_unlock();
+    return at != NULL;
+}
+
 void stream_await(struct CUstream_st *stream)
 {
     uint64_t goal = stream->pushed;

@@ -13,7 +13,7 @@
 #
 # Copy the folder and run `PACK/tests/gpu/run.sh` there, or with SWSIM_GPU_EMULATED=1 here. The
 # programs need only the C library, of this machine's version or newer: CUDA's
-# runtime, SQLite, libyaml and libstdc++ are linked statically. These are loaded there when needed: the driver
+# runtime, SQLite, libyaml, zlib and libstdc++ are linked statically. These are loaded there when needed: the driver
 # (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and Graphviz for pictures, which run.sh
 # does not draw. Packing needs CUDA, but no GPU.
 set -eu
@@ -36,6 +36,7 @@ archive()
 
 yaml=$(archive libyaml.a)
 sqlite=$(archive libsqlite3.a)
+zlib=$(archive libz.a)
 stdcxx=$(archive libstdc++.a)
 [ -x configure ] || ./autogen.sh
 mkdir -p "$pack"
@@ -43,7 +44,7 @@ pack=$(cd "$pack" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$top/configure" -q --with-cuda=guess --with-mpi=guess --with-nvtx=guess YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite -lm -ldl -lpthread" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
+"$top/configure" -q --with-cuda=guess --with-mpi=guess --with-nvtx=guess YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite -lm -ldl -lpthread" ZLIB_LIBS="$zlib" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
 cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
