@@ -223,7 +223,7 @@ run_plan()
     ! grep -q '"legal":false\|"legal":null\|"results_match_serial":false' "$dir/run.json" || return 1
     mean=$(sed -n 's/.*"iteration_ns":{"mean":\([0-9.]*\).*/\1/p' "$dir/run.json" | head -n 1)
     [ "${mean:-0}" != 0 ] || return 0 # no iterations: a host program
-    echo "{\"iteration_ns\":$mean}" >"$FIGURES"
+    echo "{\"iteration_ns\":$mean,\"clock_error_ns\":$(field clock_error_ns "$dir/run.json")}" >"$FIGURES"
     awk -v ns="$mean" 'BEGIN { printf "%.3f ms", ns / 1e6 }' >"$WORDS"
 }
 # plan BUDGET NAME PLAN OPTION...
