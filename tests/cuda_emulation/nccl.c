@@ -11,14 +11,17 @@
  * Stricter: in a group a communicator has one stream, and a collective is alone. In a communicator that does not block
  * (ncclConfig_t) the making, each call that connects, and some others go on in a thread of their own: until
  * ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
- * that call, or has ended before it, ends the program with a message.
+ * that call, or has ended before it, ends the program with a message. A thread of the library's lives on until the process
+ * ends: a program that unloads the library crashes.
  */
 #include "nccl_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The group of a thread: its messages, its aborts. */
@@ -443,8 +446,27 @@ static void *meet_later(void *arg)
     return NULL;
 }
 
+static void *serve(void *unused)
+{
+    for (;;)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return unused;
+}
+
+static void start_service(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, serve, NULL) == 0)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 static ncclResult_t init(ncclComm_t *out, int ranks, const ncclUniqueId *id, int rank, bool blocks)
 {
+    static pthread_once_t service = PTHREAD_ONCE_INIT;
     int gpu;
     if (ranks < 1 || ranks > LINK_MAX_RANKS || rank < 0 || rank >= ranks)
         return wrong(ncclInvalidArgument, "ncclCommInitRank: no such rank");
@@ -452,6 +474,7 @@ static ncclResult_t init(ncclComm_t *out, int ranks, const ncclUniqueId *id, int
         return wrong(ncclInvalidUsage, "communicators made in groups are not emulated");
     if (cudaGetDevice(&gpu) != cudaSuccess)
         return ncclUnhandledCudaError;
+    pthread_once(&service, start_service);
     struct ncclComm *comm = calloc(1, sizeof *comm);
     if (!comm)
         return ncclSystemError;
