@@ -101,7 +101,7 @@ struct swsim_options {
     /* predict and tune */
     int64_t seed;         /* 1 */
     int64_t replications; /* 1 */
-    int opaque;           /* predict also an imported plan with much unexplained idle time */
+    int opaque;           /* take also an imported plan with much unexplained idle time */
     const char *jitter;   /* predict: "H2D=lognormal(cv=0.3);*=gamma(cv=0.2)", between semicolons */
     const char
         *profile; /* measured times, those of a serial run in a trace store: "FILE" or "FILE:RUN" */

@@ -12,6 +12,7 @@
 #include "trace/plangraph.h"
 #include "trace/schedule_picture.h"
 #include "tuning.h"
+#include "unexplained.h"
 
 /* ---- tuning ---------------------------------------------------------------------------------- */
 
@@ -194,6 +195,9 @@ static enum status tune_programs(struct asking *asking, const struct plan *plan)
 static enum status tune_plan(struct asking *asking, const struct plan *plan, const void *context)
 {
     (void)context;
+    enum status status = refuse_unexplained(plan, asking->options.opaque, &asking->diag);
+    if (status != STATUS_OK)
+        return status;
     return plan->form == FORM_PROGRAMS ? tune_programs(asking, plan) : tune_pipeline(asking, plan);
 }
 

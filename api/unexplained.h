@@ -8,8 +8,8 @@
 #include "plan/diag.h"
 #include "plan/plan.h"
 
-/* STATUS_LIMIT, described, where more than a tenth of the job's idle time has no cause, unless `opaque`: a prediction
-   would not be that of the job. */
+/* STATUS_LIMIT, described, where plan_is_unexplained, unless `opaque`: no prediction, and no better plan that rests on
+   one. */
 enum status refuse_unexplained(const struct plan *plan, bool opaque, struct diag *diag);
 
 #endif

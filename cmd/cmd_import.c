@@ -134,7 +134,7 @@ static enum status report(struct app *app, const struct imported *imported)
 
 static void warn_unexplained(struct app *app, const struct plan *plan)
 {
-    if (plan->unexplained.millionths > IMPORT_UNEXPLAINED_LIMIT)
+    if (plan_is_unexplained(plan))
         diag_warn(
             &app->diag,
             "%.0f%% of the idle time has no cause in the trace, or operations of one stream "

@@ -12,6 +12,7 @@
 
 #include "api/profiled.h"
 #include "api/tuning.h"
+#include "api/unexplained.h"
 #include "plan/json.h"
 #include "plan/parse.h"
 #include "plan/units.h"
@@ -125,7 +126,7 @@ struct tune_line {
     int driver;
     int64_t budget, depth, seed; /* seed -1: not given */
     int64_t samples, half_size;
-    bool allow_stale;
+    bool allow_stale, opaque;
     const char *keep, *memory, *profile, *times, *path, *picture;
     const char *axes[AXES];
 };
@@ -221,9 +222,10 @@ static enum status tune_file(struct app *app, const struct tune_line *line, cons
     if (status != STATUS_OK)
         return status;
     wanted.interrupted = interrupts_catch();
-    if (plan.form == FORM_PROGRAMS)
+    status = refuse_unexplained(&plan, line->opaque, &app->diag);
+    if (status == STATUS_OK && plan.form == FORM_PROGRAMS)
         status = tune_programs(app, line, &plan, &wanted);
-    else
+    else if (status == STATUS_OK)
         status = tune_pipeline(app, line, &plan, &wanted);
     plan_fini(&plan);
     return status;
@@ -243,6 +245,9 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          .value = &line.keep},
         {"allow-stale", 0, NULL, "reads of shared buffers may see older or newer writes",
          OPTION_FLAG, .value = &line.allow_stale},
+        {"opaque", 0, NULL,
+         "tune an import also where more than 10% of its idle time is unexplained", OPTION_FLAG,
+         .value = &line.opaque},
         {"budget", 0, "N", "candidates to try (default 10000; 1000 if they are simulated)",
          OPTION_INTEGER, .value = &line.budget, .min = 1, .max = TUNE_MOST_CANDIDATES},
         {"seed", 0, "S", "of the search and of all random numbers (default 1)", OPTION_INTEGER,

@@ -649,6 +649,7 @@ static bool find_all(struct search *search)
     find_host_waits(search);
     count_records(search);
     add_up(search);
+    search->out->duplicated = search->rank->duplicated;
     search->out->latency_ns = typical_latency(search->rank, search->out);
     return true;
 }

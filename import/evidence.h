@@ -94,7 +94,7 @@ struct evidence {
     /* early: begun before their launch; backwards: over BACKWARDS_NS before it; overlapped: over SLACK_NS before
        the end of the one in front of them on their stream */
     size_t unlaunched, contradicted, early, backwards, overlapped, records_missing, records_unknown,
-        still_running, groups_missing;
+        still_running, groups_missing, duplicated;
 };
 
 /* Of one rank, after job_finish; ended by evidence_fini, also after a failure. */

@@ -63,11 +63,9 @@ static int named(struct writer *writer, struct names *names, const char *word, i
 
 static int plan_stream(struct writer *writer, int stream)
 {
-    char text[64];
-    const struct job_stream *s = &writer->rank->streams[stream];
-    snprintf(text, sizeof text, "s%lld", (long long)s->number);
-    const int index =
-        names_intern(&writer->plan->streams, &writer->plan->arena, s->name ? s->name : text);
+    char text[STREAM_TEXT];
+    const int index = names_intern(&writer->plan->streams, &writer->plan->arena,
+                                   job_stream_name(&writer->rank->streams[stream], text));
     writer->failed |= index < 0;
     return index;
 }

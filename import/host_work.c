@@ -5,6 +5,7 @@
 #include "host_work_internal.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,17 +202,22 @@ static size_t possible_peers(const struct job_rank *rank, int64_t told, int64_t 
     return count;
 }
 
-/* The other rank of a message; a job of two needs no record. */
+/* The other rank of a message; a job of two needs no record. Where several groups have such a number, that of all ranks
+   is assumed, in which most programs send. */
 static enum status peer_of(struct host_maker *maker, const struct job_deed *asked, int64_t *out)
 {
-    const struct job_rank *rank = maker->rank;
+    struct job_rank *rank = maker->rank;
     int64_t peer = asked ? asked->peer : -1;
     *out = rank->world == 2 && rank->number >= 0 ? 1 - rank->number : peer;
-    if (rank->world != 2 && possible_peers(rank, peer, out) > 1)
-        return diag_error(maker->diag, STATUS_INPUT,
-                          "%s: a message goes to or comes from rank %" PRId64
-                          " of a process group, and of which one is not recorded",
-                          rank->file, peer);
+    if (rank->world != 2 && possible_peers(rank, peer, out) > 1) {
+        if (peer == rank->number || peer >= rank->world)
+            return diag_error(maker->diag, STATUS_INPUT,
+                              "%s: a message goes to or comes from rank %" PRId64
+                              " of a process group, and of which one is not recorded",
+                              rank->file, peer);
+        *out = peer;
+        rank->assumed_count++;
+    }
     if (*out >= 0 && rank->number >= 0)
         return STATUS_OK;
     return diag_error(
@@ -221,8 +227,8 @@ static enum status peer_of(struct host_maker *maker, const struct job_deed *aske
         rank->file);
 }
 
-/* The name of the communicator of an operation. */
-static enum status channel_of(struct host_maker *maker, int deed, const char **out)
+/* The name of the communicator of an operation, and the other rank where it is a message. */
+static enum status channel_of(struct host_maker *maker, int deed, const char **out, int *other)
 {
     const struct job_rank *rank = maker->rank;
     const struct job_deed *asked =
@@ -235,6 +241,7 @@ static enum status channel_of(struct host_maker *maker, int deed, const char **o
         return status != STATUS_OK || *out ? status : diag_no_memory(maker->diag);
     }
     enum status status = peer_of(maker, asked, &peer);
+    *other = status == STATUS_OK && peer <= INT_MAX ? (int)peer : -1;
     const bool send = has(name_of(maker, deed), "send");
     if (status == STATUS_OK)
         *out = arena_printf(&maker->job->arena, "gloo.%lldto%lld",
@@ -291,10 +298,11 @@ static enum status add_work(struct host_maker *maker, int deed)
                             .is_collective = true,
                             .is_message = host_is_message(maker, deed),
                             .send = has(name_of(maker, deed), "send"),
+                            .peer = -1,
                             .collective = kind_of(name_of(maker, deed)),
                             .call = -1};
     const char *channel;
-    enum status status = channel_of(maker, deed, &channel);
+    enum status status = channel_of(maker, deed, &channel, &work.peer);
     if (status != STATUS_OK)
         return status;
     work.group = job_intern(maker->job, channel);
@@ -329,6 +337,11 @@ static enum status add_works(struct host_maker *maker)
         diag_warn(maker->diag,
                   "%s: %zu operations of gloo that no operator of the trace asks for are left out",
                   maker->rank->file, *unasked);
+    if (status == STATUS_OK && maker->rank->assumed_count > 0)
+        diag_warn(maker->diag,
+                  "%s: of which process group the other ranks of %zu messages are is not recorded: "
+                  "that of all ranks is assumed",
+                  maker->rank->file, maker->rank->assumed_count);
     return status;
 }
 

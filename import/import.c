@@ -200,9 +200,11 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
 /* Gaps in every verdict about the plan: ranks without a trace, operations that were left out. */
 static bool mark_unrecorded(const struct job *job, struct plan *plan)
 {
-    size_t unasked = 0;
-    for (size_t r = 0; r < job->rank_count; r++)
+    size_t unasked = 0, assumed = 0;
+    for (size_t r = 0; r < job->rank_count; r++) {
         unasked += job->ranks[r].unasked_count;
+        assumed += job->ranks[r].assumed_count;
+    }
     int64_t world = -1;
     for (size_t r = 0; r < job->rank_count; r++)
         world = job->ranks[r].world > world ? job->ranks[r].world : world;
@@ -215,7 +217,11 @@ static bool mark_unrecorded(const struct job *job, struct plan *plan)
     return ok &&
            (unasked == 0 ||
             plan_add_unrecorded(plan, arena_printf(&plan->arena, "%zu operations of gloo", unasked),
-                                "no operator of the trace asks for them"));
+                                "no operator of the trace asks for them")) &&
+           (assumed == 0 ||
+            plan_add_unrecorded(
+                plan, arena_printf(&plan->arena, "the process groups of %zu messages", assumed),
+                "that of all ranks is assumed"));
 }
 
 static enum status import_traces(const struct import_files *files,

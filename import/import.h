@@ -17,9 +17,6 @@
 #include "pipeline_form.h"
 #include "recorded.h"
 
-/* Above this share of idle time without a cause a plan is not to be predicted, in millionths. */
-enum { IMPORT_UNEXPLAINED_LIMIT = 100 * 1000 };
-
 /* Ranks from `first` to `last`. */
 struct rank_range {
     int64_t first, last;

@@ -2,6 +2,7 @@
 /* job.c - see job.h. Work is joined with calls by sorting both by the correlation id. */
 #include "job.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,12 @@ int job_stream(struct job_rank *rank, int64_t device, int64_t number)
     return ADD(rank, stream, &stream) ? (int)rank->stream_count - 1 : -1;
 }
 
+const char *job_stream_name(const struct job_stream *stream, char text[STREAM_TEXT])
+{
+    snprintf(text, STREAM_TEXT, "s%" PRId64, stream->number);
+    return stream->name ? stream->name : text;
+}
+
 bool job_times_are_sane(int64_t start_ns, int64_t end_ns)
 {
     const int64_t most_ns = INT64_C(3) * 1000 * 1000 * 1000 * 1000 * 1000 * 1000; /* 95 years */
@@ -203,7 +210,8 @@ static int compare_calls(const void *left, const void *right)
     int order = compare(a->thread, b->thread);
     order = order ? order : compare(a->start_ns, b->start_ns);
     order = order ? order : compare(b->end_ns, a->end_ns);
-    return order ? order : compare(a->correlation, b->correlation);
+    order = order ? order : compare(a->correlation, b->correlation);
+    return order ? order : compare(a->name, b->name);
 }
 
 static int compare_works(const void *left, const void *right)
@@ -211,7 +219,9 @@ static int compare_works(const void *left, const void *right)
     const struct job_work *a = left, *b = right;
     int order = compare(a->start_ns, b->start_ns);
     order = order ? order : compare(a->end_ns, b->end_ns);
-    return order ? order : compare(a->correlation, b->correlation);
+    order = order ? order : compare(a->correlation, b->correlation);
+    order = order ? order : compare(a->stream, b->stream);
+    return order ? order : compare(a->name, b->name);
 }
 
 static int compare_syncs(const void *left, const void *right)
@@ -336,12 +346,49 @@ static bool list_threads(struct job_rank *rank)
     return true;
 }
 
-static bool finish_rank(struct job_rank *rank)
+/* A thread does one call after the other and a stream one work, so equal ones that take time are one; so are calls of one
+   id. */
+static size_t leave_out_calls(struct job_call *calls, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const bool told = calls[i].end_ns > calls[i].start_ns || calls[i].correlation > 0;
+        if (kept == 0 || !told || compare_calls(&calls[kept - 1], &calls[i]) != 0)
+            calls[kept++] = calls[i];
+    }
+    return kept;
+}
+
+static size_t leave_out_works(struct job_work *works, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || works[i].end_ns == works[i].start_ns ||
+            compare_works(&works[kept - 1], &works[i]) != 0)
+            works[kept++] = works[i];
+    return kept;
+}
+
+static void leave_out_duplicates(struct job_rank *rank, struct diag *diag)
+{
+    const size_t before = rank->call_count + rank->work_count;
+    rank->call_count = leave_out_calls(rank->calls, rank->call_count);
+    rank->work_count = leave_out_works(rank->works, rank->work_count);
+    rank->duplicated = before - rank->call_count - rank->work_count;
+    if (rank->duplicated > 0)
+        diag_warn(diag,
+                  "%s: calls and operations of the device that stand in it more than once count "
+                  "once: %zu are left out",
+                  rank->file, rank->duplicated);
+}
+
+static bool finish_rank(struct job_rank *rank, struct diag *diag)
 {
     if (rank->call_count > 0)
         qsort(rank->calls, rank->call_count, sizeof *rank->calls, compare_calls);
     if (rank->work_count > 0)
         qsort(rank->works, rank->work_count, sizeof *rank->works, compare_works);
+    leave_out_duplicates(rank, diag);
     if (!join_works(rank) || !list_streams(rank) || !list_threads(rank))
         return false;
     join_syncs(rank);
@@ -473,7 +520,7 @@ enum status job_finish(struct job *job, struct diag *diag)
         enum status status = check_rank(&job->ranks[i], diag);
         if (status != STATUS_OK)
             return status;
-        if (!finish_rank(&job->ranks[i]))
+        if (!finish_rank(&job->ranks[i], diag))
             return diag_no_memory(diag);
     }
     job_begin_at_zero(job);

@@ -120,6 +120,8 @@ struct job_rank {
     int64_t number;       /* as the file says; -1: it does not */
     int64_t world;        /* the ranks of its job; -1: not told */
     size_t unasked_count; /* operations of gloo left out: no operator of the trace asks for them */
+    size_t duplicated;    /* works and calls that the file has more than once: they count once */
+    size_t assumed_count; /* messages of gloo, of which process group the trace does not tell */
     struct job_call *calls; /* by thread, then by start */
     struct job_work *works; /* by start */
     struct job_range *ranges;
@@ -176,6 +178,10 @@ bool job_add_mark(struct job_rank *rank, const struct job_mark *mark);
 /* The rank's stream that a device has under this number, added if new; -1 without memory. Streams of another device
    than the first one of the rank have other numbers than its own. */
 int job_stream(struct job_rank *rank, int64_t device, int64_t number);
+
+/* Its name in plans, reports and stores: its own, or "s7", made in `text`. */
+enum { STREAM_TEXT = 32 };
+const char *job_stream_name(const struct job_stream *stream, char text[STREAM_TEXT]);
 
 /* Times so far apart that no trace has them, which would overflow sums; every item is to lie within. */
 bool job_times_are_sane(int64_t start_ns, int64_t end_ns);

@@ -199,6 +199,31 @@ static enum status refuse_counts(const struct job *job, const struct members *me
         members->slices[other].count);
 }
 
+/* The rank that a message is for or from; NULL: it is not among them. */
+static const struct job_rank *other_rank(const struct job *job, const struct job_work *message)
+{
+    for (size_t r = 0; message->is_message && r < job->rank_count; r++)
+        if (job->ranks[r].number >= 0 && job->ranks[r].number == message->peer)
+            return &job->ranks[r];
+    return NULL;
+}
+
+/* A communicator that one rank has: that of messages has two, if both have traces. */
+static enum status check_alone(const struct job *job, const struct members *members,
+                               struct diag *diag)
+{
+    const struct job_rank *own = &job->ranks[members->ranks[0]];
+    const struct slice *slice = &members->slices[members->ranks[0]];
+    const struct job_rank *other = other_rank(job, &own->works[slice->entries[0].work]);
+    char stream[16];
+    return !other ? STATUS_OK
+                  : diag_error(diag, STATUS_INPUT,
+                               "%s and %s do not belong together: of communicator %s one has %zu "
+                               "operations, the other none",
+                               own->file, other->file,
+                               name_of(job, members->key, stream, sizeof stream), slice->count);
+}
+
 /* The entry of member `m` that is the `i`-th of the first member; NULL: its trace does not have it. */
 static const struct entry *member_entry(const struct members *members, size_t m, size_t i)
 {
@@ -352,6 +377,8 @@ static enum status match_key(const struct job *job, const struct list *lists, in
     }
     if (status == STATUS_OK && members.count > 1)
         status = meet_all(job, &members, key, plan, cap, out, diag);
+    else if (status == STATUS_OK && members.count == 1)
+        status = check_alone(job, &members, diag);
     free(members.slices);
     free(members.ranks);
     free(members.by);

@@ -160,10 +160,11 @@ static int plan_stream(struct pipeline_writer *writer, const struct piece *piece
 {
     struct arena *arena = &writer->plan->arena;
     const int stream = piece->kind == PIECE_WORK ? piece->stream : writer->busiest;
-    const char *name = WAIT_STREAM;
-    if (piece->kind != PIECE_WAIT)
-        name = arena_printf(arena, "s%lld", (long long)writer->turns->rank.streams[stream].number);
-    return name ? names_intern(&writer->plan->streams, arena, name) : -1;
+    char text[STREAM_TEXT];
+    const char *name = piece->kind == PIECE_WAIT
+                           ? WAIT_STREAM
+                           : job_stream_name(&writer->turns->rank.streams[stream], text);
+    return names_intern(&writer->plan->streams, arena, name);
 }
 
 /* The communicator of a piece on these steps; -1: none. */

@@ -169,11 +169,11 @@ static const char *idle_text(const struct recorder *recorder, int at, enum idle 
 {
     const struct job_rank *rank = recorder->rank;
     const int source = recorder->imported->evidence[recorder->number].reasons[at].source;
-    char what[WORDS - 80] = "work that is not recorded";
+    char what[WORDS - 80] = "work that is not recorded", stream[STREAM_TEXT];
     if (source >= 0)
-        snprintf(what, sizeof what, "%s on s%lld",
+        snprintf(what, sizeof what, "%s on %s",
                  recorder->imported->job.names.items[rank->works[source].name],
-                 (long long)rank->streams[rank->works[source].stream].number);
+                 job_stream_name(&rank->streams[rank->works[source].stream], stream));
     switch (cause) {
     case IDLE_LAUNCH:
         snprintf(text, WORDS, "its launch by the host%s%s", waits_for ? ", which is in " : "",
@@ -306,8 +306,8 @@ static bool add_streams(struct recorder *recorder)
 {
     const struct job_rank *rank = recorder->rank;
     for (int stream = 0; stream < (int)rank->stream_count; stream++) {
-        char name[32];
-        snprintf(name, sizeof name, "s%lld", (long long)rank->streams[stream].number);
+        char text[STREAM_TEXT];
+        const char *name = job_stream_name(&rank->streams[stream], text);
         if (rank->streams[stream].count == 0)
             continue;
         const int agent =

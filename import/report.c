@@ -17,7 +17,8 @@
     X(records_missing, "waits for events do not name the record that they wait for")               \
     X(records_unknown, "waits for events name a record that no call made")                         \
     X(still_running, "kernels still ran when a wait for their stream had ended")                   \
-    X(groups_missing, "collectives do not name their process group")
+    X(groups_missing, "collectives do not name their process group")                               \
+    X(duplicated, "calls and operations stand in the trace once more, and are left out")
 
 static void print_line(const char *name, const struct ledger *ledger, FILE *out)
 {
@@ -50,15 +51,14 @@ static void print_rank(const struct imported *imported, size_t r, FILE *out)
 {
     const struct job_rank *rank = &imported->job.ranks[r];
     const struct evidence *evidence = &imported->evidence[r];
-    char name[32], measured[UNITS_TEXT];
+    char name[STREAM_TEXT], measured[UNITS_TEXT];
     units_show_time((double)rank->end_ns, measured);
     fprintf(out, "rank %zu, %s: %s, %zu operations of the device, %zu calls\n", r, rank->file,
             measured, rank->work_count, rank->call_count);
     for (size_t s = 0; s < rank->stream_count; s++) {
         if (rank->streams[s].count == 0)
             continue;
-        snprintf(name, sizeof name, "s%" PRId64, rank->streams[s].number);
-        print_line(name, &evidence->streams[s], out);
+        print_line(job_stream_name(&rank->streams[s], name), &evidence->streams[s], out);
     }
     print_line("all", &evidence->total, out);
     print_warnings(evidence, out);
@@ -93,10 +93,12 @@ static void put_ledger(struct json *json, const struct ledger *ledger)
 static void put_streams(struct json *json, const struct job_rank *rank,
                         const struct evidence *evidence)
 {
+    char name[STREAM_TEXT];
     json_begin_array_at(json, "streams");
     for (size_t s = 0; s < rank->stream_count; s++) {
         json_begin_object(json);
         json_put_int(json, "stream", rank->streams[s].number);
+        json_put_string(json, "name", job_stream_name(&rank->streams[s], name));
         json_put_int(json, "operations", rank->streams[s].count);
         put_ledger(json, &evidence->streams[s]);
         json_end_object(json);

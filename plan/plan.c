@@ -40,6 +40,11 @@ bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)
     return true;
 }
 
+bool plan_is_unexplained(const struct plan *plan)
+{
+    return plan->unexplained.millionths > SHARE_WHOLE / 10;
+}
+
 int plan_rank_count(const struct plan *plan)
 {
     return plan->ranks * (plan->form == FORM_PROGRAMS ? parallel_replicas(plan) : 1);

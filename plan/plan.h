@@ -702,6 +702,10 @@ void plan_fini(struct plan *plan);
 /* Add an entry of `unrecorded:`, unless there is one of the same `what`. False: no memory, also where a text is NULL. */
 bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why);
 
+/* Was the job that the plan was imported from idle without a cause for more than a tenth of its idle time? A prediction
+   of it would not be that of the job. */
+bool plan_is_unexplained(const struct plan *plan);
+
 /* The tasks as rank `rank` sees them; one of them. */
 const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);

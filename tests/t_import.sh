@@ -422,10 +422,24 @@ check "import says what it cannot explain" sh -c \
 check "... in the plan, too" grep '^unexplained: 0.9' "$dir/late.yaml"
 check "... and predict refuses" complains 4 "more than 10%" "$SWSIM" predict "$dir/late.yaml"
 check "... unless it is told to" exits 0 "$SWSIM" predict --opaque "$dir/late.yaml"
+{ two_tasks; echo 'unexplained: 0.5'; } >"$dir/dark.yaml"
+check "... tune refuses a pipeline" complains 4 "more than 10%" "$SWSIM" tune --budget=1 "$dir/dark.yaml"
+check "... and with --opaque takes it" exits 0 "$SWSIM" tune --budget=1 --opaque "$dir/dark.yaml"
+{ "$SWSIM" generate 1f1b --ranks=2 --microbatches=2; echo 'unexplained: 0.5'; } >"$dir/dark_ranks.yaml"
+check "... and rank programs" complains 4 "more than 10%" "$SWSIM" tune --schedule=1f1b "$dir/dark_ranks.yaml"
+check "... likewise" exits 0 "$SWSIM" tune --opaque --schedule=1f1b "$dir/dark_ranks.yaml"
 check "idle time as work" takes 1110000 20000 --opaque "$dir/late.json"
 check "work without a launch is counted" sh -c \
     "sed '/\"cuda_runtime\".*\"correlation\":2}/d' '$dir/late.json' >'$dir/unlaunched.json'"
 check "..." reports unlaunched 1 "$dir/unlaunched.json"
+
+# Events that a file has twice count once.
+{ two_streams; two_streams; } | trace 0 >"$dir/twice.json"
+check "what stands in a file twice counts once" takes 1000000 0 "$dir/twice.json"
+check "... as a warning says" found "that stand in it more than once count once: 10 are left out" "$dir/err"
+check "... and the report" reports duplicated 10 "$dir/twice.json"
+imports --name=two "$dir/twice.json" && mv "$dir/plan.yaml" "$dir/twice.yaml" && imports --name=two "$dir/two.json"
+check "... the plan is that of the others" cmp "$dir/twice.yaml" "$dir/plan.yaml"
 
 # Work that the stream still had when the trace began: the wait is for what was pushed behind it.
 {

@@ -79,9 +79,20 @@ check "... and overlap is kept: a layer that takes twice as long" takes 600 620 
 strip 's/"world_size": 2/"world_size": 3/; s/, "args": {"Concrete Inputs": [^}]*}//' pipe
 imports "$dir/plan.yaml" "$dir"/rank?.json
 check "three ranks, and no shapes: which rank a message is for is asked" found "which rank a message goes to or comes from is not recorded" "$dir/err"
-strip 's/"world_size": 2/"world_size": 4/; s/"pg_size": 2, "ranks": \[0, 1\]}/"pg_size": 4, "ranks": [0, 1, 2, 3]}, {"pg_name": "1", "pg_size": 2, "ranks": [1, 2]}, {"pg_name": "2", "pg_size": 2, "ranks": [0, 2]}/' pipe
+strip '/all_\{0,1\}reduce/d; s/"world_size": 2/"world_size": 4/; s/"pg_size": 2, "ranks": \[0, 1\]}/"pg_size": 4, "ranks": [0, 1, 2, 3]}, {"pg_name": "1", "pg_size": 2, "ranks": [1, 2]}, {"pg_name": "2", "pg_size": 2, "ranks": [0, 2]}/' pipe
+imports "$dir/both.yaml" "$dir"/rank?.json
 imports "$dir/plan.yaml" "$dir"/rank0.json
-check "a rank of one of several process groups: which group is asked" \
+check "a rank of one of several process groups: that of all ranks is assumed" \
+    found "messages are is not recorded: that of all ranks is assumed" "$dir/err"
+check "... in the verdict, too" says "the process groups of 8 messages: that of all ranks is assumed" "$SWSIM" verify "$dir/plan.yaml"
+check "... which is tested where the other rank has a trace" takes 606 619 "$dir/both.yaml"
+sed '/c10d::recv_/d; /gloo:recv/d; /c10d::send/d; /gloo:send/d' "$dir/rank1.json" >"$dir/silent.json"
+check "... where it has no such message, the files are refused" \
+    complains 3 "one has 4 operations, the other none" "$SWSIM" import -o "$dir/none.yaml" "$dir/rank0.json" "$dir/silent.json"
+check "... and nothing is written" test ! -e "$dir/none.yaml"
+strip '/all_\{0,1\}reduce/d; s/"world_size": 2/"world_size": 4/; s/"pg_size": 2, "ranks": \[0, 1\]}/"pg_size": 4, "ranks": [1, 0, 2, 3]}, {"pg_name": "1", "pg_size": 2, "ranks": [0, 3]}/; s/"rank": 0/"rank": 1/' pipe
+imports "$dir/plan.yaml" "$dir"/rank0.json
+check "a number that is the rank's own in that of all ranks" \
     found "a message goes to or comes from rank 1 of a process group, and of which one is not recorded" "$dir/err"
 strip 's/"pg_config": \[/&{"pg_name": "1", "pg_size": 2, "ranks": [0, 1]}, /' data
 imports "$dir/plan.yaml" "$dir"/rank?.json

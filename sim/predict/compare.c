@@ -329,7 +329,7 @@ static enum status predict_own(const struct compare_options *options, const stru
 /* Why its plan says nothing of the run; NULL: it does. */
 static const char *unlike(const struct plan *plan, const struct trace *trace)
 {
-    if (plan->unexplained.millionths > SHARE_WHOLE / 10)
+    if (plan_is_unexplained(plan))
         return "more than 10% of its idle time has no cause";
     if (plan->form == FORM_PIPELINE && !account_has_steps(trace))
         return "no steps are recorded, of which its plan is one";
