@@ -16,7 +16,9 @@
 
 struct import_request {
     int form;       /* enum import_form */
-    int64_t detail; /* of a pipeline, in percent of a step */
+    int64_t detail; /* of a pipeline, in percent of a step; -1: not given, as those behind it */
+    int64_t launch_queue;
+    int repeat; /* enum host_form_repeat */
     struct import_options options;
     const char *steps, *ranks, *path;
     const char *db; /* the store for the measured run; NULL: none */
@@ -64,6 +66,19 @@ static enum status parse_ranks(struct app *app, const char *text, struct import_
                ? STATUS_OK
                : diag_error(&app->diag, STATUS_USAGE,
                             "--ranks: found '%s', expected ranks such as 0..3,7", text);
+}
+
+/* Options that some kinds of files have no use for, or what they are by default. */
+static void set_given(struct import_request *request)
+{
+    struct import_options *options = &request->options;
+    enum { DETAIL = 2, LAUNCH_QUEUE = 1024, PERCENT = 10000 };
+    options->detail_given = request->detail >= 0;
+    options->pipeline.detail = (int)(options->detail_given ? request->detail : DETAIL) * PERCENT;
+    options->launch_queue_given = request->launch_queue >= 0;
+    options->form.launch_queue = options->launch_queue_given ? request->launch_queue : LAUNCH_QUEUE;
+    options->repeat_given = request->repeat >= 0;
+    options->form.repeat = options->repeat_given ? request->repeat : REPEAT_SAME;
 }
 
 /* The plan's name: that of the file or folder, without those around it and without suffixes. */
@@ -168,7 +183,7 @@ static enum status import(struct app *app, const struct import_request *request,
 
 enum status cmd_import(struct app *app, int argc, char **argv)
 {
-    struct import_request request = {.options = {.form = {.launch_queue = 1024}}, .detail = 2};
+    struct import_request request = {.repeat = -1, .launch_queue = -1, .detail = -1};
     const struct option_spec options[] = {
         {"output", 'o', "PLAN", "the plan's file (default: standard output)", OPTION_TEXT,
          .value = &request.path},
@@ -180,7 +195,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
         {"repeat", 0, "same|like|never",
          "host programs: steps that do the same are one that is repeated (the default); like: also "
          "where streams wait otherwise",
-         OPTION_CHOICE, .value = &request.options.form.repeat},
+         OPTION_CHOICE, .value = &request.repeat},
         {"steps", 0, "A..B", "only these steps of the profiler (default: the whole trace)",
          OPTION_TEXT, .value = &request.steps},
         {"ranks", 0, "LIST", "only these ranks, as in 0..3,7 (default: all)", OPTION_TEXT,
@@ -208,8 +223,9 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "or of "
          "their calls in time",
          OPTION_CHOICE, .value = &request.options.recorded.order},
-        {"launch-queue", 0, "N", "operations that a stream holds (default 1024; 0: any number)",
-         OPTION_INTEGER, .value = &request.options.form.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
+        {"launch-queue", 0, "N",
+         "host programs: operations that a stream holds (default 1024; 0: any number)",
+         OPTION_INTEGER, .value = &request.launch_queue, .max = PLAN_MAX_IN_FLIGHT},
         {"name", 0, "NAME", "name of the plan (default: that of the first file)", OPTION_TEXT,
          .value = &request.options.form.name},
     };
@@ -263,7 +279,7 @@ enum status cmd_import(struct app *app, int argc, char **argv)
     request.options.recorded.launch_order = request.options.flight.launch_order;
     request.options.kind = (enum import_form)request.form;
     request.options.pipeline.opaque = request.options.form.opaque;
-    request.options.pipeline.detail = (int)request.detail * 10000;
+    set_given(&request);
     if (!request.options.form.name)
         return diag_no_memory(&app->diag);
     struct trace run;

@@ -300,13 +300,22 @@ static enum status import_recordings(const struct import_files *files,
 
 /* ---- options that a kind of file has no use for ------------------------------------------------- */
 
-enum { OF_TRACES = 1, OF_DUMPS = 2, OF_RECORDINGS = 4 };
+enum { OF_HOST = 1, OF_PIPELINES = 2, OF_DUMPS = 4, OF_RECORDINGS = 8 };
 
-static unsigned kind_of(enum format format)
+static unsigned kind_of(enum format format, enum import_form form)
 {
-    return format_is_trace(format)      ? OF_TRACES
-           : format == FORMAT_RECORDING ? OF_RECORDINGS
-                                        : OF_DUMPS;
+    return format == FORMAT_RECORDING ? OF_RECORDINGS
+           : !format_is_trace(format) ? OF_DUMPS
+           : form == IMPORT_PIPELINE  ? OF_PIPELINES
+                                      : OF_HOST;
+}
+
+static const char *kind_words(unsigned kind)
+{
+    return kind == OF_HOST        ? "trace as host programs"
+           : kind == OF_PIPELINES ? "trace as a pipeline"
+           : kind == OF_DUMPS     ? "dump"
+                                  : "recording";
 }
 
 static enum status check_options(const struct import_options *options, unsigned kind,
@@ -317,10 +326,13 @@ static enum status check_options(const struct import_options *options, unsigned 
         bool given;
         unsigned kinds;
     } table[] = {
-        {"--form=pipeline", options->kind == IMPORT_PIPELINE, OF_TRACES},
-        {"--steps", options->steps_given, OF_TRACES},
-        {"--opaque", options->form.opaque, OF_TRACES},
-        {"--ranks", options->rank_count > 0, OF_TRACES | OF_DUMPS},
+        {"--form=pipeline", options->kind == IMPORT_PIPELINE, OF_PIPELINES},
+        {"--steps", options->steps_given, OF_HOST | OF_PIPELINES},
+        {"--opaque", options->form.opaque, OF_HOST | OF_PIPELINES},
+        {"--detail", options->detail_given, OF_PIPELINES},
+        {"--repeat", options->repeat_given, OF_HOST},
+        {"--launch-queue", options->launch_queue_given, OF_HOST},
+        {"--ranks", options->rank_count > 0, OF_HOST | OF_PIPELINES | OF_DUMPS},
         {"--host-waits", options->flight.host_waits, OF_DUMPS},
         {"--pair-streams", options->flight.pair_streams, OF_DUMPS},
         {"--sm-slots", options->flight.sm_slots > 0, OF_DUMPS | OF_RECORDINGS},
@@ -330,9 +342,7 @@ static enum status check_options(const struct import_options *options, unsigned 
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].given && !(table[i].kinds & kind))
             return diag_error(diag, STATUS_USAGE, "%s has no effect on a %s", table[i].name,
-                              kind == OF_TRACES  ? "trace"
-                              : kind == OF_DUMPS ? "dump"
-                                                 : "recording");
+                              kind_words(kind));
     return STATUS_OK;
 }
 
@@ -348,7 +358,7 @@ enum status import_files(const char *const *paths, size_t count,
     plan_init(&imported.plan);
     enum status status = files_list(paths, count, &imported.job.arena, &files, diag);
     if (status == STATUS_OK)
-        status = check_options(options, kind_of(files.items[0].format), diag);
+        status = check_options(options, kind_of(files.items[0].format, options->kind), diag);
     if (status == STATUS_OK && format_is_trace(files.items[0].format))
         status = import_traces(&files, options, &imported, diag);
     else if (status == STATUS_OK && files.items[0].format == FORMAT_RECORDING)

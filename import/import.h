@@ -30,7 +30,7 @@ struct import_options {
     const struct rank_range
         *ranks;        /* only these; a rank that no file names has the number of its place */
     size_t rank_count; /* of `ranks`; 0: all ranks */
-    bool steps_given;
+    bool steps_given, detail_given, repeat_given, launch_queue_given;
     int64_t first_step, last_step;
     struct host_form_options form;
     struct pipeline_form_options pipeline;

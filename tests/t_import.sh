@@ -73,6 +73,13 @@ check "nothing is unexplained" reports unexplained 0 "$dir/two.json"
 check "the report is for people, too" prints 0 "s7 .*launch.*event_call" "$SWSIM" import --report "$dir/two.json"
 check "the plan goes to standard output" prints 0 "^threads:" "$SWSIM" import "$dir/two.json"
 check "with a name" has "^name: job" --name=job "$dir/two.json"
+check "--detail is for pipelines" complains 2 "detail has no effect on a trace as host programs" \
+    "$SWSIM" import --detail=2 -o "$dir/none.yaml" "$dir/two.json"
+for option in --repeat=same --launch-queue=1024; do
+    check "$option is for host programs" complains 2 "no effect on a trace as a pipeline" \
+        "$SWSIM" import --form=pipeline $option -o "$dir/none.yaml" "$dir/two.json"
+done
+check "... and nothing is written" test ! -e "$dir/none.yaml"
 check "without a launch queue" sh -c "! '$SWSIM' import --launch-queue=0 '$dir/two.json' | grep launch_queue"
 check "the plan is canonical" sh -c "'$SWSIM' import '$dir/two.json' >'$dir/a' && '$SWSIM' export '$dir/a' | cmp - '$dir/a'"
 
