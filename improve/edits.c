@@ -208,7 +208,7 @@ void edits_number(struct plan *plan)
         for (size_t i = 0; i < plan->programs.ranks[rank].count; i++) {
             struct action *action = &plan->programs.ranks[rank].actions[i];
             action->mark = (struct mark){(uint32_t)rank + 1, (uint32_t)i + 1};
-            for (size_t k = 0; k < action->part_count; k++)
+            for (int k = 0; action->parts && k < ACTION_PARTS; k++)
                 action->parts[k].mark = action->mark;
         }
 }

@@ -54,7 +54,7 @@ static int action_balance(const struct action *actions, size_t count, bool forwa
     for (size_t i = 0; i < count; i++) {
         balance += actions[i].kind == (forward ? ACTION_SEND_F : ACTION_SEND_B);
         balance -= actions[i].kind == (forward ? ACTION_RECV_F : ACTION_RECV_B);
-        balance += action_balance(actions[i].parts, actions[i].part_count, forward);
+        balance += action_balance(actions[i].parts, actions[i].parts ? ACTION_PARTS : 0, forward);
     }
     return balance;
 }

@@ -59,7 +59,7 @@ static void look_at(struct frontier_shape *shape, const struct action *action)
     if (action->microbatch >= shape->microbatches)
         shape->microbatches = action->microbatch + 1;
     shape->backward |= action->kind == ACTION_B || action->kind == ACTION_I;
-    for (size_t i = 0; i < action->part_count; i++)
+    for (int i = 0; action->parts && i < ACTION_PARTS; i++)
         look_at(shape, &action->parts[i]);
 }
 

@@ -100,6 +100,8 @@ static enum status lower(struct lowering *lowering)
                                                        : lower_threads(lowering);
     if (status == STATUS_OK && lowering->failed)
         status = diag_no_memory(lowering->diag);
+    if (lowering->program->lists && lowering->ranks)
+        rank_programs_take_lists(lowering->ranks, lowering->program->lists);
     rank_programs_close(lowering->ranks); /* its lists take much memory */
     lowering->ranks = NULL;
     if (status == STATUS_OK)
@@ -127,6 +129,9 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
         return status;
     }
     program->owned_plan = lowered;
+    program->lists = options->keep_lists ? calloc(1, sizeof *program->lists) : NULL;
+    if (options->keep_lists && !program->lists)
+        return diag_no_memory(diag);
     program->untracked = lowered->buffer_count == 0 && !options->clocks;
     *out = lowered;
     return STATUS_OK;
@@ -162,6 +167,9 @@ void program_close(struct program *program)
         plan_fini(program->owned_plan);
         free(program->owned_plan);
     }
+    if (program->lists)
+        complete_lists_fini(program->lists);
+    free(program->lists);
     arena_fini(&program->arena);
     free(program);
 }

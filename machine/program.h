@@ -39,6 +39,7 @@ struct program_options {
     bool clocks;        /* knowledge beside the state, for one run: programs without iterations and
                            allocations, of any size; rank programs of any size have buffers */
     bool serial;        /* compare the order of accesses with that of a serial run: serial.h */
+    bool keep_lists;    /* rank programs: the program has their complete lists */
     bool no_knowledge;  /* no happens-before knowledge: races and lifetimes are not checked, and a
                            state is about half as large */
     bool any_size;      /* a state may be too large to be made: program_fits. Not kept in a program:
@@ -288,8 +289,9 @@ struct program {
     int *process;     /* per rank the first rank whose process it is in; NULL: each has its own */
     int *fellows;     /* per rank, the first rank of its component of communicating ranks */
     struct names names;
-    bool fits;          /* states of it can be made */
-    bool has_lifetimes; /* host programs that free buffers */
+    struct complete_lists *lists; /* options.keep_lists and rank programs; else NULL */
+    bool fits;                    /* states of it can be made */
+    bool has_lifetimes;           /* host programs that free buffers */
     bool
         is_crossed; /* a thread drives devices of several ranks, or a device uses another's events or
                            buffers */

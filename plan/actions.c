@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MAX_WORD = 20, PART_COUNT = 2 };
+enum { MAX_WORD = 20 };
 
 struct scanner {
     const char *start, *at, *end;
@@ -124,14 +124,13 @@ static bool parse_part(struct scanner *scanner, bool forward, struct action *out
 /* "(" forward ";" backward ")" "OVERLAP_F_B", after the parenthesis */
 static bool parse_overlap(struct scanner *scanner, struct action *out)
 {
-    struct action *parts = ARENA_ARRAY(scanner->arena, PART_COUNT, struct action);
+    struct action *parts = ARENA_ARRAY(scanner->arena, ACTION_PARTS, struct action);
     if (!parts) {
         *scanner->what = "out of memory";
         *scanner->where = 0;
         return false;
     }
-    *out = (struct action){
-        .kind = ACTION_OVERLAP_F_B, .microbatch = -1, .parts = parts, .part_count = PART_COUNT};
+    *out = (struct action){.kind = ACTION_OVERLAP_F_B, .microbatch = -1, .parts = parts};
     if (!parse_part(scanner, true, &parts[0]) || !expect(scanner, ";", "\";\"") ||
         !parse_part(scanner, false, &parts[1]) || !expect(scanner, ")", "\")\""))
         return false;
@@ -169,7 +168,7 @@ size_t action_format(const struct action *action, char *buf, size_t cap)
     if (action->kind != ACTION_OVERLAP_F_B)
         return format_simple(action, buf, cap);
     size_t length = 0;
-    for (size_t i = 0; i < action->part_count; i++) {
+    for (size_t i = 0; i < ACTION_PARTS; i++) {
         char part[64];
         format_simple(&action->parts[i], part, sizeof part);
         bool room = length < cap;

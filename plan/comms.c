@@ -54,7 +54,7 @@ const char *comms_action_name(const struct action *action, char *buf, size_t cap
         return buf;
     }
     size_t used = (size_t)snprintf(buf, cap, "(");
-    for (size_t i = 0; i < action->part_count && used < cap; i++) {
+    for (size_t i = 0; i < ACTION_PARTS && used < cap; i++) {
         if (i > 0)
             used += (size_t)snprintf(buf + used, cap - used, ";");
         if (used < cap)
@@ -63,16 +63,6 @@ const char *comms_action_name(const struct action *action, char *buf, size_t cap
     if (used < cap)
         snprintf(buf + used, cap - used, ")%s", action_text(action->kind));
     return buf;
-}
-
-size_t comms_parts(const struct action *action, const struct action **parts)
-{
-    if (action->kind == ACTION_OVERLAP_F_B) {
-        *parts = action->parts;
-        return action->part_count;
-    }
-    *parts = action;
-    return action->kind == ACTION_IDLE ? 0 : 1;
 }
 
 bool comms_is_message(const struct action *action)
@@ -115,21 +105,6 @@ struct action comms_other_end(const struct action *message)
                            .microbatch = message->microbatch};
 }
 
-int comms_rank_of(const struct stage_map *map, int stage)
-{
-    return stage >= 0 && stage < map->stages ? map->rank_of[stage] : -1;
-}
-
-int comms_first_stage(const struct stage_map *map, int stage)
-{
-    return stage - stage % map->length;
-}
-
-int comms_end_stage(const struct stage_map *map, int stage)
-{
-    return comms_first_stage(map, stage) + map->length;
-}
-
 bool comms_is_pass(const struct action *action)
 {
     return action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W ||
@@ -138,7 +113,7 @@ bool comms_is_pass(const struct action *action)
 
 static enum status check_parts(const struct action *action, struct diag *diag)
 {
-    for (size_t i = 0; i < action->part_count; i++)
+    for (int i = 0; action->parts && i < ACTION_PARTS; i++)
         if (!comms_is_pass(&action->parts[i]))
             return diag_error_at(diag, NULL, NULL, action->mark,
                                  "found %s in %s, expected only F, I, W or B",
@@ -255,6 +230,7 @@ struct adding {
     const struct rank_program *in;
     struct rank_program *out;
     size_t *next; /* per rank: the action of `in` to place next */
+    bool *waits;  /* per rank: no message has come since that action could not be placed */
     int rank_count;
     struct stage_map map;
     uint8_t *placed;       /* [stage * microbatches + microbatch] */
@@ -341,6 +317,7 @@ static void place_part(struct adding *adding, int rank, const struct action *par
     message.kind = flow.recv;
     message.stage = flow.output_stage;
     append(&adding->out[to], message);
+    adding->waits[to] = false;
     *placed_at(adding, flow.output_stage, part->microbatch) |= (uint8_t)flow.received;
 }
 
@@ -357,7 +334,8 @@ static const struct action *head_of(struct adding *adding, int rank)
 static bool place_head(struct adding *adding, int rank)
 {
     const struct action *head = head_of(adding, rank);
-    if (!head || blocking_part(adding, rank, head))
+    adding->waits[rank] = !head || blocking_part(adding, rank, head);
+    if (adding->waits[rank])
         return false;
     append(&adding->out[rank], *head);
     adding->column = head->column;
@@ -510,19 +488,22 @@ static bool make_room(struct adding *adding, struct arena *arena)
     return true;
 }
 
+static enum status refuse_rest(struct adding *adding, struct diag *diag)
+{
+    for (int rank = 0; rank < adding->rank_count; rank++)
+        if (head_of(adding, rank))
+            return refuse_malformed(adding, diag);
+    return STATUS_OK;
+}
+
 static enum status place_all(struct adding *adding, struct diag *diag)
 {
-    for (;;) {
-        bool progress = false, done = true;
-        for (int rank = 0; rank < adding->rank_count; rank++) {
-            progress |= place_head(adding, rank);
-            done &= head_of(adding, rank) == NULL;
-        }
-        if (done)
-            return STATUS_OK;
-        if (!progress)
-            return refuse_malformed(adding, diag);
+    for (bool progress = true; progress;) {
+        progress = false;
+        for (int rank = 0; rank < adding->rank_count; rank++)
+            progress |= !adding->waits[rank] && place_head(adding, rank);
     }
+    return refuse_rest(adding, diag);
 }
 
 /* ---- by time --------------------------------------------------------------------------------- */
@@ -628,10 +609,7 @@ static enum status place_by_time(struct adding *adding, struct diag *diag)
         consider(adding, rank);
     while (adding->clocks->count > 0)
         place_earliest(adding);
-    for (int rank = 0; rank < adding->rank_count; rank++)
-        if (head_of(adding, rank))
-            return refuse_malformed(adding, diag);
-    return STATUS_OK;
+    return refuse_rest(adding, diag);
 }
 
 static bool start_clocks(struct clocks *clocks, size_t cells, int rank_count)
@@ -670,9 +648,10 @@ static enum status add_messages(struct arena *arena, struct rank_program *ranks,
     size_t cells = (size_t)adding.map.stages * (size_t)adding.map.microbatches;
     adding.placed = calloc(cells + 1, sizeof *adding.placed);
     adding.next = calloc((size_t)rank_count, sizeof *adding.next);
+    adding.waits = calloc((size_t)rank_count, sizeof *adding.waits);
     adding.out = calloc((size_t)rank_count, sizeof *adding.out);
-    bool ok = adding.placed && adding.next && adding.out && make_room(&adding, arena) &&
-              (!clocks || start_clocks(clocks, cells, rank_count));
+    bool ok = adding.placed && adding.next && adding.waits && adding.out &&
+              make_room(&adding, arena) && (!clocks || start_clocks(clocks, cells, rank_count));
     if (ok)
         status = clocks ? place_by_time(&adding, diag) : place_all(&adding, diag);
     else
@@ -681,6 +660,7 @@ static enum status add_messages(struct arena *arena, struct rank_program *ranks,
         memcpy(ranks, adding.out, (size_t)rank_count * sizeof *ranks);
     free(adding.placed);
     free(adding.next);
+    free(adding.waits);
     free(adding.out);
     return status;
 }

@@ -19,7 +19,12 @@ enum { ACTION_NAME = 160 };
 const char *comms_action_name(const struct action *action, char *buf, size_t cap);
 
 /* The passes an action consists of: the parts of a composite, else the action itself. */
-size_t comms_parts(const struct action *action, const struct action **parts);
+static inline size_t comms_parts(const struct action *action, const struct action **parts)
+{
+    bool composite = action->kind == ACTION_OVERLAP_F_B;
+    *parts = composite ? action->parts : action;
+    return composite ? ACTION_PARTS : action->kind != ACTION_IDLE;
+}
 
 /* Is it F, I, W or B? */
 bool comms_is_pass(const struct action *action);
@@ -42,15 +47,25 @@ struct stage_map {
 enum status comms_map_stages(struct arena *arena, const struct rank_program *ranks, int rank_count,
                              int copies, struct stage_map *out, struct diag *diag);
 /* The first stage of the copy that `stage` belongs to, and the one behind its last. */
-int comms_first_stage(const struct stage_map *map, int stage);
-int comms_end_stage(const struct stage_map *map, int stage);
+static inline int comms_first_stage(const struct stage_map *map, int stage)
+{
+    return stage < map->length ? 0 : stage - stage % map->length; /* most models have one copy */
+}
+
+static inline int comms_end_stage(const struct stage_map *map, int stage)
+{
+    return comms_first_stage(map, stage) + map->length;
+}
 
 /* The stage at the other end of a SEND or RECV: may be outside the map. */
 int comms_partner(const struct action *action);
 /* The RECV that takes this SEND, the SEND that this RECV takes; without a mark. */
 struct action comms_other_end(const struct action *message);
 /* The rank holding `stage`, -1 if there is none. */
-int comms_rank_of(const struct stage_map *map, int stage);
+static inline int comms_rank_of(const struct stage_map *map, int stage)
+{
+    return stage >= 0 && stage < map->stages ? map->rank_of[stage] : -1;
+}
 
 /* Add the SEND and RECV actions to compute-only lists; idle cells are left out. A schedule in which
    all ranks wait for each other is an error; notes give the position of each of them. */

@@ -86,7 +86,7 @@ static bool parse_cell(struct parser *parser, struct span cell, struct mark mark
         return parse_error(parser, mark, "%s", what);
     }
     out->mark = mark;
-    for (size_t i = 0; i < out->part_count; i++)
+    for (int i = 0; out->parts && i < ACTION_PARTS; i++)
         out->parts[i].mark = mark;
     return true;
 }

@@ -55,7 +55,7 @@ void generate_push(struct list_builder *b, enum action_kind kind, int stage, int
 /* A forward and a full backward, executed together. */
 void generate_push_overlap(struct list_builder *b, struct action forward, struct action backward)
 {
-    struct action *parts = ARENA_ARRAY(b->arena, 2, struct action);
+    struct action *parts = ARENA_ARRAY(b->arena, ACTION_PARTS, struct action);
     if (!parts) {
         b->failed = true;
         return;
@@ -63,11 +63,9 @@ void generate_push_overlap(struct list_builder *b, struct action forward, struct
     parts[0] = forward;
     parts[1] = backward;
     parts[0].mark = parts[1].mark = b->mark;
-    push(b, (struct action){.kind = ACTION_OVERLAP_F_B,
-                            .stage = forward.stage,
-                            .microbatch = -1,
-                            .parts = parts,
-                            .part_count = 2});
+    push(b,
+         (struct action){
+             .kind = ACTION_OVERLAP_F_B, .stage = forward.stage, .microbatch = -1, .parts = parts});
 }
 
 /* ---- warm-up, steady pairs, cool-down -------------------------------------------------------- */

@@ -29,7 +29,7 @@ static bool parse_action(struct parser *parser, const struct node *node, bool on
         return parse_error(parser, mark, "%s", what);
     }
     out->mark = mark;
-    for (size_t i = 0; i < out->part_count; i++)
+    for (int i = 0; out->parts && i < ACTION_PARTS; i++)
         out->parts[i].mark = mark;
     return true;
 }
@@ -371,9 +371,9 @@ static void count_compute(struct census *census, const struct action *action)
 
 static void count_action(struct census *census, int rank, const struct action *action)
 {
-    for (size_t i = 0; i < action->part_count; i++)
+    for (int i = 0; action->parts && i < ACTION_PARTS; i++)
         count_action(census, rank, &action->parts[i]);
-    if (action->part_count || action->kind == ACTION_IDLE)
+    if (action->parts || action->kind == ACTION_IDLE)
         return;
     struct owner *owner = &census->owners[action->stage];
     if (!owner->rank)
@@ -395,7 +395,7 @@ static bool census_init(struct census *census, struct parser *parser,
     size_t actions = 1, cap = 16;
     for (int rank = 0; rank < rank_count; rank++)
         for (size_t i = 0; i < ranks[rank].count; i++)
-            actions += ranks[rank].actions[i].part_count + 1;
+            actions += ranks[rank].actions[i].parts ? ACTION_PARTS + 1 : 1;
     while (cap < 2 * actions)
         cap *= 2;
     *census = (struct census){.parser = parser, .mask = cap - 1, .ok = true};

@@ -57,7 +57,7 @@ static int64_t usual_time(const struct action *action)
                   : action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W
                       ? 1
                       : 0;
-    for (size_t i = 0; i < action->part_count; i++)
+    for (int i = 0; action->parts && i < ACTION_PARTS; i++)
         all += usual_time(&action->parts[i]);
     return all;
 }
@@ -68,7 +68,7 @@ int64_t pass_time(const struct pass_clock *clock, const struct action *action)
     const struct action *parts = action->parts;
     if (!clock->costs)
         return usual_time(action);
-    if (action->part_count == 0 || clock->plan->programs.times[action->kind].given)
+    if (!parts || clock->plan->programs.times[action->kind].given)
         return single_time(clock, action);
     if (!exchanges(clock, &parts[0]) && !exchanges(clock, &parts[1]))
         return single_time(clock, &parts[0]) + single_time(clock, &parts[1]);

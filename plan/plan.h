@@ -334,12 +334,13 @@ enum action_kind {
 struct action {
     enum action_kind kind;
     int stage;
-    int microbatch;       /* -1: none */
-    int column;           /* of the list in the file, from 1; 0: it is generated */
-    struct action *parts; /* OVERLAP_F_B */
-    size_t part_count;
+    int microbatch; /* -1: none */
+    int column;     /* of the list in the file, from 1; 0: it is generated */
+    struct action
+        *parts; /* OVERLAP_F_B: ACTION_PARTS, a forward pass and a backward pass; else NULL */
     struct mark mark;
 };
+enum { ACTION_PARTS = 2 };
 
 /* Where an action, or a part of one, stands in the lists: all from 1. The end of a list is an ACTION_IDLE. */
 struct listed_action {

@@ -131,12 +131,11 @@ struct rank_names {
 /* Takes the operations of a thread one by one. What an operation points to is in `arena`, which may be emptied after
    each. */
 struct ops_sink {
-    rank_op_take *take;
+    rank_op_take *take;   /* NULL: operations are only counted, what they refer to is made */
     rank_name_take *name; /* NULL: operations and messages have their texts themselves */
     void *arg;
     struct arena *arena;
     bool empties;
-    bool names;        /* else operations and messages need no names: they are only counted */
     struct host_op op; /* being written; `open`: there is one */
     bool open;
     enum status status; /* the first that is not STATUS_OK */
@@ -147,7 +146,8 @@ struct lowering {
     struct plan *out;
     struct diag *diag;
     struct arena scratch;
-    struct rank_program *ranks;
+    struct complete_lists complete;
+    struct rank_program *ranks; /* of these, as are the two below */
     int rank_count;
     struct stage_map map;
     struct stage_cost *costs; /* per stage */

@@ -55,7 +55,8 @@ struct account {
     int rank;
     struct cell *cells; /* of the rank: stage, slot, microbatch */
     int64_t held[MEMORY_USES];
-    bool sharded; /* some stage is */
+    bool sharded;    /* some stage is */
+    bool weightless; /* no tensor has a size */
     struct part_uses last;
     int64_t *
         bytes; /* 1 + those of a tensor, per stage, slot, and whether it is computed again; 0: not asked for yet */
@@ -128,6 +129,17 @@ static int64_t find_bytes(const struct account *account, const struct slot_use *
     case SLOT_COUNT: break;
     }
     return account->plan->programs.fsdp_bytes;
+}
+
+/* Does no tensor have a size? Then a rank holds the same at all actions. */
+static bool is_weightless(const struct account *account)
+{
+    for (int stage = 0; stage < account->map.stages; stage++)
+        for (int slot = 0; slot < SLOT_COUNT; slot++)
+            for (int again = 0; again < 2; again++)
+                if (find_bytes(account, &(struct slot_use){stage, 0, (enum slot)slot}, again))
+                    return false;
+    return true;
 }
 
 static int64_t bytes_of(struct account *account, const struct slot_use *use)
@@ -284,6 +296,13 @@ static void note_most(const struct account *account, struct rank_memory *memory,
     memcpy(memory->at, account->held, sizeof memory->at);
 }
 
+static void hold_fixed(const struct rank_program *list, struct rank_memory *memory)
+{
+    memory->column = list->count > 0;
+    for (size_t i = 0; i < list->count; i++)
+        memory->during[i] = memory->after[i] = memory->fixed;
+}
+
 static void walk(struct account *account, const struct rank_program *list,
                  struct rank_memory *memory)
 {
@@ -329,24 +348,22 @@ static bool account_rank(struct account *account, const struct rank_program *lis
     if (!memory->during || !memory->after)
         return false;
     size_t stages = (size_t)number_stages(account, memory);
+    memory->most = memory->fixed;
+    if (account->weightless) {
+        hold_fixed(list, memory);
+        return true;
+    }
     memset(account->held, 0, sizeof account->held);
     account->last.part = NULL;
     arena_init(&scratch, 0);
     account->cells = ARENA_ARRAY(
         &scratch, stages * SLOT_COUNT * (size_t)account->map.microbatches + 1, struct cell);
     bool good = account->cells != NULL;
-    memory->most = memory->fixed;
     if (good)
         walk(account, list, memory);
     arena_fini(&scratch);
     return good;
 }
-
-/* The lists of a pipeline, and behind them those of ranks that differ. */
-struct lists {
-    struct rank_program *of, *differing;
-    int count;
-};
 
 static bool has_sharded(const struct rank_program *ranks, int rank_count)
 {
@@ -358,102 +375,90 @@ static bool has_sharded(const struct rank_program *ranks, int rank_count)
     return false;
 }
 
-/* `lists` are complete; `others`: of ranks that differ. */
-static enum status account_lists(const struct plan *plan, const struct lists *complete,
-                                 struct arena *arena, struct arena *scratch, size_t others,
-                                 struct rank_memory **ranks, struct diag *diag)
+/* `others`: of ranks that differ, at most those of the lists. */
+static enum status account_lists(const struct plan *plan, const struct complete_lists *lists,
+                                 struct arena *arena, size_t others, struct rank_memory **ranks,
+                                 struct diag *diag)
 {
-    struct account account = {.plan = plan};
-    struct lists lists = *complete;
-    enum status status = comms_map_stages(scratch, lists.of, lists.count,
-                                          rank_programs_copies(plan), &account.map, diag);
-    if (status == STATUS_OK)
-        status = costs_resolve(plan, account.map.stages, scratch, &account.costs, diag);
-    if (status != STATUS_OK)
+    struct account account = {.plan = plan, .map = lists->map};
+    struct arena scratch;
+    size_t count = (size_t)lists->rank_count;
+    arena_init(&scratch, 0);
+    enum status status = costs_resolve(plan, account.map.stages, &scratch, &account.costs, diag);
+    if (status != STATUS_OK) {
+        arena_fini(&scratch);
         return status;
-    struct rank_memory *made = ARENA_ARRAY(arena, (size_t)lists.count + others, struct rank_memory);
-    account.local = ARENA_ARRAY(scratch, (size_t)account.map.stages + 1, int);
+    }
+    struct rank_memory *made = ARENA_ARRAY(arena, count + others, struct rank_memory);
+    account.local = ARENA_ARRAY(&scratch, (size_t)account.map.stages + 1, int);
     account.bytes =
-        ARENA_ARRAY(scratch, 2 * SLOT_COUNT * ((size_t)account.map.stages + 1), int64_t);
+        ARENA_ARRAY(&scratch, 2 * SLOT_COUNT * ((size_t)account.map.stages + 1), int64_t);
     bool good = made && account.local && account.bytes;
-    account.sharded = has_sharded(lists.of, lists.count);
-    for (account.rank = 0; good && account.rank < lists.count; account.rank++)
-        good = account_rank(&account, &lists.of[account.rank], arena, &made[account.rank]);
+    account.weightless = is_weightless(&account);
+    account.sharded = has_sharded(lists->ranks, lists->rank_count);
+    for (account.rank = 0; good && account.rank < lists->rank_count; account.rank++)
+        good = account_rank(&account, &lists->ranks[account.rank], arena, &made[account.rank]);
     for (size_t i = 0; good && i < others; i++) {
         int replica;
-        parallel_place(plan, lists.count, plan->programs.parallel.differing[i].rank, &replica,
+        parallel_place(plan, lists->rank_count, plan->programs.parallel.differing[i].rank, &replica,
                        &account.rank);
-        good = account_rank(&account, &lists.differing[i], arena, &made[(size_t)lists.count + i]);
+        good = account_rank(&account, &lists->differing[i], arena, &made[count + i]);
     }
+    arena_fini(&scratch);
     if (!good)
         return diag_no_memory(diag);
     *ranks = made;
     return STATUS_OK;
 }
 
-/* `scratch`: for the lists. */
-static enum status find_memory(const struct plan *plan, struct arena *arena, struct arena *scratch,
-                               size_t others, struct rank_memory **ranks, int *rank_count,
-                               struct diag *diag)
+static enum status find_memory(const struct plan *plan, struct arena *arena, size_t others,
+                               struct rank_memory **ranks, int *rank_count, struct diag *diag)
 {
-    struct lists lists;
-    enum status status =
-        rank_programs_complete_all(plan, scratch, &lists.of, &lists.count, &lists.differing, diag);
+    struct complete_lists lists;
+    enum status status = complete_lists_make(plan, &lists, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = account_lists(plan, &lists, arena, others, ranks, diag);
     if (status == STATUS_OK)
-        status = account_lists(plan, &lists, arena, scratch, others, ranks, diag);
-    if (status == STATUS_OK)
-        *rank_count = lists.count;
+        *rank_count = lists.rank_count;
+    complete_lists_fini(&lists);
     return status;
 }
 
 enum status rank_memory_of_lists(const struct plan *plan, struct rank_program *given,
                                  struct arena *arena, struct rank_memory **ranks, struct diag *diag)
 {
-    struct arena scratch;
-    struct lists lists;
+    struct complete_lists lists;
     struct plan with =
         *plan; /* for its lists only: a balance that is found depends on `generate:` */
-    arena_init(&scratch, 0);
     with.programs.generate.given = false;
     with.programs.ranks = given;
     with.programs.has_comms = true;
-    enum status status = rank_programs_complete_all(&with, &scratch, &lists.of, &lists.count,
-                                                    &lists.differing, diag);
-    if (status == STATUS_OK)
-        status = account_lists(plan, &lists, arena, &scratch, 0, ranks, diag);
-    arena_fini(&scratch);
+    with.programs.copies = rank_programs_copies(plan);
+    enum status status = complete_lists_make(&with, &lists, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = account_lists(plan, &lists, arena, 0, ranks, diag);
+    complete_lists_fini(&lists);
     return status;
 }
 
-enum status rank_memory_of_complete(const struct plan *plan, struct rank_program *complete,
-                                    int count, struct arena *arena, struct rank_memory **ranks,
+enum status rank_memory_of_complete(const struct plan *plan, const struct complete_lists *lists,
+                                    struct arena *arena, struct rank_memory **ranks,
                                     struct diag *diag)
 {
-    struct arena scratch;
-    arena_init(&scratch, 0);
-    const struct lists lists = {.of = complete, .count = count};
-    enum status status = account_lists(plan, &lists, arena, &scratch, 0, ranks, diag);
-    arena_fini(&scratch);
-    return status;
+    return account_lists(plan, lists, arena, 0, ranks, diag);
 }
 
 enum status rank_memory_find(const struct plan *plan, struct arena *arena,
                              struct rank_memory **ranks, int *rank_count, struct diag *diag)
 {
-    struct arena scratch;
-    arena_init(&scratch, 0);
-    enum status status = find_memory(plan, arena, &scratch, 0, ranks, rank_count, diag);
-    arena_fini(&scratch);
-    return status;
+    return find_memory(plan, arena, 0, ranks, rank_count, diag);
 }
 
 enum status rank_memory_find_all(const struct plan *plan, struct arena *arena,
                                  struct rank_memory **ranks, int *rank_count, struct diag *diag)
 {
-    struct arena scratch;
-    arena_init(&scratch, 0);
-    enum status status = find_memory(plan, arena, &scratch, plan->programs.parallel.differing_count,
-                                     ranks, rank_count, diag);
-    arena_fini(&scratch);
-    return status;
+    return find_memory(plan, arena, plan->programs.parallel.differing_count, ranks, rank_count,
+                       diag);
 }

@@ -33,8 +33,9 @@ struct rank_memory {
 /* A row for each rank of one replica of a plan of FORM_PROGRAMS. */
 enum status rank_memory_find(const struct plan *plan, struct arena *arena,
                              struct rank_memory **ranks, int *rank_count, struct diag *diag);
-/* The same of the lists that rank_programs_complete has made of it. */
-enum status rank_memory_of_complete(const struct plan *plan, struct rank_program *lists, int count,
+/* The same of its complete lists. */
+struct complete_lists;
+enum status rank_memory_of_complete(const struct plan *plan, const struct complete_lists *lists,
                                     struct arena *arena, struct rank_memory **ranks,
                                     struct diag *diag);
 /* Of lists made for a plan, with their messages, instead of its own. */

@@ -72,9 +72,9 @@ static int *number_of(struct lowering *lowering, const struct rank_step *step)
 bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
 {
     struct ops_sink *sink = &lowering->sink;
-    int *number = sink->names && sink->name ? number_of(lowering, step) : NULL;
+    int *number = sink->take && sink->name ? number_of(lowering, step) : NULL;
     op->name = "";
-    if (!sink->names)
+    if (!sink->take)
         return true;
     if (sink->name && !number)
         return false;
@@ -89,7 +89,7 @@ bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_s
 bool names_word(struct lowering *lowering, struct host_op *op, const char *word)
 {
     op->name = word;
-    if (!lowering->sink.names || !lowering->sink.name)
+    if (!lowering->sink.take || !lowering->sink.name)
         return true;
     int *number = number_other(lowering, word);
     if (!hand_on(lowering, number, word))
@@ -102,7 +102,7 @@ bool names_part(struct lowering *lowering, struct p2p_part *part, const struct r
 {
     struct ops_sink *sink = &lowering->sink;
     part->tag = "";
-    if (!sink->names)
+    if (!sink->take)
         return true;
     part->tag = groups_step_name(lowering, step);
     if (!part->tag || !sink->name)
@@ -119,7 +119,7 @@ bool names_message(struct lowering *lowering, struct p2p_part *part, const struc
     char text[TAG_TEXT];
     struct ops_sink *sink = &lowering->sink;
     part->tag = "";
-    if (!sink->names)
+    if (!sink->take)
         return true;
     if (!sink->name) {
         part->tag = arena_strdup(sink->arena, print_tag(text, message, part->metadata));

@@ -82,11 +82,14 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
 static void hand_on(struct lowering *lowering, struct host_thread *thread)
 {
     struct ops_sink *sink = &lowering->sink;
-    if (sink->open)
+    if (!sink->open)
+        return;
+    if (sink->take) {
         replicas_move(lowering, &sink->op);
-    if (sink->open && sink->status == STATUS_OK)
-        sink->status = sink->take(sink->arg, thread, &sink->op);
-    if (sink->open && sink->empties)
+        if (sink->status == STATUS_OK)
+            sink->status = sink->take(sink->arg, thread, &sink->op);
+    }
+    if (sink->empties)
         arena_empty(sink->arena);
     sink->open = false;
 }
@@ -99,6 +102,10 @@ static struct host_op *add_op(struct lowering *lowering, struct host_thread *thr
     hand_on(lowering, thread);
     sink->open = true;
     thread->op_count++;
+    if (!sink->take) {
+        sink->op.reads.count = sink->op.writes.count = sink->op.part_count = 0;
+        return &sink->op;
+    }
     sink->op = (struct host_op){.kind = kind, .mark = mark, .stream = -1, .object = -1, .comm = -1};
     sink->op.work.comm = sink->op.work.root = -1;
     return &sink->op;
@@ -171,7 +178,7 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
 {
     const struct message *messages = lowering->now.messages;
     lowering->part_count += step->message_count;
-    if (!lowering->sink.names)
+    if (!lowering->sink.take)
         return true;
     op->comm = step->comm;
     op->parts = ARENA_ARRAY(lowering->sink.arena, step->message_count, struct p2p_part);

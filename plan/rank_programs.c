@@ -155,6 +155,39 @@ enum status rank_programs_complete(const struct plan *plan, struct arena *arena,
     return rank_programs_complete_all(plan, arena, ranks, rank_count, &differing, diag);
 }
 
+static enum status map_lists(const struct plan *plan, struct complete_lists *lists,
+                             struct diag *diag)
+{
+    size_t first = diag->count;
+    enum status status = rank_programs_complete_all(plan, &lists->arena, &lists->ranks,
+                                                    &lists->rank_count, &lists->differing, diag);
+    if (status == STATUS_OK)
+        status = comms_map_stages(&lists->arena, lists->ranks, lists->rank_count,
+                                  rank_programs_copies(plan), &lists->map, diag);
+    if (status != STATUS_OK)
+        name_file(diag, first, plan->file);
+    return status;
+}
+
+enum status complete_lists_make(const struct plan *plan, struct complete_lists *out,
+                                struct diag *diag)
+{
+    struct complete_lists made = {0};
+    arena_init(&made.arena, 0);
+    enum status status = map_lists(plan, &made, diag);
+    if (status == STATUS_OK)
+        *out = made;
+    else
+        complete_lists_fini(&made);
+    return status;
+}
+
+void complete_lists_fini(struct complete_lists *lists)
+{
+    arena_fini(&lists->arena);
+    *lists = (struct complete_lists){0};
+}
+
 /* ---- checks and costs ------------------------------------------------------------------------ */
 
 /* A message must have a rank at its other end, even if that rank does not expect it. */
@@ -391,19 +424,13 @@ static bool begin_tables(struct lowering *lowering)
 static enum status begin(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
-    size_t first = lowering->diag->count;
-    struct rank_program *differing;
-    enum status status =
-        rank_programs_complete_all(plan, &lowering->scratch, &lowering->ranks,
-                                   &lowering->rank_count, &differing, lowering->diag);
-    if (status == STATUS_OK)
-        status = comms_map_stages(&lowering->scratch, lowering->ranks, lowering->rank_count,
-                                  rank_programs_copies(plan), &lowering->map, lowering->diag);
-    if (status != STATUS_OK) {
-        name_file(lowering->diag, first, plan->file);
+    enum status status = complete_lists_make(plan, &lowering->complete, lowering->diag);
+    if (status != STATUS_OK)
         return status;
-    }
-    if (!list_lists(lowering, differing))
+    lowering->ranks = lowering->complete.ranks;
+    lowering->rank_count = lowering->complete.rank_count;
+    lowering->map = lowering->complete.map;
+    if (!list_lists(lowering, lowering->complete.differing))
         return diag_no_memory(lowering->diag);
     lowering->kinds = find_kinds(lowering);
     status = check_stages(lowering);
@@ -459,14 +486,6 @@ static bool copy_head(struct plan *out, const struct plan *plan)
 
 /* ---- in two walks ---------------------------------------------------------------------------- */
 
-static enum status drop_op(void *arg, struct host_thread *thread, const struct host_op *op)
-{
-    (void)arg;
-    (void)thread;
-    (void)op;
-    return STATUS_OK;
-}
-
 static bool has_copies(const struct lowering *lowering)
 {
     return lowering->plan->programs.parallel.given || replica_count(lowering) > 1;
@@ -491,8 +510,7 @@ static enum status walk_list(struct lowering *lowering, struct rank_list *list)
 static enum status walk_first(struct lowering *lowering, struct arena *piece)
 {
     enum status status = STATUS_OK;
-    lowering->sink =
-        (struct ops_sink){.take = drop_op, .arena = piece, .empties = piece != &lowering->scratch};
+    lowering->sink = (struct ops_sink){.arena = piece, .empties = piece != &lowering->scratch};
     for (int i = 0; status == STATUS_OK && i < lowering->list_count; i++)
         status = walk_list(lowering, &lowering->lists[i]);
     if (!has_copies(lowering))
@@ -532,8 +550,7 @@ static enum status keep_op(void *arg, struct host_thread *thread, const struct h
 
 static struct ops_sink kept_sink(struct lowering *lowering)
 {
-    return (struct ops_sink){
-        .take = keep_op, .arg = lowering, .arena = &lowering->out->arena, .names = true};
+    return (struct ops_sink){.take = keep_op, .arg = lowering, .arena = &lowering->out->arena};
 }
 
 static enum status open_lowering(struct lowering *lowering, const struct plan *plan,
@@ -545,6 +562,12 @@ static enum status open_lowering(struct lowering *lowering, const struct plan *p
         (struct lowering){.plan = plan, .all_buffers = all_buffers, .out = made, .diag = diag};
     arena_init(&lowering->scratch, 0);
     return copy_head(made, plan) ? begin(lowering) : diag_no_memory(diag);
+}
+
+static void close_lowering(struct lowering *lowering)
+{
+    arena_fini(&lowering->scratch);
+    complete_lists_fini(&lowering->complete);
 }
 
 /* Pipelines that are there once need one walk: what operations refer to is made as it is needed. */
@@ -578,7 +601,7 @@ enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struc
     lowering.sink = kept_sink(&lowering);
     if (status == STATUS_OK)
         status = has_copies(&lowering) ? keep_copies(&lowering) : keep_pipeline(&lowering);
-    arena_fini(&lowering.scratch);
+    close_lowering(&lowering);
     if (status == STATUS_OK)
         *out = made;
     else
@@ -621,20 +644,22 @@ enum status rank_programs_thread(struct rank_programs *programs, int thread, ran
                                  rank_name_take *name, void *arg)
 {
     struct lowering *lowering = &programs->lowering;
-    lowering->sink = (struct ops_sink){.take = take,
-                                       .name = name,
-                                       .arg = arg,
-                                       .arena = &programs->piece,
-                                       .empties = true,
-                                       .names = true};
+    lowering->sink = (struct ops_sink){
+        .take = take, .name = name, .arg = arg, .arena = &programs->piece, .empties = true};
     return lower_copy(lowering, thread);
+}
+
+void rank_programs_take_lists(struct rank_programs *programs, struct complete_lists *out)
+{
+    *out = programs->lowering.complete;
+    programs->lowering.complete = (struct complete_lists){0};
 }
 
 void rank_programs_close(struct rank_programs *programs)
 {
     if (!programs)
         return;
-    arena_fini(&programs->lowering.scratch);
+    close_lowering(&programs->lowering);
     arena_fini(&programs->piece);
     free(programs);
 }

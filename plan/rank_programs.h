@@ -22,6 +22,7 @@
 #ifndef SWSIM_RANK_PROGRAMS_H
 #define SWSIM_RANK_PROGRAMS_H
 
+#include "comms.h"
 #include "plan.h"
 
 /* Rank programs with more actions than this have buffers only on request: a state that knows of so many accesses is
@@ -44,6 +45,18 @@ enum status rank_programs_complete_all(const struct plan *plan, struct arena *ar
                                        struct rank_program **ranks, int *rank_count,
                                        struct rank_program **differing, struct diag *diag);
 
+/* Both, and the map of their stages, with memory of their own; the plan must outlive them. On failure *out is untouched. */
+struct complete_lists {
+    struct arena arena;
+    struct rank_program *ranks;
+    int rank_count;
+    struct rank_program *differing;
+    struct stage_map map;
+};
+enum status complete_lists_make(const struct plan *plan, struct complete_lists *out,
+                                struct diag *diag);
+void complete_lists_fini(struct complete_lists *lists);
+
 /* Turn a plan of FORM_PROGRAMS into an equivalent one of FORM_THREADS, with memory of its own, and with buffers
    whatever its size if `all_buffers`. On success end it with plan_fini; on failure *out is untouched. */
 enum status rank_programs_lower(const struct plan *plan, bool all_buffers, struct plan *out,
@@ -64,6 +77,8 @@ typedef enum status rank_op_take(void *arg, struct host_thread *thread, const st
 typedef int rank_name_take(void *arg, const char *text);
 enum status rank_programs_thread(struct rank_programs *programs, int thread, rank_op_take *take,
                                  rank_name_take *name, void *arg);
+/* The lists that it is made of: *out is the caller's, and no more threads are asked for. */
+void rank_programs_take_lists(struct rank_programs *programs, struct complete_lists *out);
 void rank_programs_close(struct rank_programs *programs);
 
 #endif

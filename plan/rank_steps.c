@@ -290,7 +290,7 @@ static void link_step(struct lowering *lowering, size_t at)
     struct rank_steps *now = &lowering->now;
     struct rank_step *step = &now->steps[at];
     step->first_wait = now->wait_count;
-    const struct action *parts;
+    const struct action *parts = NULL;
     size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
     for (size_t k = 0; step->place == STEP_BEFORE && k < count; k++)
         tensors_await(lowering, at, &parts[k]);

@@ -52,7 +52,7 @@ static struct action read_action(struct arena *arena, const char **text)
         return (struct action){.kind = ACTION_IDLE, .microbatch = -1};
     if (**text != '(')
         return read_simple(text);
-    struct action pair = {.kind = ACTION_OVERLAP_F_B, .microbatch = -1, .part_count = 2};
+    struct action pair = {.kind = ACTION_OVERLAP_F_B, .microbatch = -1};
     pair.parts = ARENA_ARRAY(arena, 2, struct action);
     ++*text;
     pair.parts[0] = read_simple(text);

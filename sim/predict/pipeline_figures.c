@@ -26,7 +26,7 @@ struct pipeline_watch {
     const struct simulate_observer *inner;
     struct simulate_observer observer;
     struct arena arena;
-    struct rank_program *lists;
+    const struct rank_program *lists; /* the program's, as is the map */
     int rank_count;
     int replica; /* the pipeline that is watched: the first in which no list is another */
     struct stage_map map;
@@ -190,14 +190,11 @@ struct pipeline_watch *pipeline_watch_open(const struct plan *plan, const struct
                                    .progress = inner && inner->progress ? watch_progress : NULL,
                                    .step = inner && inner->step ? watch_step : NULL};
     arena_init(&watch->arena, 0);
+    watch->lists = program->lists->ranks;
+    watch->rank_count = program->lists->rank_count;
+    watch->map = program->lists->map;
     enum status status =
-        rank_programs_complete(plan, &watch->arena, &watch->lists, &watch->rank_count, diag);
-    if (status == STATUS_OK)
-        status = comms_map_stages(&watch->arena, watch->lists, watch->rank_count,
-                                  rank_programs_copies(plan), &watch->map, diag);
-    if (status == STATUS_OK)
-        status = rank_memory_of_complete(plan, watch->lists, watch->rank_count, &watch->arena,
-                                         &watch->memory, diag);
+        rank_memory_of_complete(plan, program->lists, &watch->arena, &watch->memory, diag);
     if (status == STATUS_OK)
         watch->replica = find_replica(plan, watch->rank_count);
     if (status == STATUS_OK && !make_tables(watch))

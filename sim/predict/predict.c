@@ -521,13 +521,19 @@ static enum status replicate_lists(struct prediction *prediction, const struct p
     return status;
 }
 
+/* What ranks do and hold is reported by the first process alone. */
+static bool reports_ranks(const struct predict_options *options, const struct plan *plan)
+{
+    return plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
+}
+
 /* With what rank 0 alone reports. */
 static enum status replicate_ranks(struct prediction *prediction, const struct plan *plan,
                                    const struct predict_options *options, struct diag *diag)
 {
     if (options->wire && options->wire->rank > 0)
         return replicate_watched(prediction, options, diag);
-    enum status status = plan->form == FORM_PROGRAMS
+    enum status status = reports_ranks(options, plan)
                              ? replicate_lists(prediction, plan, options, diag)
                              : replicate_watched(prediction, options, diag);
     return status == STATUS_OK ? judge_memory(prediction, plan, diag) : status;
@@ -558,17 +564,18 @@ static void give_up_steady(struct prediction *prediction)
 
 /* Times need no knowledge of what happened before. */
 static enum status build_program(struct prediction *prediction, const struct plan *plan,
-                                 const struct program_options *options, struct diag *diag)
+                                 const struct predict_options *options, struct diag *diag)
 {
-    struct program_options timed = *options;
+    struct program_options timed = options->program;
     timed.no_knowledge = true;
+    timed.keep_lists = reports_ranks(options, plan);
     return program_build(plan, &timed, &prediction->program, diag);
 }
 
 static enum status predict_into(struct prediction *prediction, const struct plan *plan,
                                 const struct predict_options *options, struct diag *diag)
 {
-    enum status status = build_program(prediction, plan, &options->program, diag);
+    enum status status = build_program(prediction, plan, options, diag);
     if (status == STATUS_OK)
         status = timing_init(&prediction->timing, prediction->program, options->jitter,
                              options->jitter_count, diag);

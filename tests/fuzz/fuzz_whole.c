@@ -54,7 +54,7 @@ static bool is_small_program(const struct plan *plan)
                MOST_ACTIONS;
     for (int rank = 0; rank < plan->ranks; rank++)
         for (size_t i = 0; i < plan->programs.ranks[rank].count; i++)
-            actions += 1 + (int64_t)plan->programs.ranks[rank].actions[i].part_count;
+            actions += plan->programs.ranks[rank].actions[i].parts ? 1 + ACTION_PARTS : 1;
     return actions <= MOST_ACTIONS;
 }
 
