@@ -90,7 +90,7 @@ static bool is_small(const struct plan *plan)
 
 /* ---- verdict and prediction -------------------------------------------------------------------- */
 
-/* Is it proved that no run blocks? */
+/* Is it proved that no run blocks, neither while data come nor after their end? */
 static bool verify(const struct plan *plan, enum driver driver, bool story)
 {
     struct diag diag;
@@ -104,7 +104,8 @@ static bool verify(const struct plan *plan, enum driver driver, bool story)
     fuzz_diag_begin(&diag);
     enum status status = verify_plan(plan, &options, &report, &diag);
     if (status == STATUS_OK) {
-        flows = report.outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED;
+        flows = report.outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
+                report.outcome[PROPERTY_DRAIN] == OUTCOME_PROVED;
         (void)verify_as_expected(plan, &report, &diag);
         verify_fini(&report);
     }
