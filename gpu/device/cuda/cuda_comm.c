@@ -246,6 +246,20 @@ static void *own_handle(const struct device *device, const char *name)
     return own && own->comm ? own->comm(own->arg, device->rank, name) : NULL;
 }
 
+/* NCCL sees the connections of a dead member close, often before the ranks' broker says who is dead: wait for that. */
+static enum status cannot_be_made(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
+{
+    struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
+    const int64_t since_ns = device_now(&world->base);
+    const bool lost = result == ncclRemoteError || result == ncclSystemError;
+    enum status status = STATUS_OK;
+    while (lost && !status && device_now(&world->base) - since_ns < NEWS_NS) {
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+        status = members_ended(comm, diag);
+    }
+    return status ? status : refused(comm, "cannot be made", result, diag);
+}
+
 #ifdef NCCL_HAS_CONFIG
 /* An abort of the world ends it. */
 static enum status init_without_blocking(struct cuda_comm *comm, ncclUniqueId id, struct diag *diag)
@@ -258,8 +272,7 @@ static enum status init_without_blocking(struct cuda_comm *comm, ncclUniqueId id
     result = cuda_comm_await(comm, result, diag);
     if (result == ncclSuccess)
         return STATUS_OK;
-    enum status status =
-        diag->errors > before ? STATUS_SYSTEM : refused(comm, "cannot be made", result, diag);
+    enum status status = diag->errors > before ? STATUS_SYSTEM : cannot_be_made(comm, result, diag);
     if (comm->handle)
         comm->nccl->CommAbort(comm->handle);
     comm->handle = NULL;
@@ -275,7 +288,7 @@ static enum status init(struct cuda_comm *comm, ncclUniqueId id, struct diag *di
 #endif
     ncclResult_t result =
         comm->nccl->CommInitRank(&comm->handle, comm->base.count, id, comm->base.me);
-    return result == ncclSuccess ? STATUS_OK : refused(comm, "cannot be made", result, diag);
+    return result == ncclSuccess ? STATUS_OK : cannot_be_made(comm, result, diag);
 }
 
 /* All pushed work is done; the communicator may be one that does not block. */
