@@ -24,28 +24,12 @@ static const unsigned faults_bit = 1u << PROPERTY_FAULTS;
 
 /* ---- structure ------------------------------------------------------------------------------- */
 
-/* Watchdogs stop the ranks of a communicator together, and so on. team[rank]: the first rank that
-   stops together with it. */
-static void find_teams(const struct program *p, int *team)
-{
-    for (int rank = 0; rank < p->ranks; rank++)
-        team[rank] = rank;
-    for (bool again = true; again;) {
-        again = false;
-        for (int c = 0; c < p->comm_count; c++)
-            for (int m = 1; m < p->comms[c].count; m++) {
-                int *a = &team[p->comms[c].members[m - 1]], *b = &team[p->comms[c].members[m]];
-                again |= *a != *b;
-                *a = *b = *a < *b ? *a : *b;
-            }
-    }
-}
-
-static int team_count(const struct program *p, const int *team)
+/* Watchdogs stop the ranks of a communicator together, and so on. */
+static int team_count(const struct program *p)
 {
     int count = 0;
     for (int rank = 0; rank < p->ranks; rank++)
-        count += team[rank] == rank;
+        count += p->team[rank] == rank;
     return count;
 }
 
@@ -58,10 +42,10 @@ static bool joins_teams(int *seen, int team)
 
 /* Flags and queues belong to the plan: does none connect two teams? `flags`, `queues`: zeros, for the
    team + 1 seen last. */
-static bool teams_are_apart(const struct program *p, const int *team, int *flags, int *queues)
+static bool teams_are_apart(const struct program *p, int *flags, int *queues)
 {
     for (int b = 0; b < (int)p->body_count; b++) {
-        int mine = team[p->threads[p->bodies[b].thread].rank];
+        int mine = p->team[p->threads[p->bodies[b].thread].rank];
         for (int i = 0; i < p->bodies[b].count; i++) {
             const struct op *op = &p->ops[p->bodies[b].first + i];
             if (op_operand(op->kind) == OPERAND_FLAG && joins_teams(&flags[op->object], mine))
@@ -90,17 +74,14 @@ enum status faults_proved_by_structure(const struct program *p, bool lives, bool
     if (p->plan->on_failure == ON_FAILURE_NONE || !work_fits(p) || p->plan->machine.share_device ||
         p->is_crossed)
         return STATUS_OK;
-    int *team = calloc((size_t)p->ranks, sizeof *team);
     int *flags = calloc((size_t)p->flag_families + 1, sizeof *flags);
     int *queues = calloc((size_t)p->queue_count + 1, sizeof *queues);
-    bool allocated = team && flags && queues;
+    bool allocated = flags && queues;
     if (allocated) {
-        find_teams(p, team);
-        int teams = team_count(p, team);
+        int teams = team_count(p);
         bool told = p->plan->on_failure == ON_FAILURE_ABORT || teams == p->ranks;
-        *proved = told && (teams == 1 || lives) && teams_are_apart(p, team, flags, queues);
+        *proved = told && (teams == 1 || lives) && teams_are_apart(p, flags, queues);
     }
-    free(team);
     free(flags);
     free(queues);
     return allocated ? STATUS_OK : diag_no_memory(diag);

@@ -116,10 +116,10 @@ static enum status find_devices(struct lowering *lowering)
     return STATUS_OK;
 }
 
-/* `a`'s and `b`'s components become one; false: they are. */
-static bool join_fellows(struct program *program, int a, int b)
+/* `a`'s and `b`'s teams become one; false: they are. */
+static bool join_teams(struct program *program, int a, int b)
 {
-    int *first = &program->fellows[a], *second = &program->fellows[b];
+    int *first = &program->team[a], *second = &program->team[b];
     bool joined = *first != *second;
     *first = *second = *first < *second ? *first : *second;
     return joined;
@@ -152,23 +152,26 @@ static void leave_out_others(struct program *program)
             program->ends[rank] = 0;
 }
 
-/* Components of ranks connected by communicators; in host programs flags and queues may connect any
-   two. Ranks of different components share only the answer of the data loader. */
+/* Ranks connected by communicators; in host programs flags and queues may connect any two. Others share only the answer
+   of the data loader. */
 static enum status find_fellows(struct lowering *lowering)
 {
     struct program *program = lowering->program;
+    program->team = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
     program->fellows = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
-    if (!program->fellows)
+    if (!program->team || !program->fellows)
         return diag_no_memory(lowering->diag);
     for (int rank = 0; rank < program->ranks; rank++)
-        program->fellows[rank] = program->tasks ? rank : 0;
-    for (bool again = program->tasks > 0; again;) {
+        program->team[rank] = rank;
+    for (bool again = true; again;) {
         again = false;
         for (int c = 0; c < program->comm_count; c++)
             for (int m = 1; m < program->comms[c].count; m++)
-                again |= join_fellows(program, program->comms[c].members[m - 1],
-                                      program->comms[c].members[m]);
+                again |= join_teams(program, program->comms[c].members[m - 1],
+                                    program->comms[c].members[m]);
     }
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->fellows[rank] = program->tasks ? program->team[rank] : 0;
     leave_out_others(program);
     return check_devices(lowering);
 }

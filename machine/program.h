@@ -287,7 +287,9 @@ struct program {
     int *device;      /* per rank, the first rank on its device ... */
     int *device_next; /* ... and the next one, -1: none; so those of a device are a list */
     int *process;     /* per rank the first rank whose process it is in; NULL: each has its own */
-    int *fellows;     /* per rank, the first rank of its component of communicating ranks */
+    int *team;        /* per rank, the first of the ranks that communicators connect with it */
+    int *
+        fellows; /* the same; in host programs, where flags and queues connect too, the first of all ranks */
     struct names names;
     struct complete_lists *lists; /* options.keep_lists and rank programs; else NULL */
     bool fits;                    /* states of it can be made */

@@ -2,7 +2,7 @@
 /* run_graph.c - see run_graph.h. One walk over the operations counts what each event waits for, a second one stores it. */
 #include "run_graph.h"
 
-enum use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, RECORD, PUT, GET, USES };
+enum use { STREAM, MEMBER, RANK_CALL, HW_QUEUE, LOCK, EVENT, RECORD, CALL, PUT, GET, USES };
 
 /* Of an object one body uses, the order is that of its operations: what each of them starts behind, and what it learns. */
 static const struct {
@@ -17,6 +17,7 @@ static const struct {
     [LOCK] = {"several threads take one lock", false, false, RUN_EXECUTE},
     [EVENT] = {"several threads use one event", false, false, RUN_EXECUTE},
     [RECORD] = {"several threads use one event", false, false, RUN_EXECUTE},
+    [CALL] = {"several threads of a rank use one communicator", false, false, RUN_EXECUTE},
     [PUT] = {"several threads put into one queue", false, false, RUN_EXECUTE},
     [GET] = {"several threads get from one queue", false, false, RUN_EXECUTE},
 };
@@ -31,7 +32,7 @@ struct builder {
     int *setter;     /* per flag: the operation that sets it, NEVER or OFTEN */
     int *owner;      /* per part: its operation */
     int *credit;     /* per part: the part of the other side that must have started, -1: none */
-    struct run_lists pushes, puts, gets;
+    struct run_lists pushes, calls, puts, gets;
 };
 
 static void refuse(struct run_graph *g, const char *why)
@@ -79,6 +80,7 @@ static int object_of(const struct program *p, const struct op *op, enum use use)
     case EVENT: /* a wait for a load names a kernel */
         return op_operand(op->kind) == OPERAND_EVENT && op->sync != SYNC_LOAD ? op->object : -1;
     case RECORD: return op->kind == OP_RECORD ? op->object : -1;
+    case CALL: return op->kind == OP_COLLECTIVE ? object_of(p, op, MEMBER) : -1;
     case PUT: return op->kind == OP_PUT ? op->object : -1;
     case GET: return op->kind == OP_GET ? op->object : -1;
     case USES: break;
@@ -88,9 +90,9 @@ static int object_of(const struct program *p, const struct op *op, enum use use)
 
 static int object_count(const struct program *p, enum use use)
 {
-    const int counts[USES] = {p->stream_count,   p->member_count, p->ranks,
-                              p->hw_queue_count, p->lock_count,   p->event_families,
-                              p->event_families, p->queue_count,  p->queue_count};
+    const int counts[USES] = {
+        p->stream_count,   p->member_count,   p->ranks,        p->hw_queue_count, p->lock_count,
+        p->event_families, p->event_families, p->member_count, p->queue_count,    p->queue_count};
     return counts[use];
 }
 
@@ -296,31 +298,24 @@ static void walk(struct builder *b)
 /* ---- partners ---------------------------------------------------------------------------------- */
 
 /* The n-th collectives of all members of a communicator meet. */
-static void match_collectives(struct run_graph *g)
+static void match_collectives(struct builder *b)
 {
-    const struct program *p = g->program;
-    int *count = ARENA_ARRAY(&g->arena, (size_t)p->member_count + 1, int), meetings = 0;
-    int *first = ARENA_ARRAY(&g->arena, (size_t)p->comm_count + 1, int);
-    if (g->arena.failed)
-        return;
-    for (size_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == OP_COLLECTIVE)
-            g->meeting[i] = count[object_of(p, &p->ops[i], MEMBER)]++;
+    struct run_graph *g = b->g;
+    const struct program *p = b->p;
     for (int c = 0; c < p->comm_count; c++) {
-        const struct comm_desc *comm = &p->comms[c];
-        first[c] = meetings;
-        meetings += count[comm->first_member];
-        for (int m = 1; m < comm->count; m++)
-            if (count[comm->first_member + m] != count[comm->first_member])
+        const int *first = &b->calls.first[p->comms[c].first_member];
+        int count = first[1] - first[0];
+        for (int m = 0; m < p->comms[c].count; m++) {
+            if (first[m + 1] - first[m] != count) {
                 refuse(g, "the members of a communicator call different numbers of collectives");
+                return;
+            }
+            for (int k = 0; k < count; k++)
+                g->meeting[b->calls.items[first[m] + k]] = g->meeting_count + k;
+        }
+        g->meeting_count += count;
     }
-    if (g->refusal)
-        return;
-    for (size_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == OP_COLLECTIVE)
-            g->meeting[i] += first[p->ops[i].comm];
-    g->meeting_count = meetings;
-    g->meetings = list_by(g, g->meeting, p->op_count, meetings);
+    g->meetings = list_by(g, g->meeting, p->op_count, g->meeting_count);
 }
 
 /* A send is met once only so many of its channel, it the last, are not received as may be on credit. */
@@ -398,6 +393,7 @@ static void open_tables(struct builder *b)
     for (int use = 0; use < USES; use++)
         b->last[use] = no_items(b->g, (size_t)object_count(p, (enum use)use));
     b->pushes = list_ops(b, STREAM);
+    b->calls = list_ops(b, CALL);
     b->puts = list_ops(b, PUT);
     b->gets = list_ops(b, GET);
 }
@@ -425,7 +421,7 @@ bool run_graph_open(struct run_graph *g, const struct program *p)
     if (!g->arena.failed)
         find_bodies(&b);
     if (!g->arena.failed)
-        match_collectives(g);
+        match_collectives(&b);
     if (!g->arena.failed)
         match_messages(&b);
     if (!g->arena.failed && !g->refusal)
