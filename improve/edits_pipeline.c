@@ -32,6 +32,18 @@ void edits_stage_range(const struct pipeline *pipeline, size_t skip, int *lowest
 
 /* ---- proposals ------------------------------------------------------------------------------- */
 
+/* A repair gives all the fewest: where that is none it would leave no work. */
+static bool has_unequal_batches(const struct pipeline *pipeline)
+{
+    bool unequal = false;
+    for (size_t i = 0; i < pipeline->batch_count; i++) {
+        if (pipeline->batches[i] == 0)
+            return false;
+        unequal = unequal || pipeline->batches[i] != pipeline->batches[0];
+    }
+    return unequal;
+}
+
 static void propose_knobs(struct proposer *proposer)
 {
     const struct pipeline *pipeline = &proposer->plan->pipeline;
@@ -48,11 +60,8 @@ static void propose_knobs(struct proposer *proposer)
     if (pipeline->num_slots_given)
         propose(proposer, (struct edit){.kind = EDIT_NUM_SLOTS}, 0, 0);
     propose(proposer, (struct edit){.kind = EDIT_ELIDE, .to = !pipeline->elide_same_stream}, 0, 0);
-    for (size_t i = 1; i < pipeline->batch_count; i++)
-        if (pipeline->batches[i] != pipeline->batches[0]) {
-            propose(proposer, (struct edit){.kind = EDIT_BATCHES}, 0, 0);
-            break;
-        }
+    if (has_unequal_batches(pipeline))
+        propose(proposer, (struct edit){.kind = EDIT_BATCHES}, 0, 0);
 }
 
 static void propose_depth(struct proposer *proposer)

@@ -33,6 +33,9 @@ check "deadlocks/eval_as_written: two dependences for one driver" says "Fix (pro
 check "deadlocks/eval_as_written: the repaired plan is proved under it" exits 0 \
     "$SWSIM" verify --no-fix --driver=clock "$dir/fixed.yaml"
 fixed knobs/batches_broken "batches: 3 on every rank"
+sed 's/^batches: .*/batches: [0, 4]/' "$plans/knobs/batches_broken.yaml" >"$dir/none.yaml"
+without_work() { "$SWSIM" verify "$dir/none.yaml" >"$dir/said" 2>&1; ! grep 'batches: 0' "$dir/said"; }
+check "a plan without work is no repair" without_work
 fixed knobs/num_slots_broken "num_slots: the default"
 fixed knobs/forget_done_broken "forget_done: false"
 fixed knobs/ticket_at_broken "ticket_at: iteration"
