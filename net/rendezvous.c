@@ -76,6 +76,7 @@ static void note_end(struct rendezvous *r, int *which, int rank)
 static void hear(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
 {
     pthread_mutex_lock(&r->listening);
+    queue_take_older(r, mail->from);
     if (r->listener)
         r->listener(r->listener_arg, mail->from, data, bytes);
     pthread_mutex_unlock(&r->listening);

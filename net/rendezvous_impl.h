@@ -143,6 +143,8 @@ bool bytes_take(struct rendezvous *r, const struct mail *mail, const char *data,
 
 /* Letters of a queue, or where it is; false: it is no such mail. Without the lock. */
 bool queue_take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes);
+/* Letters that `from` queued before it sent a letter that has come by mail. `listening` is held. */
+void queue_take_older(struct rendezvous *r, int from);
 void queues_close(struct rendezvous *r);
 
 #endif

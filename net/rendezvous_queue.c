@@ -179,6 +179,12 @@ static void give_up(struct rendezvous *r, int from)
     rendezvous_lose(r, from);
 }
 
+void queue_take_older(struct rendezvous *r, int from)
+{
+    if (from >= 0 && from < r->size && !take_slots(r, from))
+        give_up(r, from);
+}
+
 void rendezvous_look(struct rendezvous *r)
 {
     pthread_mutex_lock(&r->listening);

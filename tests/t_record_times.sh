@@ -71,7 +71,7 @@ check "it can be drawn" "$SWSIM" render "$dir/runs.db" -o "$dir/run.html"
 check "that of a graph" stored graph
 check "has the graph's streams" compared '^ +[0-9.]+ us +[0-9.]+ us +fill<float>'
 check "that of two ranks" stored unawaited
-check "has the least time of a collective" compared '([0-9.]+ us) +\1 +all_reduce'
+check "has the least time of a collective" compared '([0-9.]+ [mu]s) +\1 +all_reduce'
 
 # One run of swrun, with times by events in its own log and by CUPTI in a recording of it.
 if [ -x tests/swrun_shared ]; then

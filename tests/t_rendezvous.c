@@ -280,6 +280,19 @@ static void *answer_bells(void *arg)
     return NULL;
 }
 
+/* A letter that is passed, short enough for a slot, and one that is sent: the receiver does not look. */
+static void send_behind(struct member *to, int first)
+{
+    const int64_t end_ns = in_ms(20000);
+    char letter[sizeof(int) + TEXT];
+    pass_letters(to, first, 1);
+    size_t bytes = write_letter(first + 1, letter);
+    if (!rendezvous_send((to - to->rank)->rendezvous, to->rank, letter, bytes))
+        abort();
+    while (atomic_load(&to->last) < first + 1 && in_ms(0) < end_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
 /* Letters that the receiver looks for: more than a queue holds, while it does not look, then one by one. */
 static void test_passed(struct member *members, const char *where)
 {
@@ -298,6 +311,11 @@ static void test_passed(struct member *members, const char *where)
     }
     pthread_join(to->thread, NULL);
     tap_is_int(atomic_load(&to->last), PASSED + ROUNDS - 1, "%s: each wakes its receiver", where);
+    pass_letters(to, PASSED + ROUNDS, 1);
+    await_letters(to, PASSED + ROUNDS + 1);
+    send_behind(to, PASSED + ROUNDS + 1);
+    tap_is_int(atomic_load(&to->last), PASSED + ROUNDS + 2, "%s: one by mail is heard behind them",
+               where);
     tap_is_int(to->wrong, 0, "%s: and says what was said", where);
     tap_is_int(rendezvous_gone(to->rendezvous), -1, "%s: and none is gone", where);
     rendezvous_listen(to->rendezvous, NULL, NULL);

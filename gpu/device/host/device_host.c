@@ -249,10 +249,18 @@ void world_fail_all(struct host_world *world, const char *why)
             stream_fail(at, STATUS_VIOLATED, "aborted: %s", why);
 }
 
+/* A report names the ranks that did not come: not one whose arrival no thread has looked for yet. */
+static void hear_arrivals(struct host_world *world)
+{
+    if (world->link && !world->aborted)
+        link_look(world->link);
+}
+
 static void world_abort(struct device_world *base, const char *why)
 {
     struct host_world *world = (struct host_world *)base;
     pthread_mutex_lock(&world->lock);
+    hear_arrivals(world);
     bool first = !world->aborted;
     world_fail_all(world, why);
     if (first && world->link)
@@ -276,6 +284,7 @@ static void world_explain(struct device_world *base, struct diag *diag)
     struct host_world *world = (struct host_world *)base;
     char text[WAIT_TEXT];
     pthread_mutex_lock(&world->lock);
+    hear_arrivals(world);
     for (int rank = 0; rank < base->config.ranks; rank++)
         for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
             if (stream_explain(at, text))

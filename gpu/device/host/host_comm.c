@@ -357,6 +357,6 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
     if (entry->meeting->unreached >= 0)
         append(out, size, "the data of rank %d", entry->meeting->unreached);
     else if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
-        append(out, size, "rank %d to move the data", channel->members[0]);
+        append(out, size, "the data, which another process moves");
     append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
 }
