@@ -541,24 +541,58 @@ static enum status refuse_steps(const struct job_rank *rank, const struct steps 
                       (long long)last);
 }
 
-/* Calls within the steps, and the work that they pushed. */
-static bool keep_between(struct job_rank *rank, int64_t begin, int64_t end)
+/* Which call pushed each work; -1: none that is recorded. *first_id: the least id of a call, as ids rise with time. */
+static bool find_pushers(struct job_rank *rank, int64_t *first_id)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < rank->call_count; i++)
-        if (rank->calls[i].start_ns >= begin && rank->calls[i].start_ns < end)
-            rank->calls[kept++] = rank->calls[i];
-    rank->call_count = kept;
     struct job_key *keys = job_key_calls(rank);
     if (!keys)
         return false;
-    kept = 0;
+    const size_t first = job_find_key(keys, rank->call_count, 1);
+    *first_id = first < rank->call_count ? keys[first].correlation : 0;
     for (size_t i = 0; i < rank->work_count; i++)
-        if (find_call(rank, keys, rank->works[i].correlation) >= 0)
-            rank->works[kept++] = rank->works[i];
-    rank->work_count = kept;
+        rank->works[i].call = find_call(rank, keys, rank->works[i].correlation);
     free(keys);
     return true;
+}
+
+static void keep_calls(struct job_rank *rank, const struct steps *steps)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < rank->call_count; i++)
+        if (rank->calls[i].start_ns >= steps->begin_ns && rank->calls[i].start_ns < steps->end_ns)
+            rank->calls[kept++] = rank->calls[i];
+    rank->call_count = kept;
+}
+
+/* Calls within the steps, the work that they pushed, and work without a recorded push that begins within the steps. Of
+   that, work that was pushed before the first recorded call is of an earlier step. */
+static enum status keep_between(struct job_rank *rank, const struct steps *steps, struct diag *diag)
+{
+    int64_t first_id;
+    if (!find_pushers(rank, &first_id))
+        return diag_no_memory(diag);
+    keep_calls(rank, steps);
+    struct job_key *keys = job_key_calls(rank);
+    if (!keys)
+        return diag_no_memory(diag);
+    size_t kept = 0, earlier = 0;
+    for (size_t i = 0; i < rank->work_count; i++) {
+        const struct job_work *work = &rank->works[i];
+        const bool within =
+            work->call < 0 && work->start_ns >= steps->begin_ns && work->start_ns < steps->end_ns;
+        const bool early = work->correlation > 0 && work->correlation < first_id;
+        earlier += within && early;
+        if ((within && !early) || find_call(rank, keys, work->correlation) >= 0)
+            rank->works[kept++] = *work;
+    }
+    rank->work_count = kept;
+    free(keys);
+    if (earlier > 0)
+        diag_warn(diag,
+                  "%s: operations of the device that run within the steps and were launched before "
+                  "the first call of the trace are left out: %zu",
+                  rank->file, earlier);
+    return STATUS_OK;
 }
 
 enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct diag *diag)
@@ -568,8 +602,9 @@ enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct 
         const struct steps steps = find_steps(job, rank, first, last);
         if (!steps.has_first || !steps.has_last)
             return refuse_steps(rank, &steps, first, last, diag);
-        if (!keep_between(rank, steps.begin_ns, steps.end_ns))
-            return diag_no_memory(diag);
+        const enum status status = keep_between(rank, &steps, diag);
+        if (status != STATUS_OK)
+            return status;
         keep_times(rank, &steps);
     }
     return STATUS_OK;

@@ -140,6 +140,43 @@ check "... of several" complains 3 "not 6 to 7" "$SWSIM" import --steps=6..7 "$d
 check "no steps at all" complains 3 "no step of the profiler" "$SWSIM" import --steps=1 "$dir/two.json"
 check "a step without work of a GPU" sh -c "sed '/\"name\":\"b\"/d' '$dir/steps.json' >'$dir/idle_step.json'"
 check "..." complains 3 "no work of a GPU" "$SWSIM" import --steps=6 "$dir/idle_step.json"
+# Work whose launch is not in the trace, of a graph: before, within and behind step 6, some on a stream of its own;
+# and work that was launched before the first call.
+{
+    step 5 1000 100
+    call cudaLaunchKernel 1 1000 5 11
+    work kernel a 7 1010 50 11
+    work kernel launched_before 7 1002 5 9
+    work kernel graph_before 7 1065 5 0
+    step 6 1100 100
+    call cudaLaunchKernel 1 1100 5 12
+    work kernel b 7 1110 50 12
+    work kernel graph_within 7 1165 20 0
+    work kernel graph_alone 9 1130 20 77
+    step 7 1200 100
+    call cudaLaunchKernel 1 1200 5 13
+    work kernel c 7 1210 50 13
+    work kernel graph_behind 7 1265 5 0
+    work kernel graph_alone_behind 9 1230 20 78
+} | trace 0 >"$dir/graph_steps.json"
+# kernels STEPS NAME...: the plan of these steps launches just these, in the order of their names.
+kernels()
+{
+    steps=$1
+    shift
+    imports --steps="$steps" "$dir/graph_steps.json" || return
+    grep -o 'launch: [a-z_]*' "$dir/plan.yaml" | sed 's/.* //' | sort | tr '\n' ' ' | tee "$dir/kernels" | grep -qx "$* "
+    found=$?
+    cat "$dir/kernels"
+    return $found
+}
+check "work without a launch is that of its step" kernels 6 b graph_alone graph_within
+check "... of two" kernels 5..6 a b graph_alone graph_before graph_within
+check "... of all" kernels 5..7 a b c graph_alone graph_alone_behind graph_before graph_behind graph_within
+check "... but not what was launched before the trace began" complains 0 \
+    "within the steps and were launched before the first call of the trace are left out: 1\$" \
+    "$SWSIM" import --steps=5 -o "$dir/plan.yaml" "$dir/graph_steps.json"
+check "... and is counted" reports unlaunched 2 --steps=6 "$dir/graph_steps.json"
 check "steps the wrong way round" complains 2 "expected steps" "$SWSIM" import --steps=6..5 "$dir/steps.json"
 check "no steps" complains 2 "expected steps such as 5..10" "$SWSIM" import --steps=x "$dir/steps.json"
 
