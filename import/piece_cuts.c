@@ -19,15 +19,27 @@ int64_t pieces_push_time(const struct piece_search *search, int work)
     return usual < w->start_ns ? usual : w->start_ns;
 }
 
-/* The idle time in front of a work, after the one before it and, for an event, after its push. */
-static int64_t idle_before(const struct piece_search *search, int work)
+/* The beginning of the idle time in front of a work: after the one before it and, for an event, after its push. */
+static int64_t idle_since(const struct piece_search *search, int work)
 {
     const int before = search->before[work];
     int64_t from = before >= 0 ? search->rank->works[before].end_ns : INT64_MIN;
     if (search->evidence->reasons[work].cause != IDLE_LAUNCH)
         from = later_of(from, pieces_push_time(search, work));
     const int64_t start = search->rank->works[work].start_ns;
-    return from == INT64_MIN || from > start ? 0 : start - from;
+    return from == INT64_MIN || from > start ? start : from;
+}
+
+static int64_t idle_before(const struct piece_search *search, int work)
+{
+    return search->rank->works[work].start_ns - idle_since(search, work);
+}
+
+/* Is waiting for other ranks so long that as a rank's own time it would make the step longer? It depends on no option. */
+static bool is_long_for_peers(const struct piece_search *search, int64_t sum_ns)
+{
+    enum { SHARE = 50 };
+    return sum_ns / search->steps > search->sections->period_ns / SHARE;
 }
 
 /* The source of a work's edges that ends last; -1. */
@@ -60,20 +72,23 @@ static void cut_behind(struct piece_search *search, int work)
 /* Cuts at a slot that events delay for long, and around a long collective. */
 static void cut_slot(struct piece_search *search, int slot)
 {
-    int64_t delayed = 0, collective = 0;
+    int64_t delayed = 0, for_peers = 0, collective = 0;
     bool meets = false;
     for (int step = 0; step < search->steps; step++) {
         const int work = pieces_work_at(search, slot, step);
         if (work < 0)
             continue;
         const struct job_work *w = &search->rank->works[work];
-        if (is_event(search->evidence->reasons[work].cause))
+        if (is_event(search->evidence->reasons[work].cause)) {
             delayed += idle_before(search, work);
+            for_peers += pieces_peer_ns(search, idle_since(search, work), w->start_ns);
+        }
         collective += w->is_collective ? w->end_ns - w->start_ns : 0;
         meets |= pieces_meeting(search, work) != NULL;
     }
     const bool is_long = meets || collective > search->long_ns * search->steps;
-    if (!is_long && delayed <= search->long_ns * search->steps)
+    if (!is_long && delayed <= search->long_ns * search->steps &&
+        !is_long_for_peers(search, for_peers))
         return;
     search->cut[slot] = true;
     if (is_long)
@@ -119,15 +134,19 @@ static int64_t waited_for(const struct piece_search *search, const struct wait_s
    its piece. */
 static void cut_wait(struct piece_search *search, struct wait_slot *wait)
 {
-    int64_t blocked = 0, behind = 0;
+    int64_t blocked = 0, for_peers = 0, behind = 0;
     int step = -1;
     for (int s = 0; s < search->steps; s++) {
-        blocked += wait->calls[s] >= 0 ? pieces_blocked_ns(search, wait->calls[s]) : 0;
+        const int call = wait->calls[s];
+        const int64_t start_ns = call >= 0 ? search->rank->calls[call].start_ns : 0;
+        const int64_t blocked_ns = call >= 0 ? pieces_blocked_ns(search, call) : 0;
+        blocked += blocked_ns;
+        for_peers += pieces_peer_ns(search, start_ns, start_ns + blocked_ns);
         behind += waited_for(search, wait, s);
         step = step < 0 && wait->calls[s] >= 0 ? s : step;
     }
-    wait->kept =
-        blocked > search->long_ns * search->steps || behind > search->long_ns * search->steps;
+    wait->kept = blocked > search->long_ns * search->steps ||
+                 behind > search->long_ns * search->steps || is_long_for_peers(search, for_peers);
     if (!wait->kept)
         return;
     const int64_t begin = search->rank->calls[wait->calls[step]].start_ns;

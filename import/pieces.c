@@ -241,7 +241,8 @@ bool pieces_find(const struct turns *turns, const struct sections *sections, int
                                   .streams = (int)turns->rank.stream_count,
                                   .long_ns = (int64_t)((double)sections->period_ns * detail / 1e6)};
     *out = (struct pieces){0};
-    if (!pieces_fill_slots(&search) || !pieces_fill_waits(&search))
+    if (!pieces_fill_slots(&search) || !pieces_fill_waits(&search) ||
+        !pieces_find_peer_waits(&search))
         return false;
     pieces_find_cuts(&search);
     if (!list_pieces(&search))

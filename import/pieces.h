@@ -7,6 +7,8 @@
  *
  *     - at work that an event delays for long, and behind the work that it waits for;
  *     - around a collective that takes long, and around each one in which ranks of the job meet;
+ *     - where work or the thread waits for other ranks, more than 2% of a step, whatever the caller calls long: as
+ *       time of the rank that waited it would make the step longer than the slowest rank does;
  *     - where a thread that waits for long goes on: on all streams;
  *     - at the last work that its launch delays, if launches make a run wait for long: what is in front of it
  *       went on beside the thread, what is behind it ends later than the thread came there.

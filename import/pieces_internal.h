@@ -3,7 +3,7 @@
  * pieces_internal.h - what the files that find pieces share: the works of a step in slots, the cuts between them.
  *
  * A slot is a place of a section's stream, with one work of each step. piece_slots.c fills them, piece_cuts.c
- * says where a piece begins, pieces.c lists the pieces, piece_times.c measures them, piece_deps.c orders them.
+ * says where a piece begins, piece_peers.c when ranks wait for each other, pieces.c lists the pieces, piece_times.c measures them, piece_deps.c orders them.
  */
 #ifndef SWSIM_PIECES_INTERNAL_H
 #define SWSIM_PIECES_INTERNAL_H
@@ -15,6 +15,11 @@ struct wait_slot {
     int section;
     int *calls; /* per step, or -1 */
     bool kept;  /* it is a piece */
+};
+
+/* A time in which the collectives of a rank wait for other ranks. */
+struct peer_wait {
+    int64_t start_ns, end_ns;
 };
 
 struct piece_search {
@@ -35,6 +40,8 @@ struct piece_search {
     bool *cut;    /* per slot: a piece begins */
     bool *
         beside; /* per slot: the piece that ends in front of it is one whose launches went on beside it */
+    struct peer_wait *peer_waits; /* by time, none touches another; of all ranks */
+    size_t peer_wait_count;
     int slots;
     int *piece_of; /* per slot */
     struct wait_slot *waits;
@@ -65,6 +72,7 @@ int *pieces_filled(struct arena *arena, size_t count, int value);
 /* Each is one part of the search; false without memory. */
 bool pieces_fill_slots(struct piece_search *search);
 bool pieces_fill_waits(struct piece_search *search);
+bool pieces_find_peer_waits(struct piece_search *search);
 void pieces_find_cuts(struct piece_search *search);
 void pieces_walk(struct piece_search *search);
 void pieces_drop_short_rests(struct piece_search *search);
@@ -72,6 +80,8 @@ bool pieces_find_deps(struct piece_search *search);
 void pieces_settle_waits(struct piece_search *search);
 void pieces_add_own_gaps(struct piece_search *search);
 
+/* How much of a time is waiting for other ranks. */
+int64_t pieces_peer_ns(const struct piece_search *search, int64_t from_ns, int64_t until_ns);
 /* How long a call waits for the device. */
 int64_t pieces_blocked_ns(const struct piece_search *search, int call);
 /* When the push of a work takes effect; INT64_MIN: it has none. */

@@ -188,6 +188,8 @@ late_rank()
 late_rank 0 1000 >"$dir/early.json"
 late_rank 1 1400 >"$dir/late.json"
 check "ranks that begin apart are said to" has 'begin the first one 0\.400 ms apart' "$dir/early.json" "$dir/late.json"
+check "... what the early one waits for is no time of its own" takes 600000 20000 "$dir/early.json" "$dir/late.json"
+check "... nor without detail" takes 600000 20000 --detail=100 "$dir/early.json" "$dir/late.json"
 check "... in host programs the time up to a step is none of it" sh -c \
     "'$SWSIM' import '$dir/early.json' '$dir/late.json' | grep -A1 '^  r1.t0:' | grep '^  - {host: 0.4ms}'"
 check "ranks that begin together are not" sh -c "! '$SWSIM' import --form=pipeline '$dir/r0.json' '$dir/r1.json' | grep apart"
@@ -286,6 +288,7 @@ if [ -d "$traces" ]; then
     done
     check "a job of 8 has its buffers" has 'tables: \{scope: shared\}' "$traces/dlrm_8ranks"
     check "a job of 8 is one pipeline" takes 13700000 1400000 "$traces/dlrm_8ranks"
+    check "... without detail, too" takes 13700000 1400000 --detail=100 "$traces/dlrm_8ranks"
     check "... in which all meet" has 'collective: all_to_all' "$traces/dlrm_8ranks"
     check "a job without a cause for its idle time is refused" sh -c "
         '$SWSIM' import --form=pipeline -o '$dir/refused.yaml' '$SWSIM_SHARED/data/kineto/torchrec_rank0_of_16_trace.json.gz' &&
