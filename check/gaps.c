@@ -22,9 +22,10 @@
  */
 #include "gaps.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
-enum { NONE = -1 };
+enum { NONE = -1, NOT_FOUND = INT_MIN };
 
 int gaps_of_keys(const struct program *p, const int *place, int from, int to)
 {
@@ -270,6 +271,8 @@ bool gaps_open(struct gaps *gaps, const struct program *p, const int *place, enu
         *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
     struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
     gaps->rows = ARENA_ARRAY(&gaps->arena, n, int *);
+    for (int deep = 0; deep <= GAPS_DEEP; deep++)
+        gaps->queued[deep] = ARENA_ARRAY(&gaps->arena, n, int *);
     if (gaps->arena.failed)
         return false;
     int keyed_count = find_keyed(gaps, keyed);
@@ -345,7 +348,7 @@ enum status gaps_of_firing(struct gaps *gaps, const struct edge *first, int to, 
     return STATUS_OK;
 }
 
-static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int *out)
+static enum status find_queue_gap(struct gaps *gaps, int from, int to, int deep, int *out)
 {
     const struct edge_list *firsts = &gaps->program->depends[from];
     const struct edge_list *seconds = &gaps->program->depends[to];
@@ -361,6 +364,32 @@ static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int 
     }
     *out = least;
     return STATUS_OK;
+}
+
+/* The gaps in queues from a task that have been found; NULL: memory is exhausted. */
+static int *queued_row(struct gaps *gaps, int from, int deep)
+{
+    const int tasks = gaps->program->tasks;
+    int **row = &gaps->queued[deep][from];
+    if (*row)
+        return *row;
+    *row = ARENA_ARRAY(&gaps->arena, (size_t)tasks, int);
+    for (int t = 0; *row && t < tasks; t++)
+        (*row)[t] = NOT_FOUND;
+    return *row;
+}
+
+/* Many pairs ask for the order of the same dependences: each gap is found once. */
+static enum status queue_gap(struct gaps *gaps, int from, int to, int deep, int *out)
+{
+    int *row = queued_row(gaps, from, deep);
+    if (!row)
+        return STATUS_SYSTEM;
+    enum status status = STATUS_OK;
+    if (row[to] == NOT_FOUND)
+        status = find_queue_gap(gaps, from, to, deep, &row[to]);
+    *out = row[to];
+    return status;
 }
 
 enum status gaps_in_queue(struct gaps *gaps, int from, int to, int *out, struct diag *diag)

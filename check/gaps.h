@@ -15,6 +15,9 @@
 
 enum { GAP_FAR = 1 << 20 }; /* no number of iterations is enough */
 
+/* Data-flow: how far gaps in queues look for the order of dependences in their own queue, and theirs. */
+enum { GAPS_DEEP = 2 };
+
 /* Of the work itself, or of its submission by the host. */
 enum gaps_of { GAPS_OF_WORK, GAPS_OF_SUBMISSION };
 
@@ -32,8 +35,9 @@ struct gaps {
     int *first;    /* edges from a task: edges[first[task] .. first[task + 1]) */
     int edge_count;
     struct gap_edge *edges;
-    int levels; /* more than any edge is long */
-    int **rows; /* per task: the gaps to all others; NULL: not asked for yet */
+    int levels;                  /* more than any edge is long */
+    int **rows;                  /* per task: the gaps to all others; NULL: not asked for yet */
+    int **queued[GAPS_DEEP + 1]; /* the same in queues, by how deep they look */
 };
 
 /* Clock: the least g with key(from, i) < key(to, i + g). */
@@ -52,8 +56,6 @@ const int *gaps_from(struct gaps *gaps, int task);
    the thread's queue before (to, i + g). */
 enum status gaps_in_queue(struct gaps *gaps, int from, int to, int *out, struct diag *diag);
 
-/* How far that looks for the order of dependences in their own queue, and theirs. */
-enum { GAPS_DEEP = 2 };
 /* Of the dependences of `to` the one, *which (-1: none), that shows it best for the dependence `first` of `from`: the least
    g with which `first` of (from, i) is submitted no later than it of (to, i + g). STATUS_SYSTEM: memory is exhausted. */
 enum status gaps_of_firing(struct gaps *gaps, const struct edge *first, int to, int deep,

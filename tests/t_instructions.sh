@@ -5,9 +5,10 @@
 #     tests/t_instructions.sh            compare with tests/expected/instructions (part of `make check`)
 #     tests/t_instructions.sh --write    measure and rewrite that file: `make instructions`
 #
-# Growth: for each shape of plan twice the input costs at most LIMIT times the instructions. Checked
-# with every compiler. Counts: each command beside its committed count, within 5%. A count depends on
-# compiler, flags, libraries and processor, so it is compared only where these are those of the file.
+# Growth: for each shape of plan twice the input costs at most LIMIT times the instructions, or PAIRS
+# times where a proof compares tasks two by two. Checked with every compiler. Counts: each command beside
+# its committed count, within 5%. A count depends on compiler, flags, libraries and processor, so it is
+# compared only where these are those of the file.
 #
 # valgrind counts (callgrind, without caches): a clock says nothing on a machine that does other work.
 set -u
@@ -22,6 +23,7 @@ case $SWSIM in /*) ;; *) SWSIM=$(pwd)/$SWSIM ;; esac
 srcdir=$(cd "$srcdir" && pwd)
 table=$srcdir/tests/expected/instructions
 LIMIT=2.2
+PAIRS=4.4
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 
@@ -68,6 +70,18 @@ shape()
             print "intra_iter_deps:"
             for (i = 1; i < n; i++)
                 printf "  - [T%d, T%d]\n", i, wide ? int((i - 1) / 2) : i - 1 }' ;;
+    readers) # a pipeline of N tasks: the first writes, and waits for the others, which read
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: %d, stream: s%d, time: %dus, host_time: 1us, %s: [b]}\n", i,
+                    i ? 1 : 0, i % 2, 50 + i * 37 % 200, i ? "reads" : "writes"
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T0]\n", i
+            print "inter_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T0, T%d]\n", i }' ;;
     programs) # 1F1B of 16 ranks, N microbatches
         printf 'swplan: 1\nname: shape\ntimes: {F: 1ms, B: 2ms}\n'
         printf 'generate: {schedule: 1f1b, ranks: 16, microbatches: %d}\n' "$2" ;;
@@ -117,30 +131,31 @@ ranks 128 predict -q --driver=clock -n 20
 ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
 ranks 64 predict -q --driver=dataflow -n 20'
 
-# grows_at_most SHAPE N COMMAND...: the cost of starting the program is left out.
+# The same of proofs that compare tasks two by two.
+pairs='readers 100 verify -q --driver=dataflow'
+
+# grows_at_most LIMIT SHAPE N COMMAND...: the cost of starting the program is left out.
 grows_at_most()
 {
-    name=$1 n=$2
-    shift 2
+    limit=$1 name=$2 n=$3
+    shift 3
     once=$(instructions "$@" "$(plan "$name" "$n")")
     twice=$(instructions "$@" "$(plan "$name" $((2 * n)))")
     echo "$once instructions for $n, $twice for twice that; $start of them to start"
-    awk -v once="$once" -v twice="$twice" -v start="$start" -v limit="$LIMIT" 'BEGIN {
+    awk -v once="$once" -v twice="$twice" -v start="$start" -v limit="$limit" 'BEGIN {
         ratio = (twice - start) / (once - start)
         printf "%.2f times; at most %s\n", ratio, limit
         exit !(once > start && ratio <= limit) }'
 }
 
+# check_growth LIMIT: the rows on standard input.
 check_growth()
 {
-    start=$(instructions --version)
     while read -r name n command; do
         # shellcheck disable=SC2086
-        check "$command: twice $name $n costs at most $LIMIT times" \
-            grows_at_most "$name" "$n" $command
-    done <<EOF
-$growth
-EOF
+        check "$command: twice $name $n costs at most $1 times" \
+            grows_at_most "$1" "$name" "$n" $command
+    done
 }
 
 # ---- counts --------------------------------------------------------------------------------------
@@ -236,7 +251,13 @@ fi
 if [ -n "$obstacle" ]; then
     skip "$obstacle"
 else
-    check_growth
+    start=$(instructions --version)
+    check_growth "$LIMIT" <<EOF
+$growth
+EOF
+    check_growth "$PAIRS" <<EOF
+$pairs
+EOF
     check_counts
 fi
 done_testing
