@@ -33,11 +33,26 @@ static int take_rings(struct host_world *world, pthread_cond_t **out, int most)
     int count = 0;
     for (; count < most && world->calls; world->calls = world->calls->next_call)
         out[count++] = &world->calls->work;
-    for (; count < most && world->rings; world->rings = world->rings->next_ring) {
-        out[count++] = &world->rings->changed;
-        world->rings->rings = false;
+    for (; count < most && world->rings; world->rings = world->rings->next) {
+        out[count++] = world->rings->condition;
+        world->rings->rung = false;
     }
     return count;
+}
+
+void world_ring(struct host_world *world, struct host_ring *ring)
+{
+    if (ring->rung)
+        return;
+    ring->rung = true;
+    ring->next = world->rings;
+    world->rings = ring;
+}
+
+void world_settle(struct host_world *world)
+{
+    while (atomic_load(&world->waking) > 0)
+        sched_yield();
 }
 
 void world_unlock(struct host_world *world)
@@ -334,9 +349,7 @@ static void close_device(struct device *base)
     device->world->devices[base->rank] = NULL;
     world_unlock(device->world);
     host_servers_join(device);
-    /* other threads may still be in world_unlock, with the conditions that go now */
-    while (atomic_load(&device->world->waking) > 0)
-        sched_yield();
+    world_settle(device->world);
     host_servers_free(device);
     while (device->streams) {
         struct host_stream *stream = device->streams;

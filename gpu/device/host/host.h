@@ -51,6 +51,13 @@ struct host_spin {
     int left_out; /* since the last of them */
 };
 
+/* A condition whose waiting threads are to be woken as soon as the lock is free. */
+struct host_ring {
+    pthread_cond_t *condition;
+    struct host_ring *next; /* in world->rings, if it is `rung` */
+    bool rung;
+};
+
 struct host_link;
 struct channel;
 struct meeting;
@@ -59,7 +66,7 @@ struct host_world {
     struct device_world base;
     struct host_link *link; /* to the other processes of the world; NULL: there are none */
     pthread_mutex_t lock;
-    struct host_stream *rings; /* the threads that wait for them are to be woken */
+    struct host_ring *rings;   /* conditions to be signalled */
     struct host_server *calls; /* threads to be woken */
     atomic_int waking;         /* threads that wake others, without the lock */
     bool may_spin;             /* there are several cores */
@@ -123,8 +130,7 @@ struct host_stream {
     char *last_words; /* what it waited for when the world was aborted; NULL: for nothing */
     bool closing;
     pthread_cond_t changed;
-    struct host_stream *next_ring; /* in world->rings, if it `rings` */
-    bool rings;
+    struct host_ring ring; /* of `changed` */
 };
 
 /* "The first `count` operations of `stream`"; stream NULL: nothing. */
@@ -216,6 +222,10 @@ void world_fail_all(struct host_world *world, const char *why);
 
 /* Give the lock back, and wake those that are called and rung for: woken while it is held they would wait again. */
 void world_unlock(struct host_world *world);
+/* Wake all that wait on its condition, when the lock is given back. */
+void world_ring(struct host_world *world, struct host_ring *ring);
+/* Until no thread uses a condition outside the lock: before one is destroyed that is rung for. With or without the lock. */
+void world_settle(struct host_world *world);
 
 /* Wait on a condition, in a loop that looks again; the second gives up at the deadline and then returns false. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
@@ -248,8 +258,6 @@ void entry_free(struct entry *entry); /* NULL is allowed */
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
 /* Do what its head says, and take it out. The caller, a thread of the device that has set `served`, then looks. */
 void stream_serve(struct host_stream *stream);
-/* Wake all that wait on `changed`, when the lock is given back. */
-void stream_ring(struct host_stream *stream);
 
 /* Wait until the place is reached. */
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag);

@@ -253,10 +253,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     if (world->link)
         link_delivered(world->link, channel, meeting->position);
     adjourn(channel, meeting);
-    world_unlock(
-        world); /* woken while it is held they would wait again; this member has not left, so the channel stays */
     channel_change(channel);
-    pthread_mutex_lock(&world->lock);
 }
 
 /* Is it this member's turn to move the data? */

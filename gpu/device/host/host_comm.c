@@ -93,6 +93,7 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
     }
     memcpy(channel->members, members, size * sizeof *members);
     channel->world = world;
+    channel->ring.condition = &channel->changed;
     channel->hash =
         hash_mix(hash_bytes(name, strlen(name)) ^ hash_bytes(members, size * sizeof *members));
     channel->next = world->channels;
@@ -113,6 +114,9 @@ static void channel_release(struct host_world *world, struct channel *channel)
     while (*link != channel)
         link = &(*link)->next;
     *link = channel->next;
+    world_unlock(world); /* rings for it, if that has not been done */
+    pthread_mutex_lock(&world->lock);
+    world_settle(world);
     pthread_cond_destroy(&channel->changed);
     channel_free(channel);
 }
@@ -293,9 +297,10 @@ void comm_retire(struct host_comm *comm, bool finished)
 
 void channel_change(struct channel *channel)
 {
-    pthread_cond_broadcast(&channel->changed);
     if (channel->world->link)
         link_ring(channel->world->link);
+    else
+        world_ring(channel->world, &channel->ring);
 }
 
 void channel_wait(struct channel *channel)

@@ -45,7 +45,8 @@ struct channel {
         claim; /* across processes: decides which of them moves data; NULL: the first member's does */
     int64_t claim_at; /* where it is for all */
     struct host_spin spin;
-    pthread_cond_t changed;
+    pthread_cond_t changed; /* where there are no other processes */
+    struct host_ring ring;  /* of `changed` */
 };
 
 /* NULL: there is none at this position. */

@@ -220,7 +220,7 @@ static void entry_retire(struct entry *entry)
 static void announce(struct host_stream *stream)
 {
     stream->goal = UINT64_MAX;
-    stream_ring(stream);
+    world_ring(stream->world, &stream->ring);
     for (struct host_stream *at = stream->device->streams; at; at = at->next)
         if (at != stream)
             stream_kick(at);
@@ -291,6 +291,7 @@ static struct host_stream *stream_new(struct host_device *device, struct diag *d
         free(stream);
         return NULL;
     }
+    stream->ring.condition = &stream->changed;
     stream->device = device;
     stream->world = device->world;
     stream->closing = true;
@@ -595,16 +596,6 @@ bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns
         stream->goal = count;
     stream_kick(stream);
     return world_wait_until(stream->world, &stream->changed, deadline_ns);
-}
-
-void stream_ring(struct host_stream *stream)
-{
-    struct host_world *world = stream->world;
-    if (stream->rings)
-        return;
-    stream->rings = true;
-    stream->next_ring = world->rings;
-    world->rings = stream;
 }
 
 enum status host_await(struct place place, int64_t deadline_ns, struct diag *diag)
