@@ -369,10 +369,10 @@ static bool is_sound(const struct host_link *link, const struct channel *channel
 {
     if (message->word == WORD_DELIVERED)
         return true;
-    bool paired = message->word == WORD_SEND || message->word == WORD_RECEIVED;
     return comm_place_of(channel, message->rank) >= 0 && process_of(link, message->rank) == from &&
-           (!paired || comm_place_of(channel, message->peer) >= 0) && message->kind >= 0 &&
-           message->kind < KINDS && message->number >= 0 && message->number < NUMBERS;
+           (message->word != WORD_SEND || comm_place_of(channel, message->peer) >= 0) &&
+           message->kind >= 0 && message->kind < KINDS && message->number >= 0 &&
+           message->number < NUMBERS;
 }
 
 static void hear_word(struct host_link *link, struct channel *channel, int from,
