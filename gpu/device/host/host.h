@@ -372,6 +372,8 @@ void link_withdraw(struct host_link *link, const struct channel *channel, const 
 void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
                    const struct failure *failure);
 void link_abort(struct host_link *link, const char *why);
+/* The world fails here, and those of all other processes. */
+void link_fail(struct host_link *link, const char *why);
 /* Wait for a message of another process, or for link_ring; hear those that are there. All give the lock back meanwhile. */
 void link_wait(struct host_link *link, struct host_spin *spin);
 void link_look(struct host_link *link);

@@ -316,12 +316,12 @@ void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest
     struct meeting *meeting = meeting_at(channel, position);
     if (!meeting) {
         guest_free(guest);
-        world_fail_all(channel->world, "no memory for a collective");
+        link_fail(channel->world->link, "no memory for a collective");
         return;
     }
     if (meeting->arrived[comm_place_of(channel, guest->presence.rank)]) {
         guest_free(guest);
-        world_fail_all(channel->world, "a rank of another process came twice to a collective");
+        link_fail(channel->world->link, "a rank of another process came twice to a collective");
         return;
     }
     arrive(channel, meeting, &guest->presence);

@@ -222,6 +222,13 @@ void link_abort(struct host_link *link, const char *why)
     (void)tell(link, TO_ALL, &message, why, "", true);
 }
 
+void link_fail(struct host_link *link, const char *why)
+{
+    if (!link->world->aborted)
+        link_abort(link, why);
+    world_fail_all(link->world, why);
+}
+
 /* ---- guests ---------------------------------------------------------------------------------- */
 
 void guest_free(struct guest *guest)
@@ -350,7 +357,7 @@ static void hear_guest(struct host_link *link, struct channel *channel,
 {
     struct guest *guest = guest_new(link, message, first, second);
     if (!guest)
-        world_fail_all(link->world, "no memory for what another rank sent");
+        link_fail(link, "no memory for what another rank sent");
     else if (message->word == WORD_SEND)
         comm_guest_sends(channel, guest);
     else {
@@ -379,7 +386,7 @@ static void hear_word(struct host_link *link, struct channel *channel, int from,
                       const struct message *message, const char *first, const char *second)
 {
     if (!is_sound(link, channel, from, message)) {
-        world_fail_all(link->world, "another process sent a message that makes no sense");
+        link_fail(link, "another process sent a message that makes no sense");
         return;
     }
     struct failure failure = {.status = (enum status)message->status};
@@ -400,7 +407,7 @@ static void keep_early(struct host_link *link, int from, const char *data, size_
 {
     struct early *early = malloc(sizeof *early + bytes);
     if (!early) {
-        world_fail_all(link->world, "no memory for what another rank said");
+        link_fail(link, "no memory for what another rank said");
         return;
     }
     early->next = NULL;
