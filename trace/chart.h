@@ -52,6 +52,7 @@ struct chart_message {
 
 struct chart {
     const char *title, *origin; /* origin: "measured on host"; NULL: a prediction for the picture */
+    const char *channel; /* of the messages, as `p2p: {fifo}` names it; NULL: none, or not known */
     int rank_count, chunks, microbatches;
     bool copies; /* of the model: they are the chunks */
     struct chart_rank *ranks;

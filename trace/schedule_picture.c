@@ -224,9 +224,10 @@ static void draw_title(const struct sheet *sheet)
         snprintf(step, sizeof step, "%.6g times F", (double)chart->end_ns / (double)chart->unit_ns);
     else
         units_show_time((double)chart->end_ns, step);
-    snprintf(text, sizeof text, "%s%s%d ranks, %d microbatches, a step of %s, bubble %.1f%%",
+    snprintf(text, sizeof text, "%s%s%d ranks, %d microbatches, a step of %s, bubble %.1f%%%s%s",
              chart->origin ? chart->origin : "", chart->origin ? ": " : "", chart->rank_count,
-             chart->microbatches, step, 100 * chart->bubble);
+             chart->microbatches, step, 100 * chart->bubble, chart->channel ? ", channel " : "",
+             chart->channel ? chart->channel : "");
     sheet_text(sheet, SHEET_LEFT - 4, sheet->head + TITLE + 19, DRAW_LEFT, SHEET_FONT, SHEET_GREY,
                text);
 }

@@ -6,6 +6,7 @@
 #include "predict.h"
 
 #include "plan/comms.h"
+#include "plan/keywords.h"
 #include "plan/parallel.h"
 #include "plan/rank_programs.h"
 
@@ -181,6 +182,8 @@ enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct
         return status;
     status = take(&watch, &prediction, arena, diag);
     prediction_fini(&prediction);
+    if (chart.message_count > 0)
+        chart.channel = keywords_fifo[plan->programs.fifo];
     if (status == STATUS_OK)
         *out = chart;
     return status;
