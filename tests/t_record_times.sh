@@ -65,11 +65,11 @@ stored()
 }
 compared() { grep -qE -- "$1" "$dir/compared" || { cat "$dir/compared"; return 1; }; }
 check "the measured run is stored" stored measured
-check "beside its prediction" compared '  measured .* -?[0-9]\.[0-9]%$'
-check "its work by name" compared '^ +1\.2[0-9] s +1\.2[0-9] s +spin'
+check "beside its prediction" compared '  measured .* -?[0-9]+\.[0-9]%$'
+check "its work by name" compared '^ +1\.[2-9][0-9] s +1\.[2-9][0-9] s +spin'
 check "it can be drawn" "$SWSIM" render "$dir/runs.db" -o "$dir/run.html"
 check "that of a graph" stored graph
-check "has the graph's streams" compared '^ +[0-9.]+ us +[0-9.]+ us +fill<float>'
+check "has the graph's streams" compared '^ +[0-9.]+ [mu]s +[0-9.]+ [mu]s +fill<float>'
 check "that of two ranks" stored unawaited
 check "has the least time of a collective" compared '([0-9.]+ [mu]s) +\1 +all_reduce'
 
