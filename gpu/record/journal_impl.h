@@ -130,7 +130,7 @@ void journal_ship_entry(struct journal *journal, int thread, int64_t sequence,
 void journal_ship_stamp(struct journal *journal, const struct open_entry *open,
                         enum record_kind what);
 void journal_send_records(struct journal *journal);
-/* What the devices here know of their clocks by now. */
+/* Update how far the clocks of the devices here are off, and send it where the journal is another process's. */
 void journal_know_clocks(struct journal *journal);
 /* The last records: which open entries have started. */
 void journal_ship_started(struct journal *journal);

@@ -521,7 +521,7 @@ static enum status replicate_lists(struct prediction *prediction, const struct p
     return status;
 }
 
-/* What ranks do and hold is reported by the first process alone. */
+/* The first process alone reports the work and the memory of the ranks. */
 static bool reports_ranks(const struct predict_options *options, const struct plan *plan)
 {
     return plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);

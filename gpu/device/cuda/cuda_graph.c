@@ -68,9 +68,9 @@ struct cuda_graph {
     struct failure failure;  /* of the capture */
     struct stamp **stamps;   /* [base.stamps] of the last launch */
     struct marker *finished; /* behind it; NULL: none yet */
-    atomic_bool
-        unread; /* it is under way, or its stamps have not been read: only the collector reads
-                                what the last launch wrote, and clears this; no launch before that */
+    /* The last launch is under way, or its stamps have not been read. Only the collector reads them, and clears
+       this; no launch before that. */
+    atomic_bool unread;
 };
 
 static struct cuda_graph *captures(const struct cuda_stream *stream)

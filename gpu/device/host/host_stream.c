@@ -345,7 +345,7 @@ enum status host_stream_open(struct device *device, const char *name, struct dev
     return STATUS_OK;
 }
 
-/* What a failed one waited for is told until the device closes, and events that it did not reach are not reached. */
+/* A failed stream tells until the device closes for which work it waited; events behind that are not reached. */
 static void put_aside(struct host_stream *stream)
 {
     struct host_stream **link = &stream->device->streams;
