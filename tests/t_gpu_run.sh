@@ -94,7 +94,7 @@ check "what is carried to a GPU brings its libraries" linked_in
 if [ -n "${SWSIM_LONG:-}" ] && [ -w "$srcdir" ]; then
     mkdir "$dir/empty"
     check "what is carried to a GPU is built" prints 0 'packed: ' "$srcdir/tests/gpu/pack.sh" "$dir/pack"
-    check "and is small" sh -c 'test "$(du -sk "$1" | cut -f 1)" -lt 61440' sh "$dir/pack"
+    check "and is small" sh -c 'test "$(du -sk "$1" | cut -f 1)" -lt 40960' sh "$dir/pack"
     mv "$dir/pack" "$dir/empty/carried"
     carried() { (cd "$dir/empty" && env -i "$@"); }
     check "and runs" prints 0 '"legal":true' carried carried/swrun -n 5 --json carried/plans/examples/hello.yaml
