@@ -328,8 +328,8 @@ void comm_wake_all(struct host_device *device);
 void comm_forget_channels(struct host_world *world); /* at the end of the world */
 uint64_t comm_channel_name(const struct channel *channel);
 const int *comm_channel_members(const struct channel *channel, int *count);
-/* The claim of a channel: a number in common memory, 1 + the positions whose data a process has undertaken to move; 0:
-   the process that has it is about to end. Where it is for all; 0: nowhere. */
+/* The claim of a channel: a number in common memory, which tells the last position whose data a process has undertaken to
+   move (host_collective.c); 0: the process that has it is about to end. Where it is for all; 0: nowhere. */
 int64_t comm_claim(const struct channel *channel);
 bool comm_has_claim(const struct channel *channel);
 void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at);

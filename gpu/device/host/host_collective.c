@@ -8,6 +8,7 @@
  */
 #include "host_comm.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,13 +120,20 @@ static size_t got_by(const struct delivery *all)
 }
 
 /* Fetch from, or store to, members whose memory is not here: before and after the data moves. Returns the
-   rank that could not be reached, -1: none. */
-static int fetch_far(struct host_link *link, const struct delivery *all, const atomic_bool *stop)
+   rank that could not be reached, -1: none. `fetching` is for reports meanwhile. */
+static int fetch_far(struct host_link *link, const struct delivery *all, const atomic_bool *stop,
+                     atomic_int *fetching)
 {
-    for (int place = 0; link && place < all->count; place++)
-        if (!all->arrived[place]->entry && !link_fetch(link, guest_of(all->arrived[place]),
-                                                       given_by(all, place), got_by(all), stop))
-            return all->arrived[place]->rank;
+    for (int place = 0; link && place < all->count; place++) {
+        const struct presence *from = all->arrived[place];
+        if (from->entry)
+            continue;
+        atomic_store(fetching, from->rank);
+        if (!link_fetch(link, guest_of(all->arrived[place]), given_by(all, place), got_by(all),
+                        stop))
+            return from->rank;
+    }
+    atomic_store(fetching, -1);
     return -1;
 }
 
@@ -240,7 +248,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
                            .what = what};
     meeting->moving = true;
     world_unlock(world);
-    int unreached = fetch_far(world->link, &all, &stream->stop);
+    int unreached = fetch_far(world->link, &all, &stream->stop, &meeting->fetching);
     if (unreached < 0) {
         deliver(&all);
         unreached = store_far(world->link, &all);
@@ -264,10 +272,14 @@ static bool can_complete(const struct channel *channel, const struct meeting *me
            (!channel->world->link || channel->claim || place == 0);
 }
 
-/* Of several processes one moves the data. */
-static bool claims(const struct channel *channel, struct meeting *meeting)
+/* A claim is a number: 1 + the last position that was claimed, above the place of the member that moves its data. */
+enum { CLAIM_PLACE_BITS = 16 };
+static_assert(RENDEZVOUS_MAX_MEMBERS <= 1 << CLAIM_PLACE_BITS, "the bits of a place");
+
+/* Of several processes one moves the data: the first that claims it. */
+static bool claims(const struct channel *channel, struct meeting *meeting, int place)
 {
-    const uint64_t claimed = meeting->position + 2;
+    const uint64_t claimed = (meeting->position + 1) << CLAIM_PLACE_BITS;
     if (!channel->claim)
         return true;
     if (meeting->claimed)
@@ -275,9 +287,19 @@ static bool claims(const struct channel *channel, struct meeting *meeting)
     meeting->claimed = true;
     uint64_t now = atomic_load(channel->claim);
     while (now != 0 && now < claimed)
-        if (atomic_compare_exchange_weak(channel->claim, &now, claimed))
+        if (atomic_compare_exchange_weak(channel->claim, &now, claimed | (uint64_t)place))
             return true;
     return false;
+}
+
+int meeting_mover(const struct channel *channel, const struct meeting *meeting)
+{
+    if (!channel->claim)
+        return channel->members[0];
+    const uint64_t now = atomic_load(channel->claim);
+    const uint64_t place = now & ((1U << CLAIM_PLACE_BITS) - 1);
+    bool claimed = now >> CLAIM_PLACE_BITS == meeting->position + 1;
+    return claimed && place < (uint64_t)channel->count ? channel->members[place] : -1;
 }
 
 void comm_perform_collective(struct entry *entry)
@@ -297,7 +319,8 @@ void comm_perform_collective(struct entry *entry)
     if (link)
         link_arrive(link, channel, meeting->position, entry);
     while (meeting->moving || (!meeting->done && !stream_failed(stream)))
-        if (can_complete(channel, meeting, comm->base.me) && claims(channel, meeting))
+        if (can_complete(channel, meeting, comm->base.me) &&
+            claims(channel, meeting, comm->base.me))
             complete(channel, meeting, stream);
         else if (!has_spun) {
             has_spun = true;

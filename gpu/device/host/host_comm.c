@@ -260,6 +260,7 @@ struct meeting *meeting_at(struct channel *channel, uint64_t position)
     if (!meeting)
         return NULL;
     meeting->unreached = -1;
+    atomic_init(&meeting->fetching, -1);
     meeting->arrived = calloc((size_t)channel->count, sizeof(struct presence *));
     if (!meeting->arrived) {
         free(meeting);
@@ -345,6 +346,22 @@ static void explain_group(const struct entry *entry, char *out, size_t size)
     }
 }
 
+/* All members are there; their data has not moved. */
+static void explain_data(const struct channel *channel, const struct meeting *meeting, char *out,
+                         size_t size)
+{
+    int mover = meeting_mover(channel, meeting),
+        from = meeting->unreached >= 0 ? meeting->unreached : atomic_load(&meeting->fetching);
+    if (from >= 0)
+        append(out, size, "the data of rank %d", from);
+    else if (meeting->moving)
+        append(out, size, "the data to be copied");
+    else if (mover >= 0)
+        append(out, size, "rank %d to move the data", mover);
+    else
+        append(out, size, "a rank to move the data");
+}
+
 void comm_explain(const struct entry *entry, char *out, size_t size)
 {
     const struct channel *channel = comm_of(entry)->channel;
@@ -359,9 +376,7 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
             append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }
-    if (entry->meeting->unreached >= 0)
-        append(out, size, "the data of rank %d", entry->meeting->unreached);
-    else if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
-        append(out, size, "the data, which another process moves");
+    if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
+        explain_data(channel, entry->meeting, out, size);
     append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
 }

@@ -25,6 +25,7 @@ struct meeting {
     bool moving, done;
     bool claimed;           /* for this process, or in vain */
     atomic_uint over;       /* 1: done or failed, for threads that look without the lock */
+    atomic_int fetching;    /* the rank whose data this process is fetching; -1: none */
     int unreached;          /* the rank whose data cannot be had; -1: none */
     struct failure failure; /* a mismatch: later arrivals fail with it, too */
 };
@@ -54,6 +55,8 @@ struct meeting *meeting_find(const struct channel *channel, uint64_t position);
 /* The meeting at a position, made by the first call for it. NULL: no memory. */
 struct meeting *meeting_at(struct channel *channel, uint64_t position);
 void meeting_free(struct meeting *meeting, int count);
+/* The rank that is to move the data of a meeting at which all are; -1: none has claimed it yet. */
+int meeting_mover(const struct channel *channel, const struct meeting *meeting);
 
 /* A collective or group of the channel may go on. */
 void channel_change(struct channel *channel);
