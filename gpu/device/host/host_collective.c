@@ -183,7 +183,9 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
     const struct presence *other = NULL;
     for (int place = 0; place < channel->count && !other; place++)
         other = meeting->arrived[place];
-    meeting->arrived[comm_place_of(channel, presence->rank)] = presence;
+    int place = comm_place_of(channel, presence->rank);
+    meeting->arrived[place] = presence;
+    meeting->came[place] = true;
     if (++meeting->arrivals == channel->count && channel->world->link)
         channel_change(channel); /* for those that may move the data */
     if (other && !meeting->failure.status &&

@@ -35,6 +35,7 @@ void meeting_free(struct meeting *meeting, int count)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry)
             guest_free(guest_of(meeting->arrived[place]));
     free(meeting->arrived);
+    free(meeting->came);
     free(meeting);
 }
 
@@ -262,8 +263,9 @@ struct meeting *meeting_at(struct channel *channel, uint64_t position)
     meeting->unreached = -1;
     atomic_init(&meeting->fetching, -1);
     meeting->arrived = calloc((size_t)channel->count, sizeof(struct presence *));
-    if (!meeting->arrived) {
-        free(meeting);
+    meeting->came = calloc((size_t)channel->count, sizeof(bool));
+    if (!meeting->arrived || !meeting->came) {
+        meeting_free(meeting, 0);
         return NULL;
     }
     meeting->position = position;
@@ -372,7 +374,7 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
     }
     const char *between = "rank ";
     for (int place = 0; place < channel->count; place++)
-        if (!entry->meeting->arrived[place]) {
+        if (!entry->meeting->came[place]) {
             append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }

@@ -21,6 +21,7 @@ struct meeting {
     struct meeting *next;
     uint64_t position;
     struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
+    bool *came;                /* [channel->count], by place: arrived, or has left */
     int arrivals, leavings;
     bool moving, done;
     bool claimed;           /* for this process, or in vain */
