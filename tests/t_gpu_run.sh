@@ -85,7 +85,7 @@ linked_in()
     ldd ./swsim ./swrun ./libswrecord.so | sed -n 's/^[[:space:]]*\(lib[^ ]*\)\.so.*/\1/p' | sed 's/-[0-9]*$//' | sort -u |
         grep -Evx 'lib(c|m|dl|rt|pthread|gcc_s|asan|tsan|ubsan|cudart)' >"$dir/libraries"
     while read -r library; do
-        grep -q "archive $library\.a" "$srcdir/tests/gpu/pack.sh" || { echo "# $library"; return 1; }
+        grep -q "library $library\.\(a\|so\)" "$srcdir/tests/gpu/pack.sh" || { echo "# $library"; return 1; }
     done <"$dir/libraries"
 }
 check "what is carried to a GPU brings its libraries" linked_in

@@ -9,11 +9,12 @@
 #          tests/t_swpipe_*                                           programs with the library, for the GPU
 #          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
+#          libsqlite3.so.0                                            for all programs
 #          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
 #
 # Copy the folder and run `PACK/tests/gpu/run.sh` there, or with SWSIM_GPU_EMULATED=1 here. The
 # programs need only the C library, of this machine's version or newer: CUDA's
-# runtime, SQLite, libyaml, zlib and libstdc++ are linked statically. These are loaded there when needed: the driver
+# runtime, libyaml, zlib and libstdc++ are linked statically, SQLite lies beside them. Loaded there when needed: the driver
 # (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and Graphviz for pictures, which run.sh
 # does not draw. Packing needs CUDA, but no GPU.
 set -eu
@@ -24,8 +25,8 @@ pack=${1:-gpu-pack}
 : "${MAKEFLAGS:=-j2}"
 export MAKEFLAGS
 
-# archive NAME: a static library by its full name, so that the linker takes no shared one.
-archive()
+# library NAME: a library by its full name: NAME says whether it is a static or a shared one.
+library()
 {
     file=$($CC -print-file-name="$1")
     case $file in
@@ -34,33 +35,37 @@ archive()
     esac
 }
 
-yaml=$(archive libyaml.a)
-sqlite=$(archive libsqlite3.a)
-zlib=$(archive libz.a)
-stdcxx=$(archive libstdc++.a)
+yaml=$(library libyaml.a)
+sqlite=$(library libsqlite3.so)
+zlib=$(library libz.a)
+stdcxx=$(library libstdc++.a)
 [ -x configure ] || ./autogen.sh
 mkdir -p "$pack"
 pack=$(cd "$pack" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-"$top/configure" -q --with-cuda=guess --with-mpi=guess --with-nvtx=guess YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite -lm -ldl -lpthread" ZLIB_LIBS="$zlib" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
+# Every program has a copy of what it uses of the libraries, and no more.
+"$top/configure" -q CFLAGS="-O2 -g -ffunction-sections -fdata-sections" --with-cuda=guess --with-mpi=guess --with-nvtx=guess YAML_LIBS="$yaml" SQLITE_LIBS="$sqlite" ZLIB_LIBS="$zlib" ${NVCC_GENCODE:+NVCC_GENCODE="$NVCC_GENCODE"}
 cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
-library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
-programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead $library"
-emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated $(printf '%s_emulated ' $library)"
+of_library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
+programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead $of_library"
+emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated $(printf '%s_emulated ' $of_library)"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
 system="-lrt -lpthread -ldl"
-make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s" emulated_stdcxx="$stdcxx $system" \
+beside='$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..' # where a program of the pack looks for SQLite
+make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s -Wl,--gc-sections -Wl,-rpath,'$beside'" emulated_stdcxx="$stdcxx $system" \
     $programs $emulated $plugin
 for file in $programs $emulated $plugin; do
     mkdir -p "$pack/$(dirname "$file")"
     cp "$file" "$pack/$file"
-    extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread)\.so|statically linked' || true)
+    extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|sqlite3)\.so|statically linked' || true)
     [ -z "$extra" ] || { echo "pack.sh: $file still needs $extra" >&2; exit 1; }
 done
+
+cp -L "$sqlite" "$pack/libsqlite3.so.0"
 
 cd "$top"
 mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/reference" \
