@@ -126,6 +126,7 @@ check "which one, and by what" said 'rank 2: its process was killed by signal 9'
 # A rank that was told of the end of a collective may be one ahead of the other: then it waits for both.
 check "rank 0 waited for it" said "rank 0, stream main: all_to_all 'Meet' on communicator dp waits for.* rank \(1, \)\?2 "
 check "rank 1, too" said "rank 1, stream main: all_to_all 'Meet' on communicator dp waits for.* rank \(0, \)\?2 "
+check "and every report names what is waited for" sh -c '! grep "waits for  *at position" "$1/out" "$1/err"' sh "$dir"
 check "what could not be checked is said" said 'not replayed'
 
 start --timeout 5s --db "$dir/killed.db"

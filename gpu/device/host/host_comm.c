@@ -378,7 +378,7 @@ void comm_explain(const struct entry *entry, char *out, size_t size)
             append(out, size, "%s%d", between, channel->members[place]);
             between = ", ";
         }
-    if (entry->meeting->arrivals == channel->count && !entry->meeting->failure.status)
+    if (entry->meeting->arrivals == channel->count)
         explain_data(channel, entry->meeting, out, size);
     append(out, size, " at position %llu", (unsigned long long)entry->meeting->position);
 }
