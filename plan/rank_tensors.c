@@ -257,12 +257,18 @@ int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *te
     return *cell - 1;
 }
 
-static bool use(struct lowering *lowering, struct index_list *list, const struct tensor *tensor)
+/* -1: no memory. */
+static int buffer_of(struct lowering *lowering, const struct tensor *tensor)
 {
     int number = tensor->microbatch < 0 ? 0 : tensor->microbatch;
     int *cell = &table_of(lowering, tensor)->buffers[tensor_cell(lowering, tensor)];
-    int buffer = tensor->kind == TENSOR_PARAMETERS ? fsdp_parameters(lowering, tensor->stage)
-                                                   : tensors_buffer(lowering, cell, tensor, number);
+    return tensor->kind == TENSOR_PARAMETERS ? fsdp_parameters(lowering, tensor->stage)
+                                             : tensors_buffer(lowering, cell, tensor, number);
+}
+
+static bool use(struct lowering *lowering, struct index_list *list, const struct tensor *tensor)
+{
+    int buffer = buffer_of(lowering, tensor);
     if (buffer < 0)
         return false;
     for (size_t i = 0; i < list->count; i++)
@@ -349,14 +355,18 @@ static bool is_wanted(const struct lowering *lowering, enum tensor_kind kind)
     return false;
 }
 
+/* Each is asked for once, so the list, which may be as long as the product of stages and microbatches, is not searched. */
 static bool add_missing(struct lowering *lowering, const struct tensor *tensor, size_t *cap,
                         struct index_list *out)
 {
     if (table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)])
         return true;
-    return arena_grow(lowering->sink.arena, (void **)&out->items, out->count, cap,
-                      sizeof *out->items) &&
-           use(lowering, out, tensor);
+    int buffer = buffer_of(lowering, tensor);
+    if (buffer < 0 || !arena_grow(lowering->sink.arena, (void **)&out->items, out->count, cap,
+                                  sizeof *out->items))
+        return false;
+    out->items[out->count++] = buffer;
+    return true;
 }
 
 bool tensors_missing(struct lowering *lowering, struct index_list *out)

@@ -85,6 +85,8 @@ shape()
     programs) # 1F1B of 16 ranks, N microbatches
         printf 'swplan: 1\nname: shape\ntimes: {F: 1ms, B: 2ms}\n'
         printf 'generate: {schedule: 1f1b, ranks: 16, microbatches: %d}\n' "$2" ;;
+    holes) # two rows, which leave out all microbatches but two of N + 1
+        printf 'swplan: 1\nname: shape\nprograms:\n  - 0F0 0SEND_F0 0F%d\n  - 1RECV_F0 1F0 1F%d\n' "$2" "$2" ;;
     host) # two threads and a queue, N batches
         awk -v n="$2" 'BEGIN {
             print "swplan: 1\nname: shape\nqueues: {batches: 2}\nthreads:\n  r0.loader:"
@@ -123,6 +125,7 @@ wide 300 verify -q --driver=clock
 wide 100 predict -q --driver=clock -n 10 --engine=event
 programs 32 verify -q
 programs 32 predict -q
+holes 4000 predict -q
 host 500 verify -q --limit=states=2000
 host 500 predict -q
 job 50 predict -q
