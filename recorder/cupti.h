@@ -67,6 +67,71 @@ struct cupti_external {
     uint32_t correlation, reserved;
 };
 
+/*
+ * Calls that push no work: CUPTI is asked to make no records of them, so that a program that polls does not fill its
+ * buffers. A call that is missing here costs room and nothing else. NAME, its number: those of cupti_runtime_cbid.h and
+ * cupti_driver_cbid.h, which do not change.
+ */
+#define CUPTI_IDLE_RUNTIME_CALLS(X)                                                                \
+    X(cudaGetLastError_v3020, 10)                                                                  \
+    X(cudaPeekAtLastError_v3020, 11)                                                               \
+    X(cudaFuncGetAttributes_v3020, 15)                                                             \
+    X(cudaSetDevice_v3020, 16)                                                                     \
+    X(cudaGetDevice_v3020, 17)                                                                     \
+    X(cudaStreamSynchronize_v3020, 131)                                                            \
+    X(cudaStreamQuery_v3020, 132)                                                                  \
+    X(cudaEventRecord_v3020, 135)                                                                  \
+    X(cudaEventSynchronize_v3020, 137)                                                             \
+    X(cudaEventQuery_v3020, 138)                                                                   \
+    X(cudaEventElapsedTime_v3020, 139)                                                             \
+    X(cudaStreamWaitEvent_v3020, 147)                                                              \
+    X(cudaPointerGetAttributes_v4000, 151)                                                         \
+    X(cudaDeviceSynchronize_v3020, 165)                                                            \
+    X(cudaDeviceGetAttribute_v5000, 200)                                                           \
+    X(cudaStreamSynchronize_ptsz_v7000, 239)                                                       \
+    X(cudaStreamQuery_ptsz_v7000, 240)                                                             \
+    X(cudaEventRecord_ptsz_v7000, 242)                                                             \
+    X(cudaStreamWaitEvent_ptsz_v7000, 247)                                                         \
+    X(cudaStreamIsCapturing_v10000, 317)                                                           \
+    X(cudaStreamIsCapturing_ptsz_v10000, 318)                                                      \
+    X(cudaStreamGetCaptureInfo_v10010, 324)                                                        \
+    X(cudaStreamGetCaptureInfo_ptsz_v10010, 325)                                                   \
+    X(cudaEventRecordWithFlags_v11010, 370)                                                        \
+    X(cudaEventRecordWithFlags_ptsz_v11010, 371)                                                   \
+    X(cudaStreamGetCaptureInfo_v2_v11030, 409)                                                     \
+    X(cudaStreamGetCaptureInfo_v2_ptsz_v11030, 410)
+#define CUPTI_IDLE_DRIVER_CALLS(X)                                                                 \
+    X(cuDeviceGetAttribute, 9)                                                                     \
+    X(cuCtxGetDevice, 16)                                                                          \
+    X(cuCtxSynchronize, 17)                                                                        \
+    X(cuFuncGetAttribute, 85)                                                                      \
+    X(cuEventRecord, 119)                                                                          \
+    X(cuEventQuery, 120)                                                                           \
+    X(cuEventSynchronize, 121)                                                                     \
+    X(cuEventElapsedTime, 123)                                                                     \
+    X(cuStreamQuery, 125)                                                                          \
+    X(cuStreamSynchronize, 126)                                                                    \
+    X(cuStreamWaitEvent, 295)                                                                      \
+    X(cuCtxSetCurrent, 303)                                                                        \
+    X(cuCtxGetCurrent, 304)                                                                        \
+    X(cuPointerGetAttribute, 310)                                                                  \
+    X(cuCtxPushCurrent_v2, 323)                                                                    \
+    X(cuCtxPopCurrent_v2, 324)                                                                     \
+    X(cuDevicePrimaryCtxGetState, 392)                                                             \
+    X(cuStreamWaitEvent_ptsz, 436)                                                                 \
+    X(cuStreamQuery_ptsz, 439)                                                                     \
+    X(cuStreamSynchronize_ptsz, 440)                                                               \
+    X(cuEventRecord_ptsz, 441)                                                                     \
+    X(cuPointerGetAttributes, 450)                                                                 \
+    X(cuStreamIsCapturing, 499)                                                                    \
+    X(cuStreamIsCapturing_ptsz, 500)                                                               \
+    X(cuStreamGetCaptureInfo, 536)                                                                 \
+    X(cuStreamGetCaptureInfo_ptsz, 537)                                                            \
+    X(cuEventRecordWithFlags, 587)                                                                 \
+    X(cuEventRecordWithFlags_ptsz, 588)                                                            \
+    X(cuStreamGetCaptureInfo_v2, 629)                                                              \
+    X(cuStreamGetCaptureInfo_v2_ptsz, 630)
+
 /*    NAME, parameters; a result other than 0 is an error */
 #define CUPTI_LIST(X)                                                                              \
     X(GetVersion, (uint32_t * out))                                                                \
@@ -84,9 +149,15 @@ struct cupti_external {
     X(ActivityPopExternalCorrelationId, (int kind, uint64_t *last))                                \
     X(ActivityFlushAll, (uint32_t flags))
 
+/* Those that are not in the oldest version */
+#define CUPTI_OPTIONAL_LIST(X)                                                                     \
+    X(ActivityEnableRuntimeApi, (uint32_t call, uint8_t on))                                       \
+    X(ActivityEnableDriverApi, (uint32_t call, uint8_t on))
+
 struct cupti {
 #define X(name, PARAMS) int(*name) PARAMS;
     CUPTI_LIST(X)
+    CUPTI_OPTIONAL_LIST(X) /* NULL: not there */
 #undef X
 };
 

@@ -115,6 +115,21 @@ check "are counted" logs 'CUPTI lost 2 records'
 check "and what has no time" logs '2 of 5 operations of devices have no measured time'
 unset SWSIM_EMULATION_FAULT
 
+# ---- a program that polls: 24,000 calls, of which no record is wanted ---------------------------------
+
+SWSIM_EMULATED_CUPTI_ROOM=120; export SWSIM_EMULATED_CUPTI_ROOM
+check "a program that polls, with room for 120 records" record polled
+check "has asked 16,000 times" grep -q '16000 queries' "$dir/said"
+check "and loses no record" sh -c '! grep lost "$0"' "$dir/log"
+check "its work has times" logs '5 device operations with measured times'
+SWSIM_EMULATION_FAULT=cuptiActivityEnableRuntimeApi=10:15; export SWSIM_EMULATION_FAULT
+check "a CUPTI that does not know one of the queries" record polled
+check "loses records, which is told" logs 'CUPTI lost [0-9]* records'
+unset SWSIM_EMULATED_CUPTI_ROOM
+check "has times where it has room for them" record polled
+check "of all work" logs '5 device operations with measured times'
+unset SWSIM_EMULATION_FAULT
+
 how=--no-device-times
 check "none are asked for" record missing_wait fixed
 check "and none are there" grep -q 'without times' "$dir/missing_wait.yaml"

@@ -58,9 +58,16 @@ SAME_NUMBER(CUPTI_EXTERNAL, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 SAME_NUMBER(CUPTI_CUSTOM2, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2);
 SAME_NUMBER(CUPTI_FORCED, CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 SAME_NUMBER(CUPTI_NO_MORE_RECORDS, CUPTI_ERROR_MAX_LIMIT_REACHED);
+#define X(name, number) SAME_NUMBER(number, CUPTI_RUNTIME_TRACE_CBID_##name);
+CUPTI_IDLE_RUNTIME_CALLS(X)
+#undef X
+#define X(name, number) SAME_NUMBER(number, CUPTI_DRIVER_TRACE_CBID_##name);
+CUPTI_IDLE_DRIVER_CALLS(X)
+#undef X
 
 #define EPOCH_NS INT64_C(1700000000000000000)
 enum { MOST_KINDS = 64, DEEPEST = 16, RECORD = 256 };
+enum { RUNTIME_CALLS = CUPTI_RUNTIME_TRACE_CBID_SIZE, DRIVER_CALLS = CUPTI_DRIVER_TRACE_CBID_SIZE };
 
 struct buffer {
     struct buffer *next;
@@ -73,11 +80,12 @@ static struct {
     pthread_cond_t filled;
     bool subscribed, has_worker;
     bool enabled[MOST_KINDS];
+    bool runtime_off[RUNTIME_CALLS], driver_off[DRIVER_CALLS]; /* calls without records */
     CUpti_BuffersCallbackRequestFunc want;
     CUpti_BuffersCallbackCompleteFunc take;
     struct buffer *current, *full;
     uint32_t correlations;
-    size_t dropped;
+    size_t records, dropped;
 } cupti = {.lock = PTHREAD_MUTEX_INITIALIZER, .filled = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local struct {
@@ -144,7 +152,13 @@ static bool begin_buffer(void)
 /* The lock is held. */
 static void put(const void *record, size_t bytes)
 {
+    const char *room = getenv("SWSIM_EMULATED_CUPTI_ROOM");
     bytes = (bytes + 7) / 8 * 8;
+    if (room && *room && cupti.records >= strtoull(room, NULL, 10)) {
+        cupti.dropped++;
+        return;
+    }
+    cupti.records++;
     if (cupti.current && cupti.current->used + bytes > cupti.current->size)
         end_buffer();
     if (!cupti.current && !begin_buffer()) {
@@ -157,23 +171,72 @@ static void put(const void *record, size_t bytes)
 
 /* ---- what the emulated CUDA tells -------------------------------------------------------------- */
 
-static uint32_t pushed(void)
+/* The functions that the switches of calls are tried on. */
+static const struct call {
+    const char *name;
+    int runtime, driver; /* their numbers; 0: there is none */
+} calls[] = {
+#define RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
+#define DRIVER(name)  CUPTI_DRIVER_TRACE_CBID_##name
+    {"cudaEventQuery", RUNTIME(cudaEventQuery_v3020), DRIVER(cuEventQuery)},
+    {"cudaStreamQuery", RUNTIME(cudaStreamQuery_v3020), DRIVER(cuStreamQuery)},
+    {"cudaGetDevice", RUNTIME(cudaGetDevice_v3020), DRIVER(cuCtxGetCurrent)},
+    {"cudaEventRecord", RUNTIME(cudaEventRecord_v3020), DRIVER(cuEventRecord)},
+    {"cudaStreamWaitEvent", RUNTIME(cudaStreamWaitEvent_v3020), DRIVER(cuStreamWaitEvent)},
+    {"cudaStreamSynchronize", RUNTIME(cudaStreamSynchronize_v3020), DRIVER(cuStreamSynchronize)},
+    {"cudaLaunchKernelExC", RUNTIME(cudaLaunchKernelExC_v11060), DRIVER(cuLaunchKernelEx)},
+    {"cuLaunchKernelEx", 0, DRIVER(cuLaunchKernelEx)},
+    {"cudaMemcpyAsync", RUNTIME(cudaMemcpyAsync_v3020), DRIVER(cuMemcpyAsync)},
+    {"cudaMemsetAsync", RUNTIME(cudaMemsetAsync_v3020), DRIVER(cuMemsetD8Async)},
+    {"cudaGraphLaunch", RUNTIME(cudaGraphLaunch_v10000), DRIVER(cuGraphLaunch)},
+};
+
+static struct call call_of(const char *function)
 {
-    pthread_mutex_lock(&cupti.lock);
-    const uint32_t correlation = ++cupti.correlations;
-    const bool calls = cupti.enabled[CUPTI_ACTIVITY_KIND_RUNTIME];
-    if (calls && external.depth > 0 && cupti.enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        if (strcmp(calls[i].name, function) == 0)
+            return calls[i];
+    return (struct call){.name = function};
+}
+
+/* The ids that the caller has pushed are told with the record of the call, and only with it. The lock is held. */
+static void put_call(CUpti_ActivityKind kind, int number, uint32_t correlation)
+{
+    const bool *off = kind == CUPTI_ACTIVITY_KIND_RUNTIME ? cupti.runtime_off : cupti.driver_off;
+    if (!cupti.enabled[kind] || off[number])
+        return;
+    if (external.depth > 0 && cupti.enabled[CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION])
         put(&(CUpti_ActivityExternalCorrelation){.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                                  .externalKind =
                                                      CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM2,
                                                  .externalId = external.ids[external.depth - 1],
                                                  .correlationId = correlation},
             sizeof(CUpti_ActivityExternalCorrelation));
-    if (calls)
-        put(&(CUpti_ActivityAPI){.kind = CUPTI_ACTIVITY_KIND_RUNTIME, .correlationId = correlation},
-            sizeof(CUpti_ActivityAPI));
+    put(&(CUpti_ActivityAPI){.kind = kind,
+                             .cbid = (CUpti_CallbackId)number,
+                             .correlationId = correlation},
+        sizeof(CUpti_ActivityAPI));
+}
+
+static _Thread_local uint32_t correlation_of_call;
+
+/* A call of the runtime is also one of the driver. */
+static void called(const char *function)
+{
+    const struct call call = call_of(function);
+    pthread_mutex_lock(&cupti.lock);
+    correlation_of_call = ++cupti.correlations;
+    if (strncmp(function, "cuda", 4) == 0)
+        put_call(CUPTI_ACTIVITY_KIND_RUNTIME, call.runtime, correlation_of_call);
+    put_call(CUPTI_ACTIVITY_KIND_DRIVER, call.driver, correlation_of_call);
     pthread_mutex_unlock(&cupti.lock);
-    return correlation;
+}
+
+static uint32_t pushed(void)
+{
+    if (correlation_of_call == 0)
+        emulation_misuse("work is pushed by no call");
+    return correlation_of_call;
 }
 
 /* The members that the records of all kinds of work share. */
@@ -228,7 +291,7 @@ static void done(const struct activity_done *done)
     pthread_mutex_unlock(&cupti.lock);
 }
 
-static const struct activity activity = {pushed, done};
+static const struct activity activity = {called, pushed, done};
 
 /* ---- functions -------------------------------------------------------------------------------- */
 
@@ -302,6 +365,10 @@ static CUptiResult set(CUpti_ActivityKind kind, bool on)
         emulation_misuse("cuptiActivityEnable before cuptiActivityRegisterCallbacks");
     pthread_mutex_lock(&cupti.lock);
     cupti.enabled[kind] = on;
+    if (kind == CUPTI_ACTIVITY_KIND_RUNTIME)
+        memset(cupti.runtime_off, 0, sizeof cupti.runtime_off);
+    if (kind == CUPTI_ACTIVITY_KIND_DRIVER)
+        memset(cupti.driver_off, 0, sizeof cupti.driver_off);
     pthread_mutex_unlock(&cupti.lock);
     atomic_store(&emulation_activity, &activity);
     return CUPTI_SUCCESS;
@@ -318,10 +385,34 @@ CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
     return set(kind, false);
 }
 
+/* The kind itself sets all of its calls anew: see set(). */
+static CUptiResult set_call(const char *function, bool *off, int count, CUpti_CallbackId call,
+                            bool on)
+{
+    const CUptiResult fault = fails(function);
+    if (fault != CUPTI_SUCCESS || call < 1 || (int)call >= count)
+        return fault != CUPTI_SUCCESS ? fault : CUPTI_ERROR_INVALID_PARAMETER;
+    pthread_mutex_lock(&cupti.lock);
+    off[call] = !on;
+    pthread_mutex_unlock(&cupti.lock);
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId call, uint8_t on)
+{
+    return set_call(__func__, cupti.runtime_off, RUNTIME_CALLS, call, on);
+}
+
+CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, uint8_t on)
+{
+    return set_call(__func__, cupti.driver_off, DRIVER_CALLS, call, on);
+}
+
 static size_t record_bytes(CUpti_ActivityKind kind)
 {
     switch ((int)kind) {
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
     case CUPTI_ACTIVITY_KIND_RUNTIME: return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(CUpti_ActivityKernel9);
     case CUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(CUpti_ActivityMemcpy5);

@@ -27,6 +27,7 @@
  *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
  *   SWSIM_EMULATION_DRIFT=PPM the GPUs' clocks are faster than the host's by so much (0)
+ *   SWSIM_EMULATED_CUPTI_ROOM=N  CUPTI has room for so many records, others are lost (no limit)
  *   SWSIM_EMULATION_FAULT=... failures, see fault.c
  *   SWSIM_EMULATION_SLOW=FUNCTION:MS a call of this function takes so much longer, before it has its effect
  *
@@ -178,7 +179,8 @@ struct activity_done {
     uint64_t node;
 };
 struct activity {
-    uint32_t (*pushed)(void); /* by a call of this thread: its correlation */
+    void (*called)(const char *function); /* a call of this thread's begins */
+    uint32_t (*pushed)(void);             /* ... and pushes work: its correlation */
     void (*done)(const struct activity_done *done);
 };
 extern const struct activity *_Atomic emulation_activity; /* NULL: it is not open */
@@ -235,6 +237,7 @@ void *memory_reach(int gpu, const void *address, size_t bytes, const char *calle
 cudaError_t call_begin(const char *function);
 cudaError_t call_end(cudaError_t error); /* releases the lock */
 int call_gpu(void);                      /* the calling thread's */
+void call_tell(const char *function);    /* the profiler, if there is one */
 
 /* ---- kernels.c ---------------------------------------------------------------------------------- */
 

@@ -94,6 +94,7 @@ static ncclResult_t push_call(struct call *call)
         return ncclSystemError;
     operation->run = nccl_run_call;
     operation->activity = ACTIVITY_KERNEL;
+    call_tell("cuLaunchKernelEx");
     emulation_lock();
     struct CUstream_st *stream = any_stream(call->stream, "NCCL");
     if (!stream || stream->gpu != comm->gpu) {

@@ -68,11 +68,19 @@ cudaError_t call_end(cudaError_t error)
     return error;
 }
 
+void call_tell(const char *function)
+{
+    const struct activity *profiler = atomic_load(&emulation_activity);
+    if (profiler)
+        profiler->called(function);
+}
+
 /* cudaSuccess with the lock held, or an error without it. */
 static cudaError_t call_begin_anyhow(const char *function)
 {
     if (thread.in_host_function)
         return thread.last = cudaErrorNotPermitted;
+    call_tell(function);
     cudaError_t error = fault_call(function);
     if (error != cudaSuccess)
         return thread.last = error;

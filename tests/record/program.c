@@ -468,6 +468,27 @@ static void measured(void)
     CHECK(cudaFreeHost(stop));
 }
 
+/* The host asks until the work is done, as a program with an event loop of its own does. */
+static void polled(void)
+{
+    int *stop, device, queries = 0;
+    CHECK(cudaHostAlloc((void **)&stop, sizeof *stop, cudaHostAllocMapped));
+    *stop = 0;
+    for (int i = 0; i < 2; i++) {
+        CHECK(kernels_spin(one, INT64_C(30000000000), stop));
+        CHECK(cudaEventRecord(event, one));
+        for (int k = 0; k < 4000; k++, queries += 2)
+            if (cudaEventQuery(event) != cudaErrorNotReady ||
+                cudaStreamQuery(one) != cudaErrorNotReady || cudaGetDevice(&device) != cudaSuccess)
+                exit(1);
+        *stop = 1;
+        CHECK(cudaStreamSynchronize(one));
+        *stop = 0;
+    }
+    printf("%d queries\n", queries);
+    CHECK(cudaFreeHost(stop));
+}
+
 /* ---- all of them ------------------------------------------------------------------------------ */
 
 static const struct {
@@ -494,6 +515,7 @@ static const struct {
     {"peer_copy_alone", peer_copy_alone, NULL},
     {"peer_copy_first", peer_copy_first, NULL},
     {"measured", measured, NULL},
+    {"polled", polled, NULL},
     {"other_order", NULL, other_order},
     {"mismatch", NULL, mismatch},
     {"missing_group", NULL, missing_group},
