@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "plan/group_names.h"
 #include "plan/ops.h"
 #include "plan/print.h"
 #include "trace/trace.h"
@@ -22,9 +23,59 @@ struct telling {
     const char *graph; /* that is launched; NULL: none */
 };
 
-static const char *name_of(const struct recorded_op *op)
+/* The parts of the first communicator and device: the operation of the plan that has the group's time. */
+static bool is_of_first(const struct recorded_op *group, const struct p2p_part *part,
+                        bool collectives)
 {
-    return op->op.name ? op->op.name : op_key(op->op.kind);
+    return part->comm == group->op.parts[0].comm && part->device == group->op.parts[0].device &&
+           part->is_collective == collectives;
+}
+
+static size_t count_first(const struct recorded_op *group, bool collectives)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < group->op.part_count; i++)
+        count += is_of_first(group, &group->op.parts[i], collectives);
+    return count;
+}
+
+/* NULL: no memory. */
+static const char *collectives_name(const struct telling *telling, const struct recorded_op *group)
+{
+    const bool single = count_first(group, true) == 1;
+    const char *name = "";
+    for (size_t i = 0; name && i < group->op.part_count; i++) {
+        struct p2p_part part = group->op.parts[i];
+        if (!is_of_first(group, &part, true))
+            continue;
+        if (part.root >= 0)
+            part.root = recorded_comm_rank(telling->job, part.comm, part.root);
+        name = single ? part.tag : group_add_collective(telling->trace->arena, name, &part);
+    }
+    return name;
+}
+
+static const char *messages_name(const struct telling *telling, const struct recorded_op *group)
+{
+    char name[WORDS];
+    for (size_t i = 0; i < group->op.part_count; i++) {
+        const struct p2p_part *part = &group->op.parts[i];
+        const int peer = recorded_comm_rank(telling->job, part->comm, part->peer);
+        if (is_of_first(group, part, false) && peer >= 0)
+            return arena_strdup(telling->trace->arena,
+                                group_message_name(part->send, part->tag, peer,
+                                                   count_first(group, false) > 1, name,
+                                                   sizeof name));
+    }
+    return op_key(OP_GROUP);
+}
+
+/* As the plan's prediction names it, beside which the run is shown. NULL: no memory. */
+static const char *name_of(const struct telling *telling, const struct recorded_op *op)
+{
+    if (op->op.kind != OP_GROUP || op->op.part_count == 0)
+        return op->op.name ? op->op.name : op_key(op->op.kind);
+    return count_first(op, true) > 0 ? collectives_name(telling, op) : messages_name(telling, op);
 }
 
 static int agent_of(const struct telling *telling, int rank, enum trace_agent_kind kind,
@@ -57,13 +108,12 @@ static int stream_agent(const struct telling *telling, const struct recorded_op 
 }
 
 static bool add_peer_wait(const struct telling *telling, const struct recorded_op *op,
-                          int64_t from_ns, int64_t to_ns)
+                          const char *name, int64_t from_ns, int64_t to_ns)
 {
     char text[WORDS];
     if (to_ns <= from_ns)
         return true;
-    snprintf(text, sizeof text, "other ranks in %s (by the least time over the ranks)",
-             name_of(op));
+    snprintf(text, sizeof text, "other ranks in %s (by the least time over the ranks)", name);
     return add_span(telling, stream_agent(telling, op),
                     (struct trace_span){
                         .kind = SPAN_WAIT, .start_ns = from_ns, .end_ns = to_ns, .cause = text}) >=
@@ -77,11 +127,14 @@ static bool add_work(const struct telling *telling, const struct recorded_op *op
     const int64_t meets_ns = op->device_time.meets_ns;
     const int64_t begin_ns =
         meets_ns > 0 && meets_ns < end_ns - start_ns ? end_ns - meets_ns : start_ns;
-    const int span = add_span(
-        telling, stream_agent(telling, op),
-        (struct trace_span){
-            .kind = SPAN_DEVICE, .task = name_of(op), .start_ns = begin_ns, .end_ns = end_ns});
-    return span >= 0 && add_peer_wait(telling, op, start_ns, begin_ns) &&
+    const char *name = name_of(telling, op);
+    if (!name)
+        return false;
+    const int span =
+        add_span(telling, stream_agent(telling, op),
+                 (struct trace_span){
+                     .kind = SPAN_DEVICE, .task = name, .start_ns = begin_ns, .end_ns = end_ns});
+    return span >= 0 && add_peer_wait(telling, op, name, start_ns, begin_ns) &&
            (launch < 0 || trace_add_edge(telling->trace, launch, span, EDGE_LAUNCH) >= 0);
 }
 
@@ -119,9 +172,12 @@ static int add_call(const struct telling *telling, const struct recorded_op *op,
 {
     const bool waits = op->op.kind == OP_SYNC;
     const int agent = agent_of(telling, telling->home, TRACE_THREAD, telling->name, thread);
+    const char *name = waits ? NULL : name_of(telling, op);
+    if (!waits && !name)
+        return -1;
     return add_span(telling, agent,
                     (struct trace_span){.kind = waits ? SPAN_WAIT : SPAN_HOST,
-                                        .task = waits ? NULL : name_of(op),
+                                        .task = name,
                                         .start_ns = op->begin_ns,
                                         .end_ns = op->end_ns,
                                         .cause = waits ? "device" : NULL});

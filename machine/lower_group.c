@@ -11,7 +11,7 @@
  * together they are one collective of another name.
  */
 #include "lower.h"
-#include "plan/units.h"
+#include "plan/group_names.h"
 
 /* ---- communication --------------------------------------------------------------------------- */
 
@@ -184,22 +184,6 @@ static size_t portion_count(const struct portion *portion)
     return count;
 }
 
-/* "grads 1MiB + loss all_gather + seed broadcast from 1": kinds, roots and sizes are part of the name, as
-   they must agree. */
-static const char *append_collective(struct arena *arena, const char *name,
-                                     const struct p2p_part *part)
-{
-    bool usual = part->collective == COLLECTIVE_ALL_REDUCE;
-    char size[UNITS_TEXT] = "", root[24] = "";
-    if (part->bytes)
-        units_print_bytes(part->bytes, size);
-    if (part->root >= 0)
-        snprintf(root, sizeof root, " from %d", part->root);
-    return arena_printf(arena, "%s%s%s%s%s%s%s%s", name, *name ? " + " : "", part->tag,
-                        usual ? "" : " ", usual ? "" : collective_key(part->collective), root,
-                        part->bytes ? " " : "", size);
-}
-
 /* The roots of all, unless a collective without one is among them: then all data go everywhere. */
 static void list_roots(struct lowering *lowering, struct op *op, const struct portion *portion)
 {
@@ -236,7 +220,7 @@ static enum status list_collectives(struct lowering *lowering, struct op *op,
             work->collective = part->collective;
         work->kind = WORK_COLLECTIVE;
         work->bytes += part->bytes;
-        name = single ? part->tag : append_collective(arena, name, part);
+        name = single ? part->tag : group_add_collective(arena, name, part);
     }
     struct given given = *op->given;
     given.bytes = work->bytes;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plan/group_names.h"
 #include "plan/units.h"
 
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
@@ -59,9 +60,8 @@ const char *program_op_subject(const struct program *program, const struct op *o
     else if (op->kind == OP_GROUP && op->part_count > 0) {
         const struct part *part = &program->parts[op->part_first];
         const struct channel *channel = &program->channels[part->channel];
-        snprintf(buf, cap, "%s %s %s rank %d%s", part->send ? "send" : "receive",
-                 program->names.items[part->tag], part->send ? "to" : "from",
-                 part->send ? channel->to : channel->from, op->part_count > 1 ? " and others" : "");
+        group_message_name(part->send, program->names.items[part->tag],
+                           part->send ? channel->to : channel->from, op->part_count > 1, buf, cap);
     } else if (op->name >= 0)
         snprintf(buf, cap, "%s", program->names.items[op->name]);
     else

@@ -69,9 +69,22 @@ check "beside its prediction" compared '  measured .* -?[0-9]+\.[0-9]%$'
 check "its work by name" compared '^ +1\.[2-9][0-9] s +1\.[2-9][0-9] s +spin'
 check "it can be drawn" "$SWSIM" render "$dir/runs.db" -o "$dir/run.html"
 check "that of a graph" stored graph
-check "has the graph's streams" compared '^ +[0-9.]+ [mu]s +[0-9.]+ [mu]s +fill<float>'
+check "has the graph's streams" compared '^ +[0-9.]+ [mun]s +[0-9.]+ [mun]s +fill<float>'
 check "that of two ranks" stored unawaited
-check "has the least time of a collective" compared '([0-9.]+ [mu]s) +\1 +all_reduce'
+check "has the least time of a collective" compared '([0-9.]+ [mun]s) +\1 +all_reduce'
+
+# Messages have the names of the plan: each row has a measured and a predicted time.
+both() { compared "^ +[0-9.]+ [mun]s +[0-9.]+ [mun]s +$1\$"; }
+no_group() { sed -n 's/  group$/&/p' "$dir/compared" | grep . && return 1; return 0; }
+check "a message" record message fixed
+check "is stored" stored message
+check "as it is sent" both 'send int8 to rank 1'
+check "and received" both 'receive int8 from rank 0'
+check "a group of messages" record missing_group fixed
+check "is stored" stored missing_group
+check "by its first one" both 'send int8 to rank 1 and others'
+check "on each rank" both 'send int8 to rank 0 and others'
+check "and not as a group" no_group
 
 # One run of swrun, with times by events in its own log and by CUPTI in a recording of it.
 if [ -x tests/swrun_shared ]; then

@@ -8,23 +8,61 @@
 
 #include "import/bytes.h"
 #include "import/recorded.h"
+#include "machine/program.h"
+#include "plan/arena.h"
 #include "plan/print.h"
 #include "recorder/recording.h"
 #include "tests/fuzz/tape_lines.h"
 #include "tests/tap.h"
+#include "trace/trace.h"
 
 static struct diag diag;
 static char *text;
 
-/* The plan of these recordings as text. */
-static void import(const char *const *lines, size_t count)
+static struct arena run_arena;
+static struct trace run;
+static bool
+    names_are_of_plan; /* each operation of a device in the run has the name of one of the plan's */
+
+static bool is_in(const struct program *program, const char *name)
 {
-    struct recorded_options options = {.name = "timed"};
+    char subject[256];
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].stream >= 0 &&
+            strcmp(program_op_subject(program, &program->ops[i], 0, subject, sizeof subject),
+                   name) == 0)
+            return true;
+    return false;
+}
+
+static bool run_has_names_of(const struct plan *plan)
+{
+    const struct program_options options = {.driver = DRIVER_NONE, .iterations = -1};
+    struct program *program;
+    bool all = true;
+    if (program_build(plan, &options, &program, &diag) != STATUS_OK)
+        return false;
+    for (size_t i = 0; i < run.span_count; i++)
+        if (run.spans[i].kind == SPAN_DEVICE && !is_in(program, run.spans[i].task)) {
+            tap_note("%s", run.spans[i].task);
+            all = false;
+        }
+    program_close(program);
+    return all;
+}
+
+/* The plan of these recordings as text, and their run. */
+static void import_run(const char *const *lines, size_t count, bool with_run)
+{
+    struct recorded_options options = {.name = "timed", .run = with_run ? &run : NULL};
     struct bytes *files[2] = {NULL, NULL};
     void *images[2] = {NULL, NULL};
     struct plan plan;
     free(text);
     text = NULL;
+    arena_fini(&run_arena);
+    arena_init(&run_arena, SIZE_MAX);
+    trace_init(&run, &run_arena);
     diag_fini(&diag);
     diag_init(&diag);
     enum status status = STATUS_OK;
@@ -39,10 +77,16 @@ static void import(const char *const *lines, size_t count)
         bytes_close(files[i]);
         free(images[i]);
     }
+    names_are_of_plan = status == STATUS_OK && with_run && run_has_names_of(&plan);
     if (status == STATUS_OK && plan_text(&plan, &text, &diag) != STATUS_OK)
         text = NULL;
     if (status == STATUS_OK)
         plan_fini(&plan);
+}
+
+static void import(const char *const *lines, size_t count)
+{
+    import_run(lines, count, false);
 }
 
 static void import_one(const char *lines)
@@ -185,6 +229,53 @@ static void test_ranks(void)
         "on both");
 }
 
+static bool ran(const char *name)
+{
+    for (size_t i = 0; i < run.span_count; i++)
+        if (run.spans[i].kind == SPAN_DEVICE && strcmp(run.spans[i].task, name) == 0)
+            return true;
+    return false;
+}
+
+/* Two ranks: `calls` of each is in a group, which one kernel does. */
+static void run_groups(const char *const calls[2])
+{
+    char lines[2][1500];
+    for (int rank = 0; rank < 2; rank++)
+        snprintf(lines[rank], sizeof lines[rank],
+                 "0 1000000 0 PROCESS 7%d %d 2 0 0\n0 1000000 1 COMM 0x900 1 2 %d 2\n" TIES
+                 "0 1090000 1 GROUP 0\n%s0 1100000 0 PUSH 11\n0 1100000 4000 GROUP_END 0\n" DONE(
+                     "31", "11", "5110000", "6000000") "0 1900000 600000 SYNC_STREAM 0x100\n",
+                 rank + 1, rank + 1, rank, calls[rank]);
+    import_run((const char *const[]){lines[0], lines[1]}, 2, true);
+}
+
+#define REDUCE              "0 1091000 1 COLLECTIVE 0x900 0x100 0 0x10000 0x10000 64 7 0 0\n"
+#define BROADCAST           "0 1092000 1 COLLECTIVE 0x900 0x100 1 0x10000 0x10000 16 7 0 1\n"
+#define MESSAGE(send, peer) "0 1093000 1 MESSAGE 0x900 0x100 " send " 0x10000 128 0 " peer "\n"
+
+/* A run is shown beside the prediction of its plan: by the names of its operations. */
+static void test_names_of_groups(void)
+{
+    run_groups((const char *const[]){MESSAGE("1", "1"), MESSAGE("0", "0")});
+    tap_ok(ran("send int8 to rank 1") && ran("receive int8 from rank 0"),
+           "a message is named by its direction and peer");
+    tap_ok(names_are_of_plan, "as in the plan");
+    run_groups((const char *const[]){MESSAGE("0", "1") MESSAGE("1", "1"),
+                                     MESSAGE("1", "0") MESSAGE("0", "0")});
+    tap_ok(ran("receive int8 from rank 1 and others") && ran("send int8 to rank 0 and others"),
+           "several by the first one");
+    tap_ok(names_are_of_plan, "as in the plan");
+    run_groups((const char *const[]){MESSAGE("1", "1") REDUCE BROADCAST,
+                                     MESSAGE("0", "0") REDUCE BROADCAST});
+    tap_ok(ran("all_reduce float32 sum 256B + broadcast float32 broadcast from 1 64B"),
+           "collectives, which are first, by all of them");
+    tap_ok(names_are_of_plan, "as in the plan");
+    run_groups((const char *const[]){MESSAGE("1", "1") REDUCE, MESSAGE("0", "0") REDUCE});
+    tap_ok(ran("all_reduce float32 sum"), "one by itself");
+    tap_ok(names_are_of_plan, "as in the plan");
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -193,6 +284,8 @@ int main(void)
     test_missing();
     test_graph();
     test_ranks();
+    test_names_of_groups();
+    arena_fini(&run_arena);
     diag_fini(&diag);
     free(text);
     return tap_done();

@@ -434,6 +434,15 @@ static void missing_group(int rank)
         CHECK(ncclGroupEnd());
 }
 
+/* One message that no group holds. */
+static void message(int rank)
+{
+    if (rank == 0)
+        CHECK(ncclSend(x, BYTES, ncclChar, 1, comm, one));
+    else
+        CHECK(ncclRecv(y, BYTES, ncclChar, 0, comm, one));
+}
+
 /* A result of another rank is used on a stream that does not wait for it. */
 static void unawaited(int rank)
 {
@@ -519,6 +528,7 @@ static const struct {
     {"other_order", NULL, other_order},
     {"mismatch", NULL, mismatch},
     {"missing_group", NULL, missing_group},
+    {"message", NULL, message},
     {"unawaited", NULL, unawaited},
 };
 
