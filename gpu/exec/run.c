@@ -23,20 +23,24 @@ enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
 /* ---- waiting and waking ---------------------------------------------------------------------- */
 
+static bool is_woken(struct run_thread *self, unsigned before)
+{
+    return atomic_load_explicit(&self->woken, memory_order_relaxed) != before;
+}
+
 /* Spin before sleeping; with the lock held, except while spinning. */
 static bool is_woken_soon(struct run_thread *self)
 {
     struct run *run = self->run;
+    const int64_t most_ns = run->config.spin_ns;
     unsigned before = atomic_load_explicit(&self->woken, memory_order_relaxed);
-    if (run->spin_ns <= 0)
+    if (most_ns < 0 || run_stopped(run) ||
+        (most_ns == 0 && !(cores_are_free() && spin_is_due(&self->spin))))
         return false;
     run_unlock(run);
-    int64_t end_ns = run_now(run) + run->spin_ns;
-    while (atomic_load_explicit(&self->woken, memory_order_relaxed) == before &&
-           !run_stopped(run) && run_now(run) < end_ns)
-        device_relax();
+    spin_ended(&self->spin, spin_on(&self->woken, before, most_ns));
     pthread_mutex_lock(&run->lock);
-    return atomic_load_explicit(&self->woken, memory_order_relaxed) != before || run_stopped(run);
+    return is_woken(self, before);
 }
 
 /* With the lock held. */
@@ -87,8 +91,11 @@ void run_block(struct run_thread *self, const void *object)
         return;
     self->awaits = object;
     self->run->blocked++;
-    if (!is_woken_soon(self))
+    if (!is_woken_soon(self)) {
+        cores_sleep();
         pthread_cond_wait(&self->wake, &self->run->lock);
+        cores_wake();
+    }
     self->run->blocked--;
     self->awaits = NULL;
 }
@@ -109,8 +116,12 @@ bool run_block_until(struct run_thread *self, const void *object, int64_t deadli
     until.tv_nsec = left_ns % 1000000000;
     self->awaits = object;
     self->run->blocked++;
-    bool woken = is_woken_soon(self) ||
-                 pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
+    bool woken = is_woken_soon(self);
+    if (!woken) {
+        cores_sleep();
+        woken = pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
+        cores_wake();
+    }
     self->run->blocked--;
     self->awaits = NULL;
     return woken;
@@ -166,8 +177,10 @@ static void stop_everybody(struct run *run, const char *why)
     pthread_mutex_lock(&run->lock);
     atomic_store(&run->stopped, true);
     gate_release(run->config.gate);
-    for (int t = 0; t < run->program->thread_count; t++)
+    for (int t = 0; t < run->program->thread_count; t++) {
+        atomic_fetch_add_explicit(&run->threads[t].woken, 1, memory_order_relaxed);
         pthread_cond_signal(&run->threads[t].wake);
+    }
     pthread_cond_broadcast(&run->watch);
     run_unlock(run);
 }
@@ -552,25 +565,11 @@ static enum status open_all(struct run *run, struct diag *diag)
     return status;
 }
 
-/* Spin only where a spinning thread takes no core from another. */
-static int64_t spin_time(const struct run *run)
-{
-    const struct program *p = run->program;
-    int streams = run->config.device == DEVICE_KIND_HOST ? p->stream_count : 0;
-    int threads =
-        (p->thread_count + streams) / p->ranks * (run_last_rank(run) - run_first_rank(run));
-    int64_t wanted_ns = run->config.spin_ns;
-    if (wanted_ns)
-        return wanted_ns > 0 ? wanted_ns : 0;
-    return sysconf(_SC_NPROCESSORS_ONLN) > threads ? RUN_SPIN_NS : 0;
-}
-
 enum status run_open(struct run *run, const struct program *program,
                      const struct run_config *config, struct diag *diag)
 {
     *run = (struct run){.program = program, .config = *config, .slots = size_slots(program)};
     run->watched = nvtx_open();
-    run->spin_ns = spin_time(run);
     enum status status = open_all(run, diag);
     if (run->watched)
         nvtx_end();
@@ -600,12 +599,14 @@ static void *thread_main(void *arg)
     pthread_setname_np(pthread_self(), name);
     if (run->watched)
         nvtx_name_thread(name);
+    cores_join();
     switch (desc->kind) {
     case THREAD_DRIVER: drive_run(self); break;
     case THREAD_WORKER: run_worker(self); break;
     case THREAD_HOST: host_thread_run(self); break;
     case THREAD_CALLBACK: break; /* the device's threads run these */
     }
+    cores_leave();
     pthread_mutex_lock(&run->lock);
     run->alive--;
     pthread_cond_broadcast(&run->watch);

@@ -37,6 +37,7 @@
 #include <pthread.h>
 
 #include "machine/policy.h"
+#include "gpu/device/cores.h"
 #include "gpu/device/gate.h"
 #include "gpu/record/journal.h"
 #include "net/rendezvous.h"
@@ -70,8 +71,9 @@ struct run_thread {
     pthread_t id;
     bool started;
     pthread_cond_t wake;
-    const void *awaits;    /* the object it is blocked on, NULL: none; under the lock */
-    atomic_uint woken;     /* so many times */
+    const void *awaits; /* the object it is blocked on, NULL: none; under the lock */
+    atomic_uint woken;  /* so many times */
+    struct spin spin;
     _Atomic int64_t steps; /* so far: progress, for the watchdog; written by this thread alone */
     struct run_thread *next_called; /* in run->called, if it is `is_called`; under the lock */
     bool is_called;
@@ -176,8 +178,6 @@ struct run_chooser {
     void *arg;
 };
 
-enum { RUN_SPIN_NS = 20000 };
-
 struct run_config {
     enum device_kind device;
     struct rendezvous
@@ -195,7 +195,7 @@ struct run_config {
     bool driven;                   /* no driver threads: see drive_enqueue, drive_retire */
     int64_t wait_ns; /* a task that waits longer for another one's CPU part, or for its
                                        turn, fails the run; 0: no limit */
-    int64_t spin_ns; /* before it sleeps; 0: RUN_SPIN_NS where cores are plenty; -1: never */
+    int64_t spin_ns; /* before it sleeps; 0: while a core is free (cores.h); -1: never */
     const struct run_functions *functions; /* NULL: all tasks do the plan's work */
     const struct run_chooser *chooser;     /* data-flow; NULL: workers take what is oldest */
     enum runtime_graph graph;              /* steady periods as graphs */
@@ -222,7 +222,6 @@ struct run {
     struct journal *journal;    /* NULL: not recorded */
     struct layer_run *layers;   /* rank programs with arithmetic: what passes compute; else NULL */
     bool watched;               /* by a profiler (nvtx.h) */
-    int64_t spin_ns;
 
     pthread_mutex_t lock;
     pthread_cond_t watch; /* a thread ended, or the run stopped */

@@ -156,8 +156,8 @@ struct swpipe_config {
     int ranks;               /* instead of the plan's */
     int max_depth;           /* data-flow: iterations in flight, instead of the plan's */
     int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
-    int64_t spin_ns;         /* a waiting thread spins for so long before it sleeps; 0: 20 us where
-                                    there are more cores than threads; -1: not at all */
+    int64_t spin_ns; /* a waiting thread spins for so long before it sleeps; 0: 50 us where a
+                                    core is free for it; -1: not at all */
     int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
     enum swpipe_graph graph;
     const char *const *device_only; /* names of tasks with device-only functions */

@@ -21,8 +21,7 @@
 enum {
     ALIGNMENT = 64,
     MAPPED_BYTES = 128 << 10,
-    SPIN_NS = 5000, /* about the cost of a sleep and a wake */
-    MOST_MISSES = 6
+    SPIN_NS = 5000 /* about the cost of a sleep and a wake of a busy core */
 };
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -84,10 +83,21 @@ static bool has_rung(struct host_world *world)
     return true;
 }
 
+/* Until it is signalled, or the deadline if there is one; then it returns ETIMEDOUT. */
+static int sleep_on(struct host_world *world, pthread_cond_t *condition,
+                    const struct timespec *until)
+{
+    cores_sleep();
+    int result = until ? pthread_cond_timedwait(condition, &world->lock, until)
+                       : pthread_cond_wait(condition, &world->lock);
+    cores_wake();
+    return result;
+}
+
 void world_wait(struct host_world *world, pthread_cond_t *condition)
 {
     if (!has_rung(world))
-        pthread_cond_wait(condition, &world->lock);
+        sleep_on(world, condition, NULL);
 }
 
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns)
@@ -96,30 +106,27 @@ bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64
         return true;
     int64_t until_ns, apart_ns = device_clock_ns() - device_now(&world->base);
     if (__builtin_add_overflow(apart_ns, deadline_ns, &until_ns)) {
-        pthread_cond_wait(condition, &world->lock);
+        sleep_on(world, condition, NULL);
         return true;
     }
     if (until_ns < 0)
         until_ns = 0;
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-    return pthread_cond_timedwait(condition, &world->lock, &until) != ETIMEDOUT;
+    return sleep_on(world, condition, &until) != ETIMEDOUT;
 }
 
-void world_spin(struct host_world *world, struct host_spin *spin, const atomic_uint *word,
-                unsigned seen)
+void world_spin(struct host_world *world, struct spin *spin, const atomic_uint *word, unsigned seen)
 {
-    if (world->spins || !world->may_spin || spin->left_out++ < (1 << spin->misses) - 1)
+    bool free = cores_are_free();
+    if ((!free && (world->spins || !cores_are_several())) || !spin_is_due(spin))
         return;
-    spin->left_out = 0;
-    world->spins = true;
+    world->spins |= !free;
     world_unlock(world);
-    int64_t end_ns = device_clock_ns() + SPIN_NS;
-    while (atomic_load_explicit(word, memory_order_relaxed) == seen && device_clock_ns() < end_ns)
-        device_relax();
+    bool found = spin_on(word, seen, free ? 0 : SPIN_NS);
     pthread_mutex_lock(&world->lock);
-    world->spins = false;
-    bool found = atomic_load_explicit(word, memory_order_relaxed) != seen;
-    spin->misses = found ? 0 : spin->misses + (spin->misses < MOST_MISSES);
+    if (!free)
+        world->spins = false;
+    spin_ended(spin, found);
 }
 
 enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
@@ -196,7 +203,7 @@ static enum status world_open(const struct device_config *config, struct device_
         goto fail_locking;
     world->base = (struct device_world){
         .ops = &device_host_ops, .config = *config, .base_ns = device_clock_ns()};
-    world->may_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1;
+    cores_divide(config->rendezvous ? rendezvous_size(config->rendezvous) : 1);
     status = open_slots(world, diag);
     if (status)
         goto fail_slots;

@@ -41,15 +41,10 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 
+#include "gpu/device/cores.h"
 #include "gpu/device/device_impl.h"
 
 enum { WAIT_TEXT = 320 };
-
-/* Not to be tried again soon where it was in vain. */
-struct host_spin {
-    int misses;   /* times in a row */
-    int left_out; /* since the last of them */
-};
 
 /* A condition whose waiting threads are to be woken as soon as the lock is free. */
 struct host_ring {
@@ -69,8 +64,7 @@ struct host_world {
     struct host_ring *rings;   /* conditions to be signalled */
     struct host_server *calls; /* threads to be woken */
     atomic_int waking;         /* threads that wake others, without the lock */
-    bool may_spin;             /* there are several cores */
-    bool spins;                /* a thread is in world_spin */
+    bool spins;                /* a thread is in world_spin though no core is free for it */
     pthread_condattr_t clock;  /* CLOCK_MONOTONIC, for all conditions */
     struct failure failure;    /* the first of any rank, or the abort */
     bool aborted;
@@ -98,7 +92,7 @@ struct host_device {
     int server_count, stream_count;
     int looking;        /* threads that look for a stream that is ready, or are called to */
     atomic_uint wanted; /* there has been one since: 0 or 1 */
-    struct host_spin spin;
+    struct spin spin;
     bool closing;
 };
 
@@ -230,9 +224,9 @@ void world_settle(struct host_world *world);
 /* Wait on a condition, in a loop that looks again; the second gives up at the deadline and then returns false. */
 void world_wait(struct host_world *world, pthread_cond_t *condition);
 bool world_wait_until(struct host_world *world, pthread_cond_t *condition, int64_t deadline_ns);
-/* Look at `word` without the lock for SPIN_NS, until it is not `seen` any more, before a sleep: a wake takes longer. One
-   thread at a time, where there are several cores; in vain it is tried less and less often, because that takes longer. */
-void world_spin(struct host_world *world, struct host_spin *spin, const atomic_uint *word,
+/* Look at `word` without the lock, until it is not `seen` any more, before a sleep: a wake takes longer. Where no core is free
+   for it, one thread at a time, and for SPIN_NS. */
+void world_spin(struct host_world *world, struct spin *spin, const atomic_uint *word,
                 unsigned seen);
 enum status world_init_condition(struct host_world *world, pthread_cond_t *condition,
                                  struct diag *diag);
@@ -375,7 +369,7 @@ void link_abort(struct host_link *link, const char *why);
 /* The world fails here, and those of all other processes. */
 void link_fail(struct host_link *link, const char *why);
 /* Wait for a message of another process, or for link_ring; hear those that are there. All give the lock back meanwhile. */
-void link_wait(struct host_link *link, struct host_spin *spin);
+void link_wait(struct host_link *link, struct spin *spin);
 void link_look(struct host_link *link);
 /* Its threads in link_wait look again. */
 void link_ring(struct host_link *link);

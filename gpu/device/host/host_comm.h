@@ -46,7 +46,7 @@ struct channel {
     _Atomic uint64_t *
         claim; /* across processes: decides which of them moves data; NULL: the first member's does */
     int64_t claim_at; /* where it is for all */
-    struct host_spin spin;
+    struct spin spin;
     pthread_cond_t changed; /* where there are no other processes */
     struct host_ring ring;  /* of `changed` */
 };

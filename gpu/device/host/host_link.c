@@ -489,7 +489,7 @@ void link_look(struct host_link *link)
     pthread_mutex_lock(&link->world->lock);
 }
 
-void link_wait(struct host_link *link, struct host_spin *spin)
+void link_wait(struct host_link *link, struct spin *spin)
 {
     struct host_world *world = link->world;
     const atomic_uint *bell = rendezvous_bell(link->rendezvous);
@@ -500,7 +500,9 @@ void link_wait(struct host_link *link, struct host_spin *spin)
     if (atomic_load(bell) != seen)
         return;
     world_unlock(world);
+    cores_sleep();
     rendezvous_sleep(link->rendezvous, seen, LOOK_NS);
+    cores_wake();
     pthread_mutex_lock(&world->lock);
 }
 

@@ -117,6 +117,7 @@ static void *serve(void *arg)
     struct host_device *device = self->device;
     struct host_stream *stream = NULL, *last = NULL;
     name_thread(device);
+    cores_join();
     pthread_mutex_lock(&device->world->lock);
     device->looking++;
     bool awake = true, has_spun = true;
@@ -138,6 +139,7 @@ static void *serve(void *arg)
         }
     }
     world_unlock(device->world);
+    cores_leave();
     return NULL;
 }
 

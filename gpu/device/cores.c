@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cores.c - see cores.h. */
+#include "cores.h"
+
+#include <sched.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "device_impl.h"
+
+enum {
+    WAKE_NS = 50000, /* of an idle core, at most, where it has not fallen into a deep sleep */
+    MOST_MISSES = 6
+};
+
+static atomic_int awake;
+static atomic_int processes = 1;
+static _Thread_local bool has_joined;
+
+static int core_count(void)
+{
+    static atomic_int cores; /* 0: not asked for yet */
+    int known = atomic_load_explicit(&cores, memory_order_relaxed);
+    if (known > 0)
+        return known;
+    cpu_set_t mine;
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) < count)
+        count = CPU_COUNT(&mine);
+    known = count > 0 ? (int)count : 1;
+    atomic_store_explicit(&cores, known, memory_order_relaxed);
+    return known;
+}
+
+void cores_divide(int count)
+{
+    atomic_store_explicit(&processes, count, memory_order_relaxed);
+}
+
+static void count(int change)
+{
+    atomic_fetch_add_explicit(&awake, change, memory_order_relaxed);
+}
+
+void cores_join(void)
+{
+    has_joined = true;
+    count(1);
+}
+
+void cores_leave(void)
+{
+    count(-1);
+    has_joined = false;
+}
+
+void cores_sleep(void)
+{
+    if (has_joined)
+        count(-1);
+}
+
+void cores_wake(void)
+{
+    if (has_joined)
+        count(1);
+}
+
+bool cores_are_several(void)
+{
+    return core_count() > 1;
+}
+
+bool cores_are_free(void)
+{
+    int threads = atomic_load_explicit(&awake, memory_order_relaxed) + !has_joined;
+    int all = atomic_load_explicit(&processes, memory_order_relaxed);
+    return cores_are_several() && threads * all <= core_count();
+}
+
+bool spin_is_due(struct spin *spin)
+{
+    if (spin->left_out++ < (1 << spin->misses) - 1)
+        return false;
+    spin->left_out = 0;
+    return true;
+}
+
+void spin_ended(struct spin *spin, bool found)
+{
+    spin->misses = found ? 0 : spin->misses + (spin->misses < MOST_MISSES);
+}
+
+bool spin_on(const atomic_uint *word, unsigned seen, long most_ns)
+{
+    int64_t end_ns = device_clock_ns() + (most_ns > 0 ? most_ns : WAKE_NS);
+    while (atomic_load_explicit(word, memory_order_relaxed) == seen) {
+        if (device_clock_ns() >= end_ns || (most_ns == 0 && !cores_are_free()))
+            return false;
+        device_relax();
+    }
+    return true;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cores.h - may a thread spin before it sleeps?
+ *
+ * To wake a thread costs its waker some microseconds, and tens of them pass before an idle core runs it. A thread that spins for
+ * about as long as that costs at most twice what the better choice would have (Karlin, Li, Manasse, Owicki: "Empirical
+ * Studies of Competitive Spinning for a Shared-Memory Multiprocessor", SOSP 1991), but it must not take the core from a
+ * thread that has work. So the threads of all pipelines of a process are counted while they are awake: one spins for long
+ * only as long as they are no more than the cores.
+ */
+#ifndef SWSIM_GPU_CORES_H
+#define SWSIM_GPU_CORES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* How it went where a thread spun before. In vain it is tried less and less often. */
+struct spin {
+    int misses;   /* times in a row */
+    int left_out; /* since the last of them */
+};
+
+/* The cores are shared with other processes: this one of so many. */
+void cores_divide(int processes);
+/* Of the calling thread: it is awake, until it ends. */
+void cores_join(void);
+void cores_leave(void);
+/* Around a sleep of any thread; of one that has not joined they count nothing. */
+void cores_sleep(void);
+void cores_wake(void);
+
+/* Is there more than one core? */
+bool cores_are_several(void);
+/* Is there a core for each thread that is awake, the caller among them? */
+bool cores_are_free(void);
+
+/* Is it time to try again? Told of the last try afterwards. */
+bool spin_is_due(struct spin *spin);
+void spin_ended(struct spin *spin, bool found);
+/* Until `word` is not `seen` any more: at most `most_ns`, or about a wake where 0 is given and then only while a core is free.
+   False: in vain. */
+bool spin_on(const atomic_uint *word, unsigned seen, long most_ns);
+
+#endif
