@@ -208,11 +208,7 @@ static bool leave(struct channel *channel, struct meeting *meeting, int place,
         meeting->failure = *failure;
     if (++meeting->leavings < channel->count)
         return false;
-    struct meeting **link = &channel->meetings;
-    while (*link != meeting)
-        link = &(*link)->next;
-    *link = meeting->next;
-    meeting_free(meeting, channel->count);
+    meeting_close(channel, meeting);
     return true;
 }
 

@@ -29,25 +29,30 @@
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-void meeting_free(struct meeting *meeting, int count)
+static void meeting_free(struct meeting *meeting, int count)
 {
-    for (int place = 0; meeting->arrived && place < count; place++)
+    for (int place = 0; place < count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry)
             guest_free(guest_of(meeting->arrived[place]));
-    free(meeting->arrived);
-    free(meeting->came);
     free(meeting);
+}
+
+static void free_meetings(struct channel *channel)
+{
+    for (int list = 0; list < MEETING_LISTS; list++)
+        while (channel->meetings[list]) {
+            struct meeting *meeting = channel->meetings[list];
+            channel->meetings[list] = meeting->next;
+            meeting_free(meeting, channel->count);
+        }
+    free(channel->spare);
 }
 
 static void channel_free(struct channel *channel)
 {
     if (!channel)
         return;
-    while (channel->meetings) {
-        struct meeting *meeting = channel->meetings;
-        channel->meetings = meeting->next;
-        meeting_free(meeting, channel->count);
-    }
+    free_meetings(channel);
     while (channel->unmatched) { /* only guests are left */
         struct part *part = channel->unmatched;
         channel->unmatched = part->next;
@@ -244,12 +249,32 @@ void host_comm_close(struct device_comm *base)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
+static size_t list_at(uint64_t position)
+{
+    return position % MEETING_LISTS;
+}
+
 struct meeting *meeting_find(const struct channel *channel, uint64_t position)
 {
-    for (struct meeting *at = channel->meetings; at; at = at->next)
+    for (struct meeting *at = channel->meetings[list_at(position)]; at; at = at->next)
         if (at->position == position)
             return at;
     return NULL;
+}
+
+/* One that is over, or a new one, with nothing in it. */
+static struct meeting *meeting_new(struct channel *channel)
+{
+    const size_t count = (size_t)channel->count,
+                 bytes =
+                     sizeof(struct meeting) + count * (sizeof(struct presence *) + sizeof(bool));
+    struct meeting *meeting = channel->spare ? channel->spare : malloc(bytes);
+    if (!meeting)
+        return NULL;
+    channel->spare = NULL;
+    memset(meeting, 0, bytes);
+    meeting->came = (bool *)(meeting->arrived + count);
+    return meeting;
 }
 
 struct meeting *meeting_at(struct channel *channel, uint64_t position)
@@ -257,21 +282,25 @@ struct meeting *meeting_at(struct channel *channel, uint64_t position)
     struct meeting *meeting = meeting_find(channel, position);
     if (meeting)
         return meeting;
-    meeting = calloc(1, sizeof *meeting);
+    meeting = meeting_new(channel);
     if (!meeting)
         return NULL;
     meeting->unreached = -1;
     atomic_init(&meeting->fetching, -1);
-    meeting->arrived = calloc((size_t)channel->count, sizeof(struct presence *));
-    meeting->came = calloc((size_t)channel->count, sizeof(bool));
-    if (!meeting->arrived || !meeting->came) {
-        meeting_free(meeting, 0);
-        return NULL;
-    }
     meeting->position = position;
-    meeting->next = channel->meetings;
-    channel->meetings = meeting;
+    meeting->next = channel->meetings[list_at(position)];
+    channel->meetings[list_at(position)] = meeting;
     return meeting;
+}
+
+void meeting_close(struct channel *channel, struct meeting *meeting)
+{
+    struct meeting **link = &channel->meetings[list_at(meeting->position)];
+    while (*link != meeting)
+        link = &(*link)->next;
+    *link = meeting->next;
+    free(channel->spare);
+    channel->spare = meeting;
 }
 
 enum status comm_issue(struct entry *entry, struct diag *diag)

@@ -20,16 +20,19 @@
 struct meeting {
     struct meeting *next;
     uint64_t position;
-    struct presence **arrived; /* [channel->count], by place; NULL: not yet, or left */
-    bool *came;                /* [channel->count], by place: arrived, or has left */
+    bool *came; /* [channel->count], by place: arrived, or has left; behind `arrived` */
     int arrivals, leavings;
     bool moving, done;
-    bool claimed;           /* for this process, or in vain */
-    atomic_uint over;       /* 1: done or failed, for threads that look without the lock */
-    atomic_int fetching;    /* the rank whose data this process is fetching; -1: none */
-    int unreached;          /* the rank whose data cannot be had; -1: none */
-    struct failure failure; /* a mismatch: later arrivals fail with it, too */
+    bool claimed;               /* for this process, or in vain */
+    atomic_uint over;           /* 1: done or failed, for threads that look without the lock */
+    atomic_int fetching;        /* the rank whose data this process is fetching; -1: none */
+    int unreached;              /* the rank whose data cannot be had; -1: none */
+    struct failure failure;     /* a mismatch: later arrivals fail with it, too */
+    struct presence *arrived[]; /* [channel->count], by place; NULL: not yet, or left */
 };
+
+/* Lists of meetings by position: as many are open as collectives are pushed ahead. */
+enum { MEETING_LISTS = 64 };
 
 struct channel {
     struct channel *next;
@@ -41,7 +44,8 @@ struct channel {
     int handles;         /* open ones */
     bool *open;          /* [count] */
     uint64_t *positions; /* [count] collectives pushed by each member */
-    struct meeting *meetings;
+    struct meeting *meetings[MEETING_LISTS];
+    struct meeting *spare; /* one that is over */
     struct part *unmatched, **unmatched_end;
     _Atomic uint64_t *
         claim; /* across processes: decides which of them moves data; NULL: the first member's does */
@@ -55,7 +59,8 @@ struct channel {
 struct meeting *meeting_find(const struct channel *channel, uint64_t position);
 /* The meeting at a position, made by the first call for it. NULL: no memory. */
 struct meeting *meeting_at(struct channel *channel, uint64_t position);
-void meeting_free(struct meeting *meeting, int count);
+/* All members have left. */
+void meeting_close(struct channel *channel, struct meeting *meeting);
 /* The rank that is to move the data of a meeting at which all are; -1: none has claimed it yet. */
 int meeting_mover(const struct channel *channel, const struct meeting *meeting);
 
