@@ -43,7 +43,7 @@ comparable()
             s/^(  [0-9]+ tasks simulated in )[0-9.]+ [mun]?s/\1/' |
         if grep -qE 'swrun|swsim (runs|compare)' "$dir/command"; then
             if grep -q 'swrun.* broken.yaml' "$dir/command"; then # its race may go either way
-                sed -E '/^  (race|value|results) |^swrun: note: rank/d'
+                sed -E '/^  (race|value|results) |^swrun: note: rank|^swrun: error: hello: the results differ/d'
             else
                 cat
             fi | sed -E 's/[0-9]+(\.[0-9]+)?( ?([mun]?s|%)|x)?|[0-9-]+ [0-9:]+Z/N/g; s/[#.]{5,}//; s/^(  step +)[^ ]*/\1/; s/ +/ /g'
