@@ -9,6 +9,7 @@
 #include "host_comm.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,32 +63,83 @@ static void reduce(const struct delivery *all, size_t begin, size_t end, int fir
     }
 }
 
-static void deliver(const struct delivery *all)
+/* The data moves in pieces, in any order: none reads what another one writes. */
+enum { PIECE_BYTES = 64 << 10 };
+
+/* Of so many bytes, which move together. */
+static size_t pieces_of(size_t bytes)
 {
-    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
+    return (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+}
+
+/* What lies together: the block from one member for another one, or all. */
+static size_t stretch_bytes(const struct delivery *all)
+{
+    bool blocks =
+        all->what->kind == COLLECTIVE_ALL_TO_ALL || all->what->kind == COLLECTIVE_ALL_GATHER;
+    return (size_t)all->what->bytes / (blocks ? (size_t)all->count : 1);
+}
+
+static size_t piece_count(const struct delivery *all)
+{
+    const size_t count = (size_t)all->count, pieces = pieces_of(stretch_bytes(all));
     switch (all->what->kind) {
     case COLLECTIVE_ALL_TO_ALL:
-        for (int to = 0; to < all->count; to++)
-            for (int from = 0; from < all->count; from++)
-                move_bytes(received_by(all, to) + (size_t)from * block,
-                           sent_by(all, from) + (size_t)to * block, block);
+    case COLLECTIVE_ALL_GATHER: return count * count * pieces;
+    case COLLECTIVE_BROADCAST: return count * pieces;
+    case COLLECTIVE_ALL_REDUCE: return pieces;
+    case COLLECTIVE_REDUCE_SCATTER: return count; /* blocks */
+    case COLLECTIVE_BARRIER: break;
+    }
+    return 0;
+}
+
+static void deliver_piece(const struct delivery *all, size_t piece)
+{
+    const size_t stretch = stretch_bytes(all), pieces = pieces_of(stretch);
+    const size_t block = (size_t)all->what->bytes / (size_t)all->count;
+    const size_t at = piece % pieces * PIECE_BYTES, pair = piece / pieces;
+    const size_t bytes = stretch - at < PIECE_BYTES ? stretch - at : PIECE_BYTES;
+    int to = (int)(pair / (size_t)all->count), from = (int)(pair % (size_t)all->count);
+    switch (all->what->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+        move_bytes(received_by(all, to) + (size_t)from * block + at,
+                   sent_by(all, from) + (size_t)to * block + at, bytes);
         break;
     case COLLECTIVE_ALL_GATHER:
-        for (int to = 0; to < all->count; to++)
-            for (int from = 0; from < all->count; from++)
-                move_bytes(received_by(all, to) + (size_t)from * block, sent_by(all, from), block);
-        break;
-    case COLLECTIVE_ALL_REDUCE: reduce(all, 0, bytes, 0, all->count - 1, 0); break;
-    case COLLECTIVE_REDUCE_SCATTER:
-        for (int to = 0; to < all->count; to++)
-            reduce(all, (size_t)to * block, (size_t)(to + 1) * block, to, to, (size_t)to * block);
+        move_bytes(received_by(all, to) + (size_t)from * block + at, sent_by(all, from) + at,
+                   bytes);
         break;
     case COLLECTIVE_BROADCAST:
-        for (int to = 0; to < all->count; to++)
-            move_bytes(received_by(all, to), sent_by(all, all->root), bytes);
+        move_bytes(received_by(all, (int)pair) + at, sent_by(all, all->root) + at, bytes);
+        break;
+    case COLLECTIVE_ALL_REDUCE: reduce(all, at, at + bytes, 0, all->count - 1, 0); break;
+    case COLLECTIVE_REDUCE_SCATTER:
+        to = (int)piece;
+        reduce(all, piece * block, (piece + 1) * block, to, to, piece * block);
         break;
     case COLLECTIVE_BARRIER: break;
     }
+}
+
+/* The pieces of one delivery, for all threads that help. */
+struct piecework {
+    const struct delivery *all;
+    size_t count;
+    atomic_size_t next;
+    int helpers; /* with the lock */
+};
+
+static bool has_pieces(const struct piecework *work)
+{
+    return atomic_load_explicit(&work->next, memory_order_relaxed) < work->count;
+}
+
+static void deliver_pieces(struct piecework *work)
+{
+    size_t piece;
+    while ((piece = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed)) < work->count)
+        deliver_piece(work->all, piece);
 }
 
 /* How many bytes a member gives, and gets. */
@@ -154,9 +206,15 @@ static bool same_collective(const struct device_collective *a, const struct devi
            same_tag(a->tag, b->tag) && (a->kind != COLLECTIVE_BROADCAST || a->root == b->root);
 }
 
+/* For threads that look without the lock. */
+static void meeting_changed(struct meeting *meeting)
+{
+    atomic_fetch_add_explicit(&meeting->changes, 1, memory_order_relaxed);
+}
+
 static void fail_meeting(struct meeting *meeting, int count)
 {
-    atomic_store_explicit(&meeting->over, 1, memory_order_relaxed);
+    meeting_changed(meeting);
     for (int place = 0; place < count; place++)
         if (meeting->arrived[place] && meeting->arrived[place]->entry)
             stream_fail(meeting->arrived[place]->entry->stream, meeting->failure.status, "%s",
@@ -218,7 +276,7 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
 {
     meeting->moving = false;
     meeting->done = true;
-    atomic_store_explicit(&meeting->over, 1, memory_order_relaxed);
+    meeting_changed(meeting);
     for (int place = 0; place < channel->count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
             leave(channel, meeting, place, NULL))
@@ -235,6 +293,49 @@ static void strand(struct meeting *meeting, struct host_stream *stream, int rank
         stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", rank);
 }
 
+/* Not of a reduce_scatter whose results lie where another block was sent from. */
+static bool is_worth_help(const struct delivery *all)
+{
+    enum { FEW = 4 };
+    return piece_count(all) >= FEW && all->what->bytes >= (int64_t)FEW * PIECE_BYTES &&
+           all->what->kind != COLLECTIVE_REDUCE_SCATTER;
+}
+
+/* Without the lock. The other members that are here and wait take pieces, too. */
+static void deliver(struct channel *channel, struct meeting *meeting, const struct delivery *all)
+{
+    pthread_mutex_t *lock = &channel->world->lock;
+    struct piecework work = {.all = all, .count = piece_count(all)};
+    if (!is_worth_help(all)) {
+        deliver_pieces(&work);
+        return;
+    }
+    pthread_mutex_lock(lock);
+    meeting->shared = &work;
+    meeting_changed(meeting);
+    channel_change(channel);
+    world_unlock(channel->world);
+    deliver_pieces(&work);
+    pthread_mutex_lock(lock);
+    meeting->shared = NULL;
+    while (work.helpers > 0) { /* each with its last piece */
+        world_unlock(channel->world);
+        sched_yield();
+        pthread_mutex_lock(lock);
+    }
+    world_unlock(channel->world);
+}
+
+static void help(struct channel *channel, struct meeting *meeting)
+{
+    struct piecework *work = meeting->shared;
+    work->helpers++;
+    world_unlock(channel->world);
+    deliver_pieces(work);
+    pthread_mutex_lock(&channel->world->lock);
+    work->helpers--;
+}
+
 /* All members are here: move the data of all. */
 static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
@@ -248,7 +349,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     world_unlock(world);
     int unreached = fetch_far(world->link, &all, &stream->stop, &meeting->fetching);
     if (unreached < 0) {
-        deliver(&all);
+        deliver(channel, meeting, &all);
         unreached = store_far(world->link, &all);
     }
     pthread_mutex_lock(&world->lock);
@@ -320,9 +421,13 @@ void comm_perform_collective(struct entry *entry)
         if (can_complete(channel, meeting, comm->base.me) &&
             claims(channel, meeting, comm->base.me))
             complete(channel, meeting, stream);
-        else if (!has_spun) {
+        else if (meeting->shared && has_pieces(meeting->shared)) {
+            help(channel, meeting);
+            has_spun = link;
+        } else if (!has_spun) {
             has_spun = true;
-            world_spin(stream->world, &channel->spin, &meeting->over, 0);
+            world_spin(stream->world, &channel->spin, &meeting->changes,
+                       atomic_load_explicit(&meeting->changes, memory_order_relaxed));
         } else
             channel_wait(channel);
     if (link && !meeting->done)

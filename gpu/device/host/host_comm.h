@@ -16,6 +16,8 @@
 
 #include "host.h"
 
+struct piecework; /* host_collective.c */
+
 /* One position of a communicator, from the first push there until the last member has left. */
 struct meeting {
     struct meeting *next;
@@ -24,7 +26,8 @@ struct meeting {
     int arrivals, leavings;
     bool moving, done;
     bool claimed;               /* for this process, or in vain */
-    atomic_uint over;           /* 1: done or failed, for threads that look without the lock */
+    struct piecework *shared;   /* while the data moves: what other members here may move of it */
+    atomic_uint changes;        /* so often it has failed, ended, or got something to share */
     atomic_int fetching;        /* the rank whose data this process is fetching; -1: none */
     int unreached;              /* the rank whose data cannot be had; -1: none */
     struct failure failure;     /* a mismatch: later arrivals fail with it, too */
