@@ -39,7 +39,7 @@ struct bench {
     struct device_stream *streams[MAX_RANKS][MAX_STREAMS];
     struct device_buffer *buffers[128];
     size_t buffer_count;
-    struct device_comm *comms[16];
+    struct device_comm *comms[64];
     size_t comm_count;
     struct device_event *events[16];
     size_t event_count;
@@ -784,17 +784,18 @@ static void test_refusals(struct bench *bench)
 
 /* ---- collectives: member r sends 10000 r + i as its number i --------------------------------- */
 
-enum { BLOCK = 1500 }; /* numbers a member has for each other */
+/* Numbers a member has for each other: few, and so many that several threads of the host device move them. */
+static const int blocks[] = {1500, 41000};
 
 /* The number i of member `rank` of `count` afterwards. */
-static int collective_result(enum collective_kind kind, int rank, int count, int i)
+static int collective_result(enum collective_kind kind, int block, int rank, int count, int i)
 {
     int all = 10000 * (count * (count - 1) / 2);
     switch (kind) {
-    case COLLECTIVE_ALL_TO_ALL: return 10000 * (i / BLOCK) + rank * BLOCK + i % BLOCK;
+    case COLLECTIVE_ALL_TO_ALL: return 10000 * (i / block) + rank * block + i % block;
     case COLLECTIVE_ALL_REDUCE: return count * i + all;
-    case COLLECTIVE_ALL_GATHER: return 10000 * (i / BLOCK) + i % BLOCK;
-    case COLLECTIVE_REDUCE_SCATTER: return count * (rank * BLOCK + i) + all;
+    case COLLECTIVE_ALL_GATHER: return 10000 * (i / block) + i % block;
+    case COLLECTIVE_REDUCE_SCATTER: return count * (rank * block + i) + all;
     case COLLECTIVE_BROADCAST: return 10000 * (count - 1) + i;
     case COLLECTIVE_BARRIER: break;
     }
@@ -802,24 +803,25 @@ static int collective_result(enum collective_kind kind, int rank, int count, int
 }
 
 struct members {
-    int count;
+    int count, block;
     size_t bytes; /* of each buffer */
     struct device_comm *comms[MAX_RANKS];
     struct device_buffer *send[MAX_RANKS], *recv[MAX_RANKS];
 };
 
-static void members_open(struct bench *bench, int count, struct members *members)
+static void members_open(struct bench *bench, int count, int block, struct members *members)
 {
     members->count = count;
-    members->bytes = (size_t)(BLOCK * count) * sizeof(float);
-    open_comm(bench, "every", count, members->comms);
+    members->block = block;
+    members->bytes = (size_t)(block * count) * sizeof(float);
+    open_comm(bench, block == blocks[0] ? "every" : "all", count, members->comms);
     float *values = malloc(members->bytes);
     for (int rank = 0; rank < count; rank++) {
         if (!here(bench, rank))
             continue;
         members->send[rank] = buffer(bench, rank, MEMORY_DEVICE, members->bytes);
         members->recv[rank] = buffer(bench, rank, MEMORY_DEVICE, members->bytes);
-        for (int i = 0; i < BLOCK * count; i++)
+        for (int i = 0; i < block * count; i++)
             values[i] = (float)(10000 * rank + i);
         upload(bench, rank, members->send[rank], values, members->bytes);
     }
@@ -858,26 +860,33 @@ static int wrong_numbers(struct bench *bench, const struct members *members,
             continue;
         const float *got = download(bench, rank, into[rank], members->bytes);
         for (int i = 0; i < (int)bytes / (int)sizeof(float); i++)
-            errors += (int)got[i] != collective_result(kind, rank, count, i);
+            errors += (int)got[i] != collective_result(kind, members->block, rank, count, i);
     }
     return errors;
 }
 
-static void test_collectives(struct bench *bench, int count)
+static void test_block(struct bench *bench, int count, int block)
 {
     static const enum collective_kind kinds[] = {COLLECTIVE_ALL_TO_ALL, COLLECTIVE_ALL_REDUCE,
                                                  COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER,
                                                  COLLECTIVE_BROADCAST,  COLLECTIVE_BARRIER};
     struct members members;
-    members_open(bench, count, &members);
+    members_open(bench, count, block, &members);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         int errors = run_collective(bench, &members, kinds[k], members.recv);
         errors += wrong_numbers(bench, &members, kinds[k], members.recv);
-        tap_is_int(errors, 0, "%s among %d", collective_key(kinds[k]), count);
+        tap_is_int(errors, 0, "%s of %zu bytes among %d", collective_key(kinds[k]), members.bytes,
+                   count);
     }
     int errors = run_collective(bench, &members, COLLECTIVE_ALL_REDUCE, members.send);
     errors += wrong_numbers(bench, &members, COLLECTIVE_ALL_REDUCE, members.send);
-    tap_is_int(errors, 0, "all_reduce in place among %d", count);
+    tap_is_int(errors, 0, "all_reduce of %zu bytes in place among %d", members.bytes, count);
+}
+
+static void test_collectives(struct bench *bench, int count)
+{
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        test_block(bench, count, blocks[i]);
 }
 
 /* A message of a rank to itself, the one exchange that needs no second rank. */
@@ -1224,7 +1233,7 @@ static void test_graph_comms(struct bench *bench)
     struct device_graph *graphs[MAX_RANKS] = {NULL};
     struct device_buffer *ring[MAX_RANKS] = {NULL};
     int errors = 0;
-    members_open(bench, count, &members);
+    members_open(bench, count, blocks[0], &members);
     for (int rank = 0; rank < count; rank++) {
         if (!here(bench, rank))
             continue;
