@@ -4,6 +4,7 @@
  * the process fails.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -788,19 +789,42 @@ static void test_plans_of_queries(void)
            queries);
 }
 
-/* A child that opens a store and leaves with the status. */
-static pid_t open_elsewhere(const char *path)
+/* A child that opens a store once the pipe is closed, says why that fails, and leaves with the status. */
+static pid_t open_elsewhere(const char *path, const int begin[2])
 {
     pid_t pid = fork();
     if (pid != 0)
         return pid;
     struct store *store = NULL;
     struct diag diag;
+    char byte;
     diag_init(&diag);
-    enum status status = store_open(path, true, &store, &diag);
+    close(begin[1]);
+    enum status status = read(begin[0], &byte, 1) == 0 ? STATUS_OK : STATUS_SYSTEM;
+    if (status == STATUS_OK)
+        status = store_open(path, true, &store, &diag);
     if (status == STATUS_OK)
         status = store_close(store, &diag);
+    if (diag.count > 0)
+        fprintf(stderr, "# %s\n", diag.messages[0].text);
     _exit(status == STATUS_OK ? 0 : 1);
+}
+
+/* How many of some programs that begin a store in one moment fail. */
+static int begin_at_once(const char *path, int programs)
+{
+    pid_t pids[16];
+    int begin[2], failed = 0;
+    if (pipe(begin) != 0)
+        return programs;
+    for (int i = 0; i < programs; i++)
+        pids[i] = open_elsewhere(path, begin);
+    close(begin[0]);
+    close(begin[1]);
+    for (int i = 0, code; i < programs; i++)
+        failed += waitpid(pids[i], &code, 0) != pids[i] || code != 0;
+    unlink(path);
+    return failed;
 }
 
 static void test_begun_at_once(void)
@@ -809,15 +833,27 @@ static void test_begun_at_once(void)
     const char *path = path_temp("at_once.db");
     int failed = 0;
     fflush(NULL);
-    for (int round = 0; round < ROUNDS; round++) {
-        pid_t pids[PROGRAMS];
-        for (int i = 0; i < PROGRAMS; i++)
-            pids[i] = open_elsewhere(path);
-        for (int i = 0, code; i < PROGRAMS; i++)
-            failed += waitpid(pids[i], &code, 0) != pids[i] || code != 0;
-        unlink(path);
-    }
+    for (int round = 0; round < ROUNDS; round++)
+        failed += begin_at_once(path, PROGRAMS);
     tap_is_int(failed, 0, "programs that begin one store at once, %d times %d", ROUNDS, PROGRAMS);
+}
+
+/* The log of a store that was removed without it: SQLite deletes it, and one of several programs finds none to delete. */
+static void test_begun_beside_a_log(void)
+{
+    enum { PROGRAMS = 8, ROUNDS = 40 };
+    char path[PATH_MAX], log_path[PATH_MAX + 4];
+    int failed = 0;
+    snprintf(path, sizeof path, "%s", path_temp("beside_log.db"));
+    snprintf(log_path, sizeof log_path, "%s-wal", path);
+    fflush(NULL);
+    for (int round = 0; round < ROUNDS; round++) {
+        FILE *log = fopen(log_path, "w");
+        if (!log || fputs("of another store", log) < 0 || fclose(log) != 0)
+            failed++;
+        failed += begin_at_once(path, PROGRAMS);
+    }
+    tap_is_int(failed, 0, "and beside the log of a removed store, %d times %d", ROUNDS, PROGRAMS);
 }
 
 int main(void)
@@ -839,6 +875,7 @@ int main(void)
     test_full_disk();
     test_killed();
     test_begun_at_once();
+    test_begun_beside_a_log();
     test_memory();
     return tap_done();
 }

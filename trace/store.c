@@ -162,10 +162,40 @@ static void distrust(sqlite3 *db)
     (void)sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
 }
 
+/* Another program can be in the way for a moment in two forms that SQLite's busy handler does not wait for: it has a lock
+   while the mode is changed, or it has just deleted the log of an earlier store of this name, which both wanted to delete. */
+static bool in_the_way(struct store *store)
+{
+    int code = sqlite3_extended_errcode(store->db);
+    return (code & 0xff) == SQLITE_BUSY || code == SQLITE_IOERR_DELETE_NOENT;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Statements that leave nothing behind where they fail. */
+static bool execute_patiently(struct store *store, const char *sql)
+{
+    const int64_t end_ms = now_ms() + BUSY_TIMEOUT_MS;
+    while (sqlite3_exec(store->db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        if (!in_the_way(store) || now_ms() >= end_ms)
+            return false;
+        if (!sqlite3_get_autocommit(store->db))
+            (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL,
+                               NULL); /* of reading: cannot fail */
+        (void)nap_between(NULL, 0);
+    }
+    return true;
+}
+
 /* At one moment: another program may be making the same file a store. */
 static enum status identify_now(struct store *store, bool *out_empty, struct diag *diag)
 {
-    if (sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+    if (!execute_patiently(store, "BEGIN; SELECT count(*) FROM sqlite_master"))
         return sql_error(store, "open", diag);
     enum status status = identify(store, out_empty, diag);
     if (status == STATUS_OK && store->writable && !*out_empty)
@@ -174,18 +204,10 @@ static enum status identify_now(struct store *store, bool *out_empty, struct dia
     return status;
 }
 
-/* Changing the mode does not call the busy handler everywhere. */
 static bool prepare_writing(struct store *store)
 {
-    int code;
-    for (int naps = 0;; naps++) {
-        code = sqlite3_exec(store->db,
-                            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                            " PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 4000",
-                            NULL, NULL, NULL);
-        if ((code & 0xff) != SQLITE_BUSY || !nap_between(NULL, naps))
-            return code == SQLITE_OK;
-    }
+    return execute_patiently(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                                    " PRAGMA foreign_keys = OFF; PRAGMA wal_autocheckpoint = 4000");
 }
 
 /* Everything between opening the file and using it. */
