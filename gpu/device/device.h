@@ -311,6 +311,14 @@ struct device_copy {
     int64_t bytes;
 };
 
+/* Memory of this process that the host device copies to `send` before a collective, and from `recv` behind it, as part of the
+   operation; 0 bytes: nothing. Other devices have no use for it: they reach such memory themselves. */
+struct device_staging {
+    const void *from;
+    void *to;
+    size_t from_bytes, to_bytes;
+};
+
 /* Matches by position among the collectives of its communicator. Members that differ in kind, tag
    (NULL equals NULL), bytes, number or root there: a mismatch, reported to all of them. */
 struct device_collective {
@@ -321,6 +329,7 @@ struct device_collective {
     enum number number; /* of sums */
     int64_t bytes;
     struct device_ref send, recv; /* unused where the member sends or receives nothing */
+    struct device_staging staging;
 };
 
 struct device_p2p {

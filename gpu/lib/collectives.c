@@ -235,12 +235,17 @@ static bool push_collective(struct request *call, enum collective_kind kind, str
     if (bytes == 0)
         return true;
     bool in_place = send->user == recv->user && send->bytes == recv->bytes;
-    if (!reach(call, send, true))
+    struct device_staging staging = {0};
+    if (!reach(call, send, false))
         return false;
     if (in_place)
         recv->buffer = send->buffer;
     else if (!reach(call, recv, false))
         return false;
+    if (send->staged)
+        staging.from = send->user, staging.from_bytes = send->bytes;
+    if (recv->staged || (in_place && send->staged))
+        staging.to = recv->user, staging.to_bytes = recv->bytes;
     const struct device_op op = {.kind = DEVICE_OP_COLLECTIVE,
                                  .label = task_name(call->context),
                                  .collective = {.comm = call->comm,
@@ -249,12 +254,10 @@ static bool push_collective(struct request *call, enum collective_kind kind, str
                                                 .number = call->number,
                                                 .bytes = (int64_t)bytes,
                                                 .send = at(send, 0),
-                                                .recv = at(recv, 0)}};
-    if (device_push(call->stream, &op, NULL, &call->diag) != STATUS_OK)
-        return false;
-    if (in_place)
-        return deliver(call, send, true);
-    return deliver(call, send, false) && deliver(call, recv, true);
+                                                .recv = at(recv, 0),
+                                                .staging = staging}};
+    return device_push(call->stream, &op, NULL, &call->diag) == STATUS_OK &&
+           deliver(call, send, false) && deliver(call, recv, false);
 }
 
 /* One with as many bytes on each side as said; `bytes` is the larger. */

@@ -401,6 +401,34 @@ int meeting_mover(const struct channel *channel, const struct meeting *meeting)
     return claimed && place < (uint64_t)channel->count ? channel->members[place] : -1;
 }
 
+/* Between memory of this process and memory that all processes reach; large amounts without the lock. */
+static void copy_staged(struct host_world *world, void *to, const void *from, size_t bytes)
+{
+    bool long_copy = bytes > PIECE_BYTES / 8;
+    if (bytes == 0)
+        return;
+    if (long_copy)
+        world_unlock(world);
+    memcpy(to, from, bytes);
+    if (long_copy)
+        pthread_mutex_lock(&world->lock);
+}
+
+static void stage_send(struct entry *entry)
+{
+    const struct device_collective *what = &entry->op.collective;
+    copy_staged(entry->stream->world, ref_address(what->send), what->staging.from,
+                what->staging.from_bytes);
+}
+
+static void unstage_recv(struct entry *entry)
+{
+    const struct device_collective *what = &entry->op.collective;
+    if (!stream_failed(entry->stream))
+        copy_staged(entry->stream->world, what->staging.to, ref_address(what->recv),
+                    what->staging.to_bytes);
+}
+
 void comm_perform_collective(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
@@ -411,6 +439,7 @@ void comm_perform_collective(struct entry *entry)
     entry->phase = PHASE_PEERS;
     bool has_spun = link; /* link_wait does */
     entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    stage_send(entry);
     if (link)
         link_look(link);
     arrive(channel, meeting, &entry->presence);
@@ -433,6 +462,7 @@ void comm_perform_collective(struct entry *entry)
     if (link && !meeting->done)
         link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
     leave(channel, meeting, comm->base.me, &stream->failure);
+    unstage_recv(entry);
 }
 
 /* ---- members in other processes -------------------------------------------------------------- */
