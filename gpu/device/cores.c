@@ -34,7 +34,9 @@ static int core_count(void)
 
 void cores_divide(int count)
 {
-    atomic_store_explicit(&processes, count, memory_order_relaxed);
+    int known = atomic_load(&processes);
+    while (count > known && !atomic_compare_exchange_weak(&processes, &known, count))
+        continue;
 }
 
 static void count(int change)

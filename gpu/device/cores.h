@@ -20,7 +20,7 @@ struct spin {
     int left_out; /* since the last of them */
 };
 
-/* The cores are shared with other processes: this one of so many. */
+/* The cores are shared with other processes, this one of so many; the largest number that was ever said holds. */
 void cores_divide(int processes);
 /* Of the calling thread: it is awake, until it ends. */
 void cores_join(void);
