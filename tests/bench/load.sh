@@ -13,9 +13,11 @@
 set -u
 : "${SWSIM:=./swsim}"
 : "${SWRUN:=./swrun}"
+: "${srcdir:=$(dirname "$0")/../..}"
 : "${ITERATIONS:=30000}"
 : "${COPIES:=800}"
 : "${LIMIT:=300}"
+case $SWSIM in */*) SWSIM=$(cd "$(dirname "$SWSIM")" && pwd)/$(basename "$SWSIM") ;; esac
 dir=$(mktemp -d) || exit 99
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 99' INT TERM
@@ -171,6 +173,27 @@ part_plans()
         row "$n plans" "$SWSIM" verify -q *.yaml
         cd - >/dev/null || exit 99
         rm -r "$dir/many.$n"
+    done
+    part_zoo
+}
+
+# Copies of the plans of plans/ in turn, so many that each size has the same share of each.
+part_zoo()
+{
+    for n in 1 2 5; do
+        mkdir "$dir/zoo.$n"
+        for plan in "$srcdir"/plans/*/*.yaml; do
+            case $plan in *.upstream.yaml) continue ;; esac
+            i=0
+            while [ $i -lt $n ]; do
+                cp "$plan" "$dir/zoo.$n/$i.$(basename "$plan")"
+                i=$((i + 1))
+            done
+        done
+        set -- "$dir/zoo.$n"/*.yaml
+        row "$# plans" "$SWSIM" verify -q "$@"
+        awk '/^[^ ]/ { rows[$3]++ } END { for (verdict in rows) printf "    %d rows: %s\n", rows[verdict], verdict }' "$dir/out"
+        rm -r "$dir/zoo.$n"
     done
 }
 
