@@ -3,6 +3,7 @@
  * t_swpipe.c - the public library, used as its users do: contexts, both drivers, serial runs, the end
  * of the data, drain and refill, failures, limits, short-cuts, profiles, two ranks, recorded runs.
  */
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -785,6 +786,30 @@ static void test_refusals(void)
            "a task given twice");
     refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = -3}, "negative",
            "a negative depth");
+    struct swpipe_task half = {"Load", load, NULL, NULL, 1};
+    const char *const none = NULL;
+    refuse((struct swpipe_config){.plan_text = plan_text, .task_count = 1}, "tasks is NULL",
+           "a count of tasks without tasks");
+    refuse((struct swpipe_config){.plan_text = plan_text, .tasks = &half, .task_count = 1},
+           "io of task 'Load' is NULL", "a count of io without io");
+    refuse((struct swpipe_config){.plan_text = plan_text, .device_only_count = 1},
+           "device_only is NULL", "a count of names without names");
+    refuse((struct swpipe_config){.plan_text = plan_text,
+                                  .device_only = &none,
+                                  .device_only_count = 1},
+           "name 0 is NULL", "a name that is none");
+    refuse((struct swpipe_config){.plan_text = plan_text, .own = {.stream_count = 1}},
+           "own.streams is NULL", "a count of streams without streams");
+    refuse((struct swpipe_config){.plan_text = plan_text, .driver = (enum swpipe_driver)7}, "is 7",
+           "a driver that is none");
+    refuse((struct swpipe_config){.plan_text = plan_text, .device = (enum swpipe_device)7}, "0, 7",
+           "a device that is none");
+    refuse((struct swpipe_config){.plan_text = plan_text, .graph = (enum swpipe_graph)7}, "0, 7",
+           "a way of graphs that is none");
+    refuse((struct swpipe_config){.plan_text = plan_text, .ranks = INT_MAX}, "at most",
+           "ranks without end");
+    refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = INT_MAX}, "at most",
+           "a depth without end");
     swpipe_close(NULL);
 }
 

@@ -264,6 +264,44 @@ static enum status take_group(struct swpipe *pipe, const struct swpipe_config *c
     return STATUS_OK;
 }
 
+/* A count without its array, and numbers that name nothing. */
+static enum status check_config(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    const struct {
+        const char *name;
+        bool given;
+        size_t count;
+    } arrays[] = {{"tasks", config->tasks, config->task_count},
+                  {"device_only", config->device_only, config->device_only_count},
+                  {"own.streams", config->own.streams, config->own.stream_count},
+                  {"own.comms", config->own.comms, config->own.comm_count}};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        if (arrays[i].count && !arrays[i].given)
+            return diag_error(&pipe->diag, STATUS_USAGE, "%s is NULL, but its count is %zu",
+                              arrays[i].name, arrays[i].count);
+    for (size_t i = 0; i < config->task_count; i++)
+        if (config->tasks[i].io_count && !config->tasks[i].io)
+            return diag_error(
+                &pipe->diag, STATUS_USAGE, "io of task '%s' is NULL, but its count is %zu",
+                config->tasks[i].name ? config->tasks[i].name : "", config->tasks[i].io_count);
+    for (size_t i = 0; i < config->device_only_count; i++)
+        if (!config->device_only[i])
+            return diag_error(&pipe->diag, STATUS_USAGE, "device_only: name %zu is NULL", i);
+    /* as numbers: other languages have no enumerations of C */
+    int driver = (int)config->driver, device = (int)config->device, graph = (int)config->graph;
+    if (driver < 0 || driver > SWPIPE_DATAFLOW || device < 0 || device > SWPIPE_CUDA || graph < 0 ||
+        graph > SWPIPE_GRAPH_REQUIRE)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          "driver, device or graph is %d, %d, %d: expected at most %d, %d, %d",
+                          driver, device, graph, SWPIPE_DATAFLOW, SWPIPE_CUDA,
+                          SWPIPE_GRAPH_REQUIRE);
+    if (config->ranks > PLAN_MAX_RANKS || config->max_depth > PLAN_MAX_DEPTH)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          "ranks or max_depth is %d, %d: expected at most %d, %d", config->ranks,
+                          config->max_depth, PLAN_MAX_RANKS, PLAN_MAX_DEPTH);
+    return STATUS_OK;
+}
+
 static enum status take_options(struct swpipe *pipe, const struct swpipe_config *config)
 {
     if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
@@ -330,7 +368,9 @@ static void warn_of_environment(const struct swpipe *pipe, const struct swpipe_c
 
 static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
 {
-    enum status status = read_plan(pipe, config);
+    enum status status = check_config(pipe, config);
+    if (!status)
+        status = read_plan(pipe, config);
     if (!status)
         status = take_options(pipe, config);
     if (!status)

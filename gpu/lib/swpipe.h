@@ -153,8 +153,8 @@ struct swpipe_config {
     size_t task_count;
     enum swpipe_driver driver;
     enum swpipe_device device;
-    int ranks;               /* instead of the plan's */
-    int max_depth;           /* data-flow: iterations in flight, instead of the plan's */
+    int ranks;     /* instead of the plan's; at most 4096 */
+    int max_depth; /* data-flow: iterations in flight, instead of the plan's; at most 255 */
     int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
     int64_t spin_ns; /* a waiting thread spins for so long before it sleeps; 0: 50 us where a
                                     core is free for it; -1: not at all */
