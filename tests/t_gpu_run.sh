@@ -38,6 +38,18 @@ check "what a trace costs" figure "what a trace costs" '"iterations":{"bare_ns":
 check "how far predictions are off" figure "predicted against measured" '"runs":[0-9]*,"median_error":[0-9.]*,"worst_error":[0-9]'
 check "and the table says so" grep -q '^predicted against measured .*median error [0-9.]*%, worst [0-9.]*%, of [0-9]* runs' "$dir/table"
 check "device times of a recording" figure "recorded: device times by CUPTI" '"spin_ns":[0-9]*,"least_spin_ns":[0-9]*,"makespan_ns":[0-9]'
+check "waits" figure "waits: after the end of the work" '"short_ns":[0-9]*,"short_cuda_ns":[0-9]*,"long_ns":[0-9]*,"long_cuda_ns":[0-9]'
+check "a pipeline by hand" figure "a pipeline by hand, and in the library" '"hand_ns":[0-9]*,"clock_ns":[0-9]*,"dataflow_ns":[0-9]'
+check "one that is filled again" figure "a pipeline fails and is filled again" '"clock_drain_ns":[0-9]'
+check "an illegal address" figure "an illegal address" '"told_ns":[0-9]*,"ended_ns":[0-9]'
+check "drift" figure "drift of the clocks" '"ppm":-*[0-9.]*,"error_ppm":[0-9.]*,"worst_ns":[0-9]'
+drift_of() { SWSIM_EMULATION_DRIFT=$1 tests/gpu/rows_emulated drift 3 | awk -F'[:,]' -v ppm="$1" '{print; exit !($2 - ppm < $4 + 1 && ppm - $2 < $4 + 1)}'; }
+check "the drift of a clock that is 300 ppm too fast" drift_of 300
+if [ -x tests/dlrm_emulated ]; then
+    check "cuBLAS" figure "library: cuBLAS" '"iterations":25,"worst_loss_error":0}'
+else
+    skip "built without cuBLAS"
+fi
 check "the host" grep -q '"cpu":"[^"]*","cores":[1-9][0-9]*,"commit":"[^"]*","date":"20' "$json"
 if command -v python3 >/dev/null; then
     check "it is JSON, of the form we say" python3 -c '

@@ -6,6 +6,7 @@
 #
 #     PACK/swrun swsim tests/t_device tests/bench/overhead            for the GPU
 #          libswrecord.so tests/gpu/record_probe.cu                    to record a program, and one that is compiled there
+#          tests/gpu/rows                                             rows with a program of their own
 #          tests/t_swpipe_*                                           programs with the library, for the GPU
 #          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
@@ -51,8 +52,8 @@ cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
 of_library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
-programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead $of_library"
-emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated $(printf '%s_emulated ' $of_library)"
+programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead tests/gpu/rows $of_library"
+emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library)"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
 system="-lrt -lpthread -ldl"
 beside='$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..' # where a program of the pack looks for SQLite

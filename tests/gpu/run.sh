@@ -38,7 +38,7 @@ trap 'rm -rf "$dir"' EXIT
 # ---- the machine -----------------------------------------------------------------------------------
 
 if [ -n "$emulated" ]; then
-    variant=_emulated
+    variant=_emulated dlrm=$build/tests/dlrm_emulated seconds_of_drift=3 waits=50
     swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
     settle=1 iterations=4 rounds=1 tasks=200 long=20
     slack=10 # times all budgets: a busy machine, a sanitizer
@@ -50,7 +50,7 @@ if [ -n "$emulated" ]; then
     esac
     echo "EMULATED CUDA: not a result of a GPU"
 else
-    variant=
+    variant= dlrm=$build/doc/examples/dlrm/dlrm_cuda seconds_of_drift=20 waits=300
     swrun=$build/swrun suite=$build/tests/t_device overhead=$build/tests/bench/overhead
     settle=6 iterations=30 rounds=3 tasks=2000 long=3000
     slack=1
@@ -311,6 +311,31 @@ run_recorded()
             exit !(NR == 50 && spin[1] > 19.9e6 && spin[1] < 20.5e6) }' "$dir/spins"
 }
 
+# A row of the program tests/gpu/rows; WORDS_OF: a program of awk that has its figures as in["KEY"] and prints the note.
+run_rows()
+{
+    "$build/tests/gpu/rows$variant" "${@:2}" >"$FIGURES" || return 1
+    cat "$FIGURES"
+    tr -d '{}"' <"$FIGURES" | tr ',' '\n' | awk -F: -v missed="$MISSED" "{ at[\$1] = \$2 } END { $1 }" >"$WORDS"
+}
+
+# The DLRM of the examples has the losses of its loop on the host: products by cuBLAS add up in another order.
+run_cublas()
+{
+    local home=doc/examples/dlrm
+    [ -x "$dlrm" ] || { echo "no $dlrm here: it is built where cuBLAS is"; return 77; }
+    [ -x "$build/$home/dlrm" ] || { echo "no $build/$home/dlrm here, whose losses are compared"; return 77; }
+    ! ldd "$dlrm" | grep 'cublas.*not found' || { echo "no cuBLAS here"; return 77; }
+    "$build/$home/dlrm" plain --quiet --iterations 25 >"$dir/losses.host" || return 1
+    "$dlrm" $home/sparse_dist.yaml --quiet --iterations 25 >"$dir/losses.cuda" || return 1
+    paste "$dir/losses.host" "$dir/losses.cuda" | awk -v figures="$FIGURES" -v words="$WORDS" '
+        { a = $(NF / 2); b = $NF; d = a > b ? a - b : b - a; if (a != 0) d /= a < 0 ? -a : a; if (d > worst) worst = d }
+        END {
+            printf "{\"iterations\":%d,\"worst_loss_error\":%.3g}\n", NR, worst >figures
+            printf "losses within %.1g of the loop on the host", worst >words
+            exit !(NR > 0 && worst < 1e-3) }'
+}
+
 # children PID: its child processes.
 children()
 {
@@ -350,8 +375,8 @@ says_who_died()
     cat "$dir/killed"
     [ $status -eq 0 ] && grep -q "rank $(($1 - 1)): its process was killed by signal 9" "$dir/killed"
 }
-export -f children field killed_rank run_compare run_overhead run_plan run_recorded run_sanitized run_trace says_who_died
-export build dir emulated nvcc overhead sanitizer settle slack suite swrun swsim
+export -f children field killed_rank run_compare run_cublas run_overhead run_plan run_recorded run_rows run_sanitized run_trace says_who_died
+export build dir dlrm emulated variant nvcc overhead sanitizer settle slack suite swrun swsim
 
 # ---- the table -------------------------------------------------------------------------------------
 
@@ -381,6 +406,20 @@ done
 plan 20 "nothing to do, pushes" tests/bench/nothing.yaml -n $((20 * iterations))
 plan 20 "nothing to do, graphs" tests/bench/nothing.yaml --graph=require -n $((20 * iterations))
 plan 60 "half a minute: clocks are tied again" plans/torchrec/sparse_dist.yaml --ranks 1 -n $long
+
+# Rows with a program of their own.
+ask 30 "waits: after the end of the work" run_rows 'printf "%.1f us where it is short, CUDA %.1f; %.1f us where it is long, CUDA %.1f",
+    at["short_ns"] / 1e3, at["short_cuda_ns"] / 1e3, at["long_ns"] / 1e3, at["long_cuda_ns"] / 1e3
+    if (at["short_ns"] > at["short_cuda_ns"] + 10000) printf "aim: 10 us more than CUDA where it is short" >missed' poll $waits
+ask 60 "a pipeline by hand, and in the library" run_rows 'printf "%.1f us an iteration by hand, clock %.1f, data-flow %.1f",
+    at["hand_ns"] / 1e3, at["clock_ns"] / 1e3, at["dataflow_ns"] / 1e3
+    if (at["dataflow_ns"] > 1.05 * at["hand_ns"]) printf "aim: 5%% more than by hand" >missed' hand $tasks
+ask 30 "a pipeline fails and is filled again" run_rows 'printf "drained in %.2f ms, clock; %.2f, data-flow",
+    at["clock_drain_ns"] / 1e6, at["dataflow_drain_ns"] / 1e6' refill
+ask 30 "an illegal address" run_rows 'printf "told after %.1f ms, ended after %.1f", at["told_ns"] / 1e6, at["ended_ns"] / 1e6' illegal
+ask 60 "drift of the clocks" run_rows 'printf "%.2f ppm, within %.2f; off that line by %.1f us", at["ppm"], at["error_ppm"],
+    at["worst_ns"] / 1e3' drift $seconds_of_drift
+ask 60 "library: cuBLAS" run_cublas
 
 # A program that knows nothing of swsim.
 ask 60 "recorded: device times by CUPTI" run_recorded
