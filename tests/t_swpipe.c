@@ -773,6 +773,36 @@ static void refuse(struct swpipe_config config, const char *words, const char *w
     swpipe_close(pipe);
 }
 
+static int answer_five(void *arg, int rank, void **batch)
+{
+    (void)arg, (void)rank;
+    *batch = NULL;
+    return 5;
+}
+
+static void test_sources(void)
+{
+    const struct swpipe_config config = {.plan_text = plan_text};
+    const struct swpipe_source nothing = {0}, strange = {answer_five, NULL};
+    struct swpipe *pipe;
+    void *batches[1] = {NULL};
+    if (swpipe_open(&config, &pipe) == SWPIPE_OK) {
+        tap_ok(swpipe_fill(pipe, &nothing) == SWPIPE_USAGE &&
+                   strstr(swpipe_error(pipe), "`next`") &&
+                   swpipe_run(pipe, &nothing, NULL) == SWPIPE_USAGE &&
+                   swpipe_run_serial(pipe, &nothing, NULL) == SWPIPE_USAGE,
+               "a source without a function is refused");
+        tap_ok(swpipe_run(pipe, &strange, NULL) == SWPIPE_FAILED &&
+                   strstr(swpipe_error(pipe), "the source failed"),
+               "an answer that is none of a source's is a failure");
+        tap_is_int(swpipe_drain(pipe), SWPIPE_OK, "and the pipeline can be drained");
+        tap_ok(swpipe_run_serial(pipe, &strange, NULL) == SWPIPE_FAILED, "so it is serially");
+        tap_is_int(swpipe_run_one_serial(pipe, batches, -1), SWPIPE_USAGE,
+                   "an iteration has no negative number");
+    }
+    swpipe_close(pipe);
+}
+
 static void test_refusals(void)
 {
     struct swpipe_task unknown = {"Fwd", forward, NULL, NULL, 0};
@@ -835,5 +865,6 @@ int main(void)
     test_record_kinds();
     test_record_illegal();
     test_refusals();
+    test_sources();
     return tap_done();
 }

@@ -311,6 +311,12 @@ static void prepare(struct engine *engine, int rank, int64_t admitted, int64_t n
     engine->feeds[rank - engine->pipe->first_rank].prepared = admitted;
 }
 
+int engine_next(const struct swpipe_source *source, int rank, void **batch)
+{
+    int answer = source->next(source->arg, rank, batch);
+    return answer == 0 || answer == 1 ? answer : -1;
+}
+
 /* Have the next iteration's context ready, if there is data for one; false: the source failed. */
 static bool fetch(struct engine *engine, int rank, int64_t admitted,
                   const struct swpipe_source *source)
@@ -319,7 +325,7 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
     void *batch = NULL;
     if (feed->ended || feed->prepared == admitted)
         return true;
-    int more = source ? source->next(source->arg, rank, &batch) : 0;
+    int more = source ? engine_next(source, rank, &batch) : 0;
     if (more < 0) {
         run_fail(&engine->run, STATUS_VIOLATED, "the source failed for iteration %lld of rank %d",
                  (long long)admitted, rank);

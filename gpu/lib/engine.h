@@ -65,6 +65,8 @@ static inline bool engine_is_open(const struct engine *engine)
     return engine->program;
 }
 
+/* Ask the source for a batch: 1, 0: there is none, -1: it failed, or answered something else. */
+int engine_next(const struct swpipe_source *source, int rank, void **batch);
 /* Submit what there is room for on all ranks, asking `source` (NULL: the data ends here) for batches.
    STATUS_VIOLATED: a task or the source failed. */
 enum status engine_advance(struct engine *engine, const struct swpipe_source *source,

@@ -496,11 +496,19 @@ static enum status break_pipe(struct swpipe *pipe, enum status status)
     return status;
 }
 
+static enum status need_source(struct swpipe *pipe, const struct swpipe_source *source,
+                               const char *what)
+{
+    return source && source->next ? STATUS_OK
+                                  : diag_error(&pipe->diag, STATUS_USAGE,
+                                               "%s needs a source with a function `next`", what);
+}
+
 static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
 {
     enum status status = must_not_be_filled(pipe, "fill");
-    if (!status && !source)
-        status = diag_error(&pipe->diag, STATUS_USAGE, "fill needs a source");
+    if (!status)
+        status = need_source(pipe, source, "fill");
     if (!status && pipe->db) /* a run of its own, with the short-cuts of now */
         status = close_engine(pipe, &pipe->pipelined);
     if (!status)
@@ -542,6 +550,9 @@ static enum status progress(struct swpipe *pipe, const struct swpipe_source *sou
         return diag_error(&pipe->diag, STATUS_USAGE, "progress without fill");
     if (pipe->state == PIPE_BROKEN)
         return diag_error(&pipe->diag, STATUS_USAGE, "progress after a failure: drain first");
+    status = source ? need_source(pipe, source, "progress") : STATUS_OK;
+    if (status)
+        return status;
     status = engine_retire(engine, pipe->progress_ns, iteration, &pipe->diag);
     if (!status && *iteration >= 0)
         status = engine_advance(engine, source, &pipe->diag);
@@ -665,6 +676,9 @@ static enum status close_on_failure(struct swpipe *pipe, enum status status)
 static enum status one_serial(struct swpipe *pipe, void *const *batches, int64_t iteration)
 {
     enum status status = must_not_be_filled(pipe, "a serial iteration");
+    if (!status && iteration < 0)
+        status = diag_error(&pipe->diag, STATUS_USAGE, "iteration %lld: expected 0 or more",
+                            (long long)iteration);
     if (!status)
         status = need_engine(pipe, true);
     if (status)
@@ -692,8 +706,7 @@ static enum status next_batches(struct swpipe *pipe, const struct swpipe_source 
 {
     *more = true;
     for (*taken = 0; *taken < pipe->local_ranks && *more; *taken += *more) {
-        int rank = pipe->first_rank + *taken,
-            answer = source->next(source->arg, rank, &batches[*taken]);
+        int rank = pipe->first_rank + *taken, answer = engine_next(source, rank, &batches[*taken]);
         if (answer < 0)
             return diag_error(&pipe->diag, STATUS_VIOLATED, "the source failed on rank %d", rank);
         *more = answer > 0;
@@ -705,10 +718,11 @@ static enum status next_batches(struct swpipe *pipe, const struct swpipe_source 
 
 static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *source)
 {
-    if (!source)
-        return diag_error(&pipe->diag, STATUS_USAGE, "a serial run needs a source");
+    enum status status = need_source(pipe, source, "a serial run");
+    if (status)
+        return status;
     void **batches = calloc((size_t)pipe->ranks + 1, sizeof(void *));
-    enum status status = batches ? STATUS_OK : diag_no_memory(&pipe->diag);
+    status = batches ? STATUS_OK : diag_no_memory(&pipe->diag);
     bool more = true;
     int taken = 0;
     if (!status && pipe->group)
