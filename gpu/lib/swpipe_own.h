@@ -35,7 +35,9 @@ struct swpipe_own_stream {
 /* A communicator of the plan, and the ncclComm_t that it is: of as many members, with this rank in its place, on the
    rank's GPU, of the same libnccl; else SWPIPE_INPUT. All its members give one, or none does. Opening a pipeline sends
    a number between each pair. When a run fails, is stopped or times out, only ncclCommAbort ends its kernels: then
-   the handle is gone, must not be destroyed again, and the pipeline cannot be filled again. */
+   the handle is gone, must not be destroyed again, and the pipeline cannot be filled again. Of NCCL's configuration the
+   library sets `blocking` alone for those that it makes; one that needs another, a CTA policy for instance, is made by
+   the program. */
 struct swpipe_own_comm {
     const char *name;
     void *handle;
