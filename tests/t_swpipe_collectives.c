@@ -28,7 +28,7 @@ static const char plan_text[] = "swplan: 1\nname: own\nschedule:\n"
                                 "intra_iter_deps: [[Look, Meet]]\ninter_iter_deps: [[Meet, Look]]\n"
                                 "buffers: {s: {scope: shared}}\n";
 
-enum { COUNT = 37, MOST_RANKS = 4, ROUNDS = 6, ROOM = COUNT * MOST_RANKS * 8 };
+enum { FEW = 37, MANY = 9001, MOST_RANKS = 4, ROUNDS = 6, ROOM = MANY * MOST_RANKS * 8 };
 
 static enum swpipe_device device = SWPIPE_HOST;
 
@@ -48,17 +48,19 @@ struct trial {
     enum act act;
     enum swpipe_number number;
     int ranks;
+    size_t count; /* FEW or MANY numbers, or so many for each rank */
+    bool plain;   /* memory is malloc's, else the pipeline's */
 };
 
 /* The data that a rank has at hand in an iteration, and got. */
 struct memory {
     unsigned char send[ROOM], recv[ROOM];
-    void *on_send, *on_recv; /* device memory */
+    void *on_send, *on_recv; /* what the call is given */
 };
 
 struct state {
     struct trial trial;
-    struct memory memory[MOST_RANKS][ROUNDS];
+    struct memory (*memory)[ROUNDS]; /* [MOST_RANKS] */
     int fetched[MOST_RANKS];
     atomic_int wrong, looked;
 };
@@ -89,14 +91,14 @@ static void put(enum swpipe_number number, void *to, size_t i, double value)
 
 static void fill(const struct trial *trial, int rank, int64_t iteration, unsigned char *send)
 {
-    for (size_t i = 0; i < (size_t)COUNT * MOST_RANKS; i++)
+    for (size_t i = 0; i < trial->count * MOST_RANKS; i++)
         put(trial->number, send, i, value_of(rank, iteration, i));
 }
 
 /* Counts from one place to another: some are 0. */
-static size_t count_of(int from, int to)
+static size_t count_of(const struct trial *trial, int from, int to)
 {
-    return (size_t)((from * 3 + to * 5) % 4) * 9;
+    return (size_t)((from * 3 + to * 5) % 4) * (trial->count / 4);
 }
 
 /* ---- what has to come out -------------------------------------------------------------------- */
@@ -104,26 +106,32 @@ static size_t count_of(int from, int to)
 static void add_all(const struct trial *trial, int64_t iteration, size_t first, size_t count,
                     unsigned char *out)
 {
-    union number_sums sums;
-    unsigned char send[ROOM];
-    memset(&sums, 0, sizeof sums);
-    for (int rank = 0; rank < trial->ranks; rank++) {
-        fill(trial, rank, iteration, send);
-        number_add((enum number)trial->number, &sums, send + first * size_of(trial->number), count);
+    const size_t size = size_of(trial->number);
+    unsigned char send[MOST_RANKS][ROOM];
+    for (int rank = 0; rank < trial->ranks; rank++)
+        fill(trial, rank, iteration, send[rank]);
+    for (size_t at = 0, part; at < count; at += part) {
+        union number_sums sums;
+        part = count - at < NUMBER_SUMS ? count - at : NUMBER_SUMS;
+        memset(&sums, 0, sizeof sums);
+        for (int rank = 0; rank < trial->ranks; rank++)
+            number_add((enum number)trial->number, &sums, send[rank] + (first + at) * size, part);
+        number_store((enum number)trial->number, &sums, out + at * size, part);
     }
-    number_store((enum number)trial->number, &sums, out, count);
 }
 
 /* Returns the bytes that count. */
 static size_t expect(const struct trial *trial, int rank, int64_t iteration, unsigned char *out)
 {
     unsigned char send[ROOM];
-    size_t size = size_of(trial->number), block = COUNT * size, bytes = 0;
+    size_t size = size_of(trial->number), block = trial->count * size, bytes = 0;
     int ranks = trial->ranks;
     switch (trial->act) {
     case ALL_REDUCE:
-    case IN_PLACE: add_all(trial, iteration, 0, COUNT, out); return block;
-    case REDUCE_SCATTER: add_all(trial, iteration, (size_t)rank * COUNT, COUNT, out); return block;
+    case IN_PLACE: add_all(trial, iteration, 0, trial->count, out); return block;
+    case REDUCE_SCATTER:
+        add_all(trial, iteration, (size_t)rank * trial->count, trial->count, out);
+        return block;
     case BROADCAST:
         fill(trial, ranks - 1, iteration, send);
         memcpy(out, send, block);
@@ -143,8 +151,8 @@ static size_t expect(const struct trial *trial, int rank, int64_t iteration, uns
         if (trial->act == ALL_TO_ALL_V) {
             first = 0;
             for (int to = 0; to < rank; to++)
-                first += count_of(from, to) * size;
-            give = count_of(from, rank) * size;
+                first += count_of(trial, from, to) * size;
+            give = count_of(trial, from, rank) * size;
         }
         memcpy(out + bytes, send + first, give);
         bytes += give;
@@ -157,12 +165,19 @@ static size_t expect(const struct trial *trial, int rank, int64_t iteration, uns
 struct move {
     void *to;
     const void *from;
+    size_t bytes;
 };
+
+/* Of what a rank gives or gets, at most. */
+static size_t room_of(const struct trial *trial)
+{
+    return trial->count * MOST_RANKS * 8;
+}
 
 static void run_move(void *arg)
 {
     struct move *move = arg;
-    memcpy(move->to, move->from, ROOM);
+    memcpy(move->to, move->from, move->bytes);
 }
 
 static void free_move(void *move)
@@ -170,12 +185,13 @@ static void free_move(void *move)
     free(move);
 }
 
-/* ROOM bytes, in stream order. */
-static int move(struct swpipe_context *context, const char *name, void *to, const void *from)
+/* In stream order. */
+static int move(struct swpipe_context *context, const char *name, void *to, const void *from,
+                size_t bytes)
 {
 #ifdef HAVE_CUDA
     if (device == SWPIPE_CUDA)
-        return cudaMemcpyAsync(to, from, ROOM,
+        return cudaMemcpyAsync(to, from, bytes,
                                strcmp(name, "there") == 0 ? cudaMemcpyHostToDevice
                                                           : cudaMemcpyDeviceToHost,
                                (cudaStream_t)swpipe_stream(context)) == cudaSuccess
@@ -184,7 +200,7 @@ static int move(struct swpipe_context *context, const char *name, void *to, cons
 #endif
     static const struct swpipe_kind kind = {NULL, free_move};
     struct move *what = malloc(sizeof *what);
-    *what = (struct move){to, from};
+    *what = (struct move){to, from, bytes};
     return swpipe_set(context, name, what, &kind) || swpipe_launch(context, run_move, what);
 }
 
@@ -196,31 +212,35 @@ static int act(struct swpipe_context *context, const struct trial *trial, struct
     int me = swpipe_comm_place(context, "dp"), ranks = swpipe_comm_size(context, NULL);
     void *send = memory->on_send, *recv = memory->on_recv;
     for (int i = 0; i < ranks; i++) {
-        give[i] = count_of(me, i);
-        get[i] = count_of(i, me);
+        give[i] = count_of(trial, me, i);
+        get[i] = count_of(trial, i, me);
     }
     switch (trial->act) {
-    case ALL_REDUCE: return swpipe_all_reduce(context, "dp", send, recv, COUNT, trial->number);
+    case ALL_REDUCE:
+        return swpipe_all_reduce(context, "dp", send, recv, trial->count, trial->number);
     case IN_PLACE:
         memory->on_recv = send;
-        return swpipe_all_reduce(context, NULL, send, send, COUNT, trial->number);
-    case ALL_GATHER: return swpipe_all_gather(context, NULL, send, recv, COUNT, trial->number);
+        return swpipe_all_reduce(context, NULL, send, send, trial->count, trial->number);
+    case ALL_GATHER:
+        return swpipe_all_gather(context, NULL, send, recv, trial->count, trial->number);
     case REDUCE_SCATTER:
-        return swpipe_reduce_scatter(context, NULL, send, recv, COUNT, trial->number);
+        return swpipe_reduce_scatter(context, NULL, send, recv, trial->count, trial->number);
     case BROADCAST:
-        return swpipe_broadcast(context, NULL, me == ranks - 1 ? send : NULL, recv, COUNT,
+        return swpipe_broadcast(context, NULL, me == ranks - 1 ? send : NULL, recv, trial->count,
                                 trial->number, ranks - 1);
-    case ALL_TO_ALL: return swpipe_all_to_all(context, NULL, send, recv, COUNT, trial->number);
+    case ALL_TO_ALL:
+        return swpipe_all_to_all(context, NULL, send, recv, trial->count, trial->number);
     case ALL_TO_ALL_V:
         return swpipe_all_to_all_v(context, NULL, send, give, recv, get, trial->number);
     case RING:
         if (me % 2 == 0)
-            return swpipe_send(context, NULL, send, COUNT, trial->number, (me + 1) % ranks) ||
-                   swpipe_receive(context, NULL, recv, COUNT, trial->number,
+            return swpipe_send(context, NULL, send, trial->count, trial->number,
+                               (me + 1) % ranks) ||
+                   swpipe_receive(context, NULL, recv, trial->count, trial->number,
                                   (me + ranks - 1) % ranks);
-        return swpipe_receive(context, NULL, recv, COUNT, trial->number,
+        return swpipe_receive(context, NULL, recv, trial->count, trial->number,
                               (me + ranks - 1) % ranks) ||
-               swpipe_send(context, NULL, send, COUNT, trial->number, (me + 1) % ranks);
+               swpipe_send(context, NULL, send, trial->count, trial->number, (me + 1) % ranks);
     case ACTS: break;
     }
     return -1;
@@ -235,12 +255,18 @@ static int meet(struct swpipe_context *context, void *arg)
     if ((device == SWPIPE_CUDA) != (swpipe_comm_handle(context, NULL) != NULL) ||
         swpipe_comm_handle(context, "tp"))
         return swpipe_fail(context, "the handle of the communicator is wrong");
+    const size_t room = room_of(&state->trial);
     fill(&state->trial, rank, iteration, memory->send);
-    memory->on_send = swpipe_alloc(context, "send", ROOM);
-    memory->on_recv = swpipe_alloc(context, "recv", ROOM);
-    return move(context, "there", memory->on_send, memory->send) ||
+    if (state->trial.plain) {
+        memory->on_send = memory->send;
+        memory->on_recv = memory->recv;
+        return act(context, &state->trial, memory) || swpipe_sync(context);
+    }
+    memory->on_send = swpipe_alloc(context, "send", room);
+    memory->on_recv = swpipe_alloc(context, "recv", room);
+    return move(context, "there", memory->on_send, memory->send, room) ||
            act(context, &state->trial, memory) ||
-           move(context, "back", memory->recv, memory->on_recv) || swpipe_sync(context);
+           move(context, "back", memory->recv, memory->on_recv, room) || swpipe_sync(context);
 }
 
 static int look(struct swpipe_context *context, void *arg)
@@ -251,7 +277,9 @@ static int look(struct swpipe_context *context, void *arg)
     unsigned char wanted[ROOM] = {0};
     size_t bytes = expect(&state->trial, rank, iteration, wanted);
     atomic_fetch_add(&state->looked, 1);
-    if (memcmp(wanted, state->memory[rank][iteration].recv, bytes) != 0)
+    const struct memory *memory = &state->memory[rank][iteration];
+    const void *got = state->trial.plain ? memory->on_recv : memory->recv;
+    if (memcmp(wanted, got, bytes) != 0)
         atomic_fetch_add(&state->wrong, 1);
     return 0;
 }
@@ -292,7 +320,14 @@ static struct state *state_of(const struct trial *trial)
 {
     struct state *state = calloc(1, sizeof *state);
     state->trial = *trial;
+    state->memory = calloc(MOST_RANKS, sizeof *state->memory);
     return state;
+}
+
+static void free_state(struct state *state)
+{
+    free(state->memory);
+    free(state);
 }
 
 static void test_one_process(const struct trial *trial)
@@ -303,10 +338,21 @@ static void test_one_process(const struct trial *trial)
     tap_ok(status == SWPIPE_OK && state->wrong == 0 && state->looked == trial->ranks * ROUNDS,
            "%s of %s, %d ranks here: %s", acts[trial->act], numbers[trial->number], trial->ranks,
            said);
-    free(state);
+    free_state(state);
 }
 
 /* ---- processes ------------------------------------------------------------------------------- */
+
+/* Plain memory is the host device's only. Of MANY the members of a large collective take what they get themselves. */
+static const struct way {
+    size_t count;
+    bool plain;
+} ways[] = {{FEW, false}, {FEW, true}, {MANY, true}, {MANY, false}};
+
+static int way_count(void)
+{
+    return device == SWPIPE_HOST ? (int)(sizeof ways / sizeof *ways) : 1;
+}
 
 /* All kinds of trials one after the other, in one group. */
 static void body(const struct process *self, struct outcome *out)
@@ -320,15 +366,17 @@ static void body(const struct process *self, struct outcome *out)
     }
     out->status = swpipe_join(&join, &group);
     for (int a = 0; a < ACTS && out->status == SWPIPE_OK; a++)
-        for (int n = 0; n < 5 && out->status == SWPIPE_OK; n++) {
-            const struct trial trial = {(enum act)a, (enum swpipe_number)n, self->count};
+        for (int n = 0; n < 5 * way_count() && out->status == SWPIPE_OK; n++) {
+            const struct way *way = &ways[n / 5];
+            const struct trial trial = {(enum act)a, (enum swpipe_number)(n % 5), self->count,
+                                        way->count, way->plain};
             struct state *state = state_of(&trial);
             out->status = run(state, group, out->said);
             out->count += state->looked - state->wrong;
             if (state->wrong)
-                snprintf(out->said, sizeof out->said, "%s of %s: %d wrong", acts[a], numbers[n],
-                         state->wrong);
-            free(state);
+                snprintf(out->said, sizeof out->said, "%s of %zu %s: %d wrong", acts[a],
+                         trial.count, numbers[n % 5], state->wrong);
+            free_state(state);
         }
     swpipe_leave(group);
 }
@@ -340,7 +388,7 @@ static void test_processes(int count)
     tap_ok(processes_run(count, body, NULL, 120, outcomes, ended), "%d processes end", count);
     for (int i = 0; i < count; i++)
         tap_ok(ended[i] && outcomes[i].status == SWPIPE_OK &&
-                   outcomes[i].count == ACTS * 5 * ROUNDS,
+                   outcomes[i].count == ACTS * 5 * way_count() * ROUNDS,
                "rank %d of %d got what plain C gets: %s", i, count,
                ended[i] ? outcomes[i].said : "killed");
 }
@@ -523,8 +571,9 @@ int main(int argc, char **argv)
     test_processes(4);
     for (int a = 0; a < ACTS && device == SWPIPE_HOST; a++)
         for (int n = 0; n < 5; n++)
-            test_one_process(
-                &(struct trial){(enum act)a, (enum swpipe_number)n, n % 2 ? 2 : MOST_RANKS});
+            test_one_process(&(struct trial){(enum act)a, (enum swpipe_number)n,
+                                             n % 2 ? 2 : MOST_RANKS, n % 3 ? FEW : MANY,
+                                             n % 3 == 2});
     if (device == SWPIPE_HOST) {
         refuse(0, false, "the plan does not give communicator 'tp' to Meet");
         refuse(1, false, "no type of numbers 9");

@@ -184,6 +184,7 @@ struct guest {
     struct device_p2p what;
     struct device_buffer send, recv;
     char *tag, *label;
+    bool staged;                      /* what it gets goes to memory of its user's own */
     bool far;                         /* no memory is shared with it */
     int64_t far_send_at, far_recv_at; /* where its bytes are there */
 };
@@ -334,6 +335,8 @@ struct channel *comm_channel_find(struct host_world *world, uint64_t name);
 void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest);
 void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
                        const struct failure *failure);
+/* A member has what it gets, where each takes its own. */
+void comm_guest_took(struct channel *channel, uint64_t position, int rank);
 /* The data of a position has moved. */
 void comm_delivered(struct channel *channel, uint64_t position);
 /* A send of another process starts (takes the guest), or is taken back. */
@@ -361,6 +364,7 @@ void link_arrive(struct host_link *link, const struct channel *channel, uint64_t
 void link_leave(struct host_link *link, const struct channel *channel, uint64_t position, int rank,
                 const struct failure *failure);
 void link_delivered(struct host_link *link, const struct channel *channel, uint64_t position);
+void link_took(struct host_link *link, const struct channel *channel, uint64_t position, int rank);
 void link_send(struct host_link *link, const struct channel *channel, const struct part *part);
 void link_withdraw(struct host_link *link, const struct channel *channel, const struct part *part);
 void link_received(struct host_link *link, const struct channel *channel, const struct part *part,
@@ -387,5 +391,8 @@ void guest_free(struct guest *guest);
 void host_compute(const struct device_op *op, const atomic_bool *stop);
 /* sum[i] += x[i] */
 void host_add(float *restrict sum, const float *restrict x, size_t count);
+/* sum[i] = (sum[i] + x[i]) + y[i] */
+void host_add_two(float *restrict sum, const float *restrict x, const float *restrict y,
+                  size_t count);
 
 #endif

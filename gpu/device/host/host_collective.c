@@ -20,31 +20,42 @@
 
 /* The arguments of all members at one position; all that moving the data reads. */
 struct delivery {
-    struct presence **arrived;            /* by place */
-    int count, root;                      /* the root's place */
-    const struct device_collective *what; /* of place 0; equal everywhere but for the buffers */
+    char *const *sent, *const *received; /* by place */
+    int count, root;                     /* the root's place */
+    enum collective_kind kind;
+    enum number number;
+    size_t bytes;
 };
 
-static char *sent_by(const struct delivery *all, int place)
+static struct delivery delivery_of(const struct channel *channel, const struct meeting *meeting)
 {
-    return ref_address(all->arrived[place]->op->collective.send);
-}
-
-static char *received_by(const struct delivery *all, int place)
-{
-    return ref_address(all->arrived[place]->op->collective.recv);
+    const struct device_collective *what = &meeting->arrived[0]->op->collective;
+    return (struct delivery){.sent = meeting->sent,
+                             .received = meeting->received,
+                             .count = channel->count,
+                             .root = comm_place_of(channel, what->root),
+                             .kind = what->kind,
+                             .number = what->number,
+                             .bytes = (size_t)what->bytes};
 }
 
 /* The sums over all members of `count` numbers at `offset`, in order of place: the same on every
  * run. */
 static void add_up(const struct delivery *all, size_t offset, size_t count, union number_sums *sums)
 {
-    memset(sums, 0, sizeof *sums);
-    for (int from = 0; from < all->count; from++)
-        if (all->what->number == NUMBER_F32)
-            host_add(sums->real, (const float *)(void *)(sent_by(all, from) + offset), count);
+    const bool single = all->number == NUMBER_F32;
+    memset(sums, 0, single ? count * sizeof *sums->real : sizeof *sums);
+    for (int from = 0; from < all->count; from++) {
+        const char *x = all->sent[from] + offset;
+        bool two = single && from + 1 < all->count; /* half as many passes over the sums */
+        if (two)
+            host_add_two(sums->real, (const float *)(const void *)x,
+                         (const float *)(void *)(all->sent[++from] + offset), count);
+        else if (single)
+            host_add(sums->real, (const float *)(const void *)x, count);
         else
-            number_add(all->what->number, sums, sent_by(all, from) + offset, count);
+            number_add(all->number, sums, x, count);
+    }
 }
 
 /* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
@@ -53,13 +64,12 @@ static void reduce(const struct delivery *all, size_t begin, size_t end, int fir
                    size_t shift)
 {
     union number_sums sums;
-    size_t size = (size_t)number_bytes(all->what->number), most = NUMBER_SUMS * size;
+    size_t size = (size_t)number_bytes(all->number), most = NUMBER_SUMS * size;
     for (size_t at = begin; at < end; at += most) {
         size_t bytes = end - at < most ? end - at : most;
         add_up(all, at, bytes / size, &sums);
         for (int to = first; to <= last; to++)
-            number_store(all->what->number, &sums, received_by(all, to) + (at - shift),
-                         bytes / size);
+            number_store(all->number, &sums, all->received[to] + (at - shift), bytes / size);
     }
 }
 
@@ -75,15 +85,14 @@ static size_t pieces_of(size_t bytes)
 /* What lies together: the block from one member for another one, or all. */
 static size_t stretch_bytes(const struct delivery *all)
 {
-    bool blocks =
-        all->what->kind == COLLECTIVE_ALL_TO_ALL || all->what->kind == COLLECTIVE_ALL_GATHER;
-    return (size_t)all->what->bytes / (blocks ? (size_t)all->count : 1);
+    bool blocks = all->kind == COLLECTIVE_ALL_TO_ALL || all->kind == COLLECTIVE_ALL_GATHER;
+    return all->bytes / (blocks ? (size_t)all->count : 1);
 }
 
 static size_t piece_count(const struct delivery *all)
 {
     const size_t count = (size_t)all->count, pieces = pieces_of(stretch_bytes(all));
-    switch (all->what->kind) {
+    switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
     case COLLECTIVE_ALL_GATHER: return count * count * pieces;
     case COLLECTIVE_BROADCAST: return count * pieces;
@@ -97,21 +106,20 @@ static size_t piece_count(const struct delivery *all)
 static void deliver_piece(const struct delivery *all, size_t piece)
 {
     const size_t stretch = stretch_bytes(all), pieces = pieces_of(stretch);
-    const size_t block = (size_t)all->what->bytes / (size_t)all->count;
+    const size_t block = all->bytes / (size_t)all->count;
     const size_t at = piece % pieces * PIECE_BYTES, pair = piece / pieces;
     const size_t bytes = stretch - at < PIECE_BYTES ? stretch - at : PIECE_BYTES;
     int to = (int)(pair / (size_t)all->count), from = (int)(pair % (size_t)all->count);
-    switch (all->what->kind) {
+    switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
-        move_bytes(received_by(all, to) + (size_t)from * block + at,
-                   sent_by(all, from) + (size_t)to * block + at, bytes);
+        move_bytes(all->received[to] + (size_t)from * block + at,
+                   all->sent[from] + (size_t)to * block + at, bytes);
         break;
     case COLLECTIVE_ALL_GATHER:
-        move_bytes(received_by(all, to) + (size_t)from * block + at, sent_by(all, from) + at,
-                   bytes);
+        move_bytes(all->received[to] + (size_t)from * block + at, all->sent[from] + at, bytes);
         break;
     case COLLECTIVE_BROADCAST:
-        move_bytes(received_by(all, (int)pair) + at, sent_by(all, all->root) + at, bytes);
+        move_bytes(all->received[pair] + at, all->sent[all->root] + at, bytes);
         break;
     case COLLECTIVE_ALL_REDUCE: reduce(all, at, at + bytes, 0, all->count - 1, 0); break;
     case COLLECTIVE_REDUCE_SCATTER:
@@ -145,8 +153,8 @@ static void deliver_pieces(struct piecework *work)
 /* How many bytes a member gives, and gets. */
 static size_t given_by(const struct delivery *all, int place)
 {
-    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
-    switch (all->what->kind) {
+    size_t bytes = all->bytes, block = bytes / (size_t)all->count;
+    switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
     case COLLECTIVE_REDUCE_SCATTER: return block * (size_t)all->count;
     case COLLECTIVE_ALL_GATHER: return block;
@@ -159,8 +167,8 @@ static size_t given_by(const struct delivery *all, int place)
 
 static size_t got_by(const struct delivery *all)
 {
-    size_t bytes = (size_t)all->what->bytes, block = bytes / (size_t)all->count;
-    switch (all->what->kind) {
+    size_t bytes = all->bytes, block = bytes / (size_t)all->count;
+    switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
     case COLLECTIVE_ALL_GATHER: return block * (size_t)all->count;
     case COLLECTIVE_REDUCE_SCATTER: return block;
@@ -171,31 +179,61 @@ static size_t got_by(const struct delivery *all)
     return 0;
 }
 
+/* Where what a member gives and gets is here: memory of the user's own takes what it gets at once. */
+static void find_data(struct meeting *meeting, int place)
+{
+    const struct device_collective *what = &meeting->arrived[place]->op->collective;
+    meeting->sent[place] = ref_address(what->send);
+    meeting->received[place] =
+        what->staging.to_bytes > 0 ? what->staging.to : ref_address(what->recv);
+}
+
 /* Fetch from, or store to, members whose memory is not here: before and after the data moves. Returns the
    rank that could not be reached, -1: none. `fetching` is for reports meanwhile. */
-static int fetch_far(struct host_link *link, const struct delivery *all, const atomic_bool *stop,
-                     atomic_int *fetching)
+static int fetch_far(struct host_link *link, struct meeting *meeting, const struct delivery *all,
+                     const atomic_bool *stop)
 {
     for (int place = 0; link && place < all->count; place++) {
-        const struct presence *from = all->arrived[place];
+        struct presence *from = meeting->arrived[place];
         if (from->entry)
             continue;
-        atomic_store(fetching, from->rank);
-        if (!link_fetch(link, guest_of(all->arrived[place]), given_by(all, place), got_by(all),
-                        stop))
+        atomic_store(&meeting->fetching, from->rank);
+        if (!link_fetch(link, guest_of(from), given_by(all, place), got_by(all), stop))
             return from->rank;
+        find_data(meeting, place);
     }
-    atomic_store(fetching, -1);
+    atomic_store(&meeting->fetching, -1);
     return -1;
 }
 
-static int store_far(struct host_link *link, const struct delivery *all)
+static int store_far(struct host_link *link, const struct meeting *meeting,
+                     const struct delivery *all)
 {
-    for (int place = 0; link && place < all->count; place++)
-        if (!all->arrived[place]->entry &&
-            !link_store(link, guest_of(all->arrived[place]), got_by(all)))
-            return all->arrived[place]->rank;
+    for (int place = 0; link && place < all->count; place++) {
+        struct presence *to = meeting->arrived[place];
+        if (!to->entry && !link_store(link, guest_of(to), got_by(all)))
+            return to->rank;
+    }
     return -1;
+}
+
+/* What one member gets, which it takes itself; `to` is its place. */
+static void take(const struct delivery *all, int to)
+{
+    const size_t block = all->bytes / (size_t)all->count, mine = (size_t)to * block;
+    char *out = all->received[to];
+    switch (all->kind) {
+    case COLLECTIVE_ALL_TO_ALL:
+    case COLLECTIVE_ALL_GATHER:
+        for (int from = 0; from < all->count; from++)
+            move_bytes(out + (size_t)from * block,
+                       all->sent[from] + (all->kind == COLLECTIVE_ALL_TO_ALL ? mine : 0), block);
+        break;
+    case COLLECTIVE_BROADCAST: move_bytes(out, all->sent[all->root], all->bytes); break;
+    case COLLECTIVE_REDUCE_SCATTER: reduce(all, mine, mine + block, to, to, mine); break;
+    case COLLECTIVE_ALL_REDUCE: /* see each_takes */
+    case COLLECTIVE_BARRIER: break;
+    }
 }
 
 /* ---- the meeting ----------------------------------------------------------------------------- */
@@ -235,6 +273,25 @@ static void mismatch(const struct channel *channel, struct meeting *meeting,
              device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
 }
 
+/* Does each member take what it gets, in its own process? A large collective is worth the second message that this
+   costs, but for sums that all get: each would compute them. It must be read from memory that no member writes to, so each
+   has memory of its user's own besides the common one.
+   All members come to the same answer. None has left. */
+static bool each_takes(const struct channel *channel, const struct meeting *meeting)
+{
+    enum { LEAST_BYTES = 32 << 10 };
+    const struct device_collective *what = &meeting->arrived[0]->op->collective;
+    if (what->bytes < LEAST_BYTES || what->kind == COLLECTIVE_ALL_REDUCE)
+        return false;
+    bool own = true, far = false;
+    for (int place = 0; place < channel->count; place++) {
+        struct presence *at = meeting->arrived[place];
+        own = own && (at->entry ? at->op->collective.staging.to_bytes > 0 : guest_of(at)->staged);
+        far = far || (!at->entry && guest_of(at)->far);
+    }
+    return own && !far;
+}
+
 /* Arrive at the meeting and compare with one member there: all members there agree. */
 static void arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
 {
@@ -244,8 +301,11 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
     int place = comm_place_of(channel, presence->rank);
     meeting->arrived[place] = presence;
     meeting->came[place] = true;
-    if (++meeting->arrivals == channel->count && channel->world->link)
+    find_data(meeting, place);
+    if (++meeting->arrivals == channel->count && channel->world->link) {
+        meeting->takes = !meeting->done && !meeting->failure.status && each_takes(channel, meeting);
         channel_change(channel); /* for those that may move the data */
+    }
     if (other && !meeting->failure.status &&
         !same_collective(&other->op->collective, &presence->op->collective))
         mismatch(channel, meeting, other, presence);
@@ -297,8 +357,8 @@ static void strand(struct meeting *meeting, struct host_stream *stream, int rank
 static bool is_worth_help(const struct delivery *all)
 {
     enum { FEW = 4 };
-    return piece_count(all) >= FEW && all->what->bytes >= (int64_t)FEW * PIECE_BYTES &&
-           all->what->kind != COLLECTIVE_REDUCE_SCATTER;
+    return piece_count(all) >= FEW && all->bytes >= (size_t)FEW * PIECE_BYTES &&
+           all->kind != COLLECTIVE_REDUCE_SCATTER;
 }
 
 /* Without the lock. The other members that are here and wait take pieces, too. */
@@ -340,17 +400,13 @@ static void help(struct channel *channel, struct meeting *meeting)
 static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
     struct host_world *world = channel->world;
-    const struct device_collective *what = &meeting->arrived[0]->op->collective;
-    struct delivery all = {.arrived = meeting->arrived,
-                           .count = channel->count,
-                           .root = comm_place_of(channel, what->root),
-                           .what = what};
-    meeting->moving = true;
+    const struct delivery all = delivery_of(channel, meeting);
+    meeting->moving = meeting->moved_here = true;
     world_unlock(world);
-    int unreached = fetch_far(world->link, &all, &stream->stop, &meeting->fetching);
+    int unreached = fetch_far(world->link, meeting, &all, &stream->stop);
     if (unreached < 0) {
         deliver(channel, meeting, &all);
-        unreached = store_far(world->link, &all);
+        unreached = store_far(world->link, meeting, &all);
     }
     pthread_mutex_lock(&world->lock);
     if (unreached >= 0) {
@@ -363,12 +419,50 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     channel_change(channel);
 }
 
+/* Are all here, and their data where it was? */
+static bool can_move(const struct channel *channel, const struct meeting *meeting)
+{
+    return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
+           meeting->unreached < 0 && !meeting->failure.status;
+}
+
 /* Is it this member's turn to move the data? */
 static bool can_complete(const struct channel *channel, const struct meeting *meeting, int place)
 {
-    return meeting->arrivals == channel->count && !meeting->moving && !meeting->done &&
-           meeting->unreached < 0 && !meeting->failure.status &&
+    return can_move(channel, meeting) && !meeting->takes &&
            (!channel->world->link || channel->claim || place == 0);
+}
+
+/* ---- or each takes its own ------------------------------------------------------------------- */
+
+static void took(struct channel *channel, struct meeting *meeting, int place)
+{
+    meeting->took[place] = true;
+    if (++meeting->takings < channel->count)
+        return;
+    adjourn(channel, meeting);
+    channel_change(channel);
+}
+
+/* All members are here: take what this one gets. What it reads stays, here because none leaves while `taking`, elsewhere
+   because it stays mapped. */
+static void take_own(struct channel *channel, struct meeting *meeting, struct host_stream *stream,
+                     int place)
+{
+    struct host_world *world = channel->world;
+    const struct delivery all = delivery_of(channel, meeting);
+    int unreached = fetch_far(world->link, meeting, &all, &stream->stop);
+    if (unreached >= 0) {
+        strand(meeting, stream, unreached);
+        return;
+    }
+    meeting->taking++;
+    world_unlock(world);
+    take(&all, place);
+    pthread_mutex_lock(&world->lock);
+    meeting->taking--;
+    link_took(world->link, channel, meeting->position, stream->device->base.rank);
+    took(channel, meeting, place);
 }
 
 /* A claim is a number: 1 + the last position that was claimed, above the place of the member that moves its data. */
@@ -421,6 +515,7 @@ static void stage_send(struct entry *entry)
                 what->staging.from_bytes);
 }
 
+/* Behind a collective that another process has moved. */
 static void unstage_recv(struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
@@ -446,10 +541,12 @@ void comm_perform_collective(struct entry *entry)
     entry_started(entry);
     if (link)
         link_arrive(link, channel, meeting->position, entry);
-    while (meeting->moving || (!meeting->done && !stream_failed(stream)))
-        if (can_complete(channel, meeting, comm->base.me) &&
-            claims(channel, meeting, comm->base.me))
+    const int me = comm->base.me;
+    while (meeting->moving || meeting->taking > 0 || (!meeting->done && !stream_failed(stream)))
+        if (can_complete(channel, meeting, me) && claims(channel, meeting, me))
             complete(channel, meeting, stream);
+        else if (meeting->takes && !meeting->took[me] && can_move(channel, meeting))
+            take_own(channel, meeting, stream, me);
         else if (meeting->shared && has_pieces(meeting->shared)) {
             help(channel, meeting);
             has_spun = link;
@@ -461,8 +558,10 @@ void comm_perform_collective(struct entry *entry)
             channel_wait(channel);
     if (link && !meeting->done)
         link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
-    leave(channel, meeting, comm->base.me, &stream->failure);
-    unstage_recv(entry);
+    bool elsewhere = link && !meeting->moved_here && !meeting->takes;
+    leave(channel, meeting, me, &stream->failure);
+    if (elsewhere)
+        unstage_recv(entry);
 }
 
 /* ---- members in other processes -------------------------------------------------------------- */
@@ -481,6 +580,8 @@ void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest
         return;
     }
     arrive(channel, meeting, &guest->presence);
+    if (meeting->done) /* another process has told so before */
+        leave(channel, meeting, comm_place_of(channel, guest->presence.rank), NULL);
 }
 
 void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
@@ -491,6 +592,18 @@ void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
     if (!meeting || meeting->moving || !meeting->arrived[place])
         return; /* it is over, or about to be: then the data was there in time */
     leave(channel, meeting, place, failure);
+}
+
+void comm_guest_took(struct channel *channel, uint64_t position, int rank)
+{
+    struct meeting *meeting = meeting_find(channel, position);
+    int place = comm_place_of(channel, rank);
+    if (!meeting)
+        return; /* it has failed here */
+    if (meeting->took[place] || !meeting->arrived[place])
+        link_fail(channel->world->link, "a rank of another process took twice from a collective");
+    else
+        took(channel, meeting, place);
 }
 
 void comm_delivered(struct channel *channel, uint64_t position)

@@ -266,14 +266,17 @@ struct meeting *meeting_find(const struct channel *channel, uint64_t position)
 static struct meeting *meeting_new(struct channel *channel)
 {
     const size_t count = (size_t)channel->count,
-                 bytes =
-                     sizeof(struct meeting) + count * (sizeof(struct presence *) + sizeof(bool));
+                 bytes = sizeof(struct meeting) + count * (sizeof(struct presence *) +
+                                                           2 * sizeof(char *) + 2 * sizeof(bool));
     struct meeting *meeting = channel->spare ? channel->spare : malloc(bytes);
     if (!meeting)
         return NULL;
     channel->spare = NULL;
     memset(meeting, 0, bytes);
-    meeting->came = (bool *)(meeting->arrived + count);
+    meeting->sent = (char **)(void *)(meeting->arrived + count);
+    meeting->received = meeting->sent + count;
+    meeting->came = (bool *)(meeting->received + count);
+    meeting->took = meeting->came + count;
     return meeting;
 }
 
@@ -377,6 +380,19 @@ static void explain_group(const struct entry *entry, char *out, size_t size)
     }
 }
 
+/* Those that have not taken what they get. */
+static void explain_takings(const struct channel *channel, const struct meeting *meeting, char *out,
+                            size_t size)
+{
+    const char *between = "rank ";
+    for (int place = 0; place < channel->count; place++)
+        if (!meeting->took[place]) {
+            append(out, size, "%s%d", between, channel->members[place]);
+            between = ", ";
+        }
+    append(out, size, " to copy the data");
+}
+
 /* All members are there; their data has not moved. */
 static void explain_data(const struct channel *channel, const struct meeting *meeting, char *out,
                          size_t size)
@@ -385,6 +401,8 @@ static void explain_data(const struct channel *channel, const struct meeting *me
         from = meeting->unreached >= 0 ? meeting->unreached : atomic_load(&meeting->fetching);
     if (from >= 0)
         append(out, size, "the data of rank %d", from);
+    else if (meeting->takes)
+        explain_takings(channel, meeting, out, size);
     else if (meeting->moving)
         append(out, size, "the data to be copied");
     else if (mover >= 0)

@@ -22,9 +22,16 @@ struct piecework; /* host_collective.c */
 struct meeting {
     struct meeting *next;
     uint64_t position;
-    bool *came; /* [channel->count], by place: arrived, or has left; behind `arrived` */
-    int arrivals, leavings;
+    /* [channel->count] each, by place, behind `arrived` */
+    char **sent;     /* where what the member gives is here; NULL: nowhere */
+    char **received; /* the same of what it gets */
+    bool *came;      /* arrived, or has left */
+    bool *took;      /* where each member takes its own: what it gets has moved */
+    int arrivals, leavings, takings;
+    bool takes; /* each member takes its own; known when all are there */
+    int taking; /* so many are at it here */
     bool moving, done;
+    bool moved_here;            /* by a thread of this process */
     bool claimed;               /* for this process, or in vain */
     struct piecework *shared;   /* while the data moves: what other members here may move of it */
     atomic_uint changes;        /* so often it has failed, ended, or got something to share */

@@ -8,6 +8,7 @@
  *
  *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
  *     DELIVERED          to the members: the data of all has moved
+ *     TOOK               to the members: one has got what it gets, of a meeting where each takes its own
  *     SEND, WITHDRAW     to the receiver's process: a send waits; does not any more
  *     RECEIVED, UNFIT    to the sender's process: its data has moved; size or tag differ
  *     ABORT              to all
@@ -31,6 +32,7 @@ enum word {
     WORD_ARRIVE,
     WORD_LEAVE,
     WORD_DELIVERED,
+    WORD_TOOK,
     WORD_SEND,
     WORD_WITHDRAW,
     WORD_RECEIVED,
@@ -46,7 +48,7 @@ struct far_ref {
 /* One mail: this, and two texts that end with 0 each: tag and label, or what failed. */
 struct message {
     int32_t word, rank, peer;
-    int32_t kind, root, number, status, tagged, labelled;
+    int32_t kind, root, number, status, tagged, labelled, staged;
     int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
     uint64_t channel, position; /* or the number of a send */
     int64_t bytes;
@@ -152,6 +154,7 @@ void link_arrive(struct host_link *link, const struct channel *channel, uint64_t
                               .number = (int32_t)what->number,
                               .tagged = what->tag != NULL,
                               .labelled = entry->op.label != NULL,
+                              .staged = what->staging.to_bytes > 0,
                               .channel = comm_channel_name(channel),
                               .position = position,
                               .bytes = what->bytes,
@@ -178,6 +181,15 @@ void link_delivered(struct host_link *link, const struct channel *channel, uint6
 {
     struct message message = {
         .word = WORD_DELIVERED, .channel = comm_channel_name(channel), .position = position};
+    (void)tell_members(link, channel, &message, "", "", true);
+}
+
+void link_took(struct host_link *link, const struct channel *channel, uint64_t position, int rank)
+{
+    struct message message = {.word = WORD_TOOK,
+                              .rank = rank,
+                              .channel = comm_channel_name(channel),
+                              .position = position};
     (void)tell_members(link, channel, &message, "", "", true);
 }
 
@@ -309,6 +321,7 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
     struct device_ref send, recv;
     if (!guest)
         return NULL;
+    guest->staged = message->staged != 0;
     guest->tag = message->tagged ? strdup(tag) : NULL;
     guest->label = message->labelled ? strdup(label) : NULL;
     if ((message->tagged && !guest->tag) || (message->labelled && !guest->label) ||
@@ -396,6 +409,7 @@ static void hear_word(struct host_link *link, struct channel *channel, int from,
     case WORD_SEND: hear_guest(link, channel, message, first, second); break;
     case WORD_LEAVE: comm_guest_leaves(channel, message->position, message->rank, &failure); break;
     case WORD_DELIVERED: comm_delivered(channel, message->position); break;
+    case WORD_TOOK: comm_guest_took(channel, message->position, message->rank); break;
     case WORD_WITHDRAW: comm_guest_withdraws(channel, message->rank, message->position); break;
     case WORD_RECEIVED: comm_sent(channel, message->position, NULL); break;
     case WORD_UNFIT: comm_sent(channel, message->position, &failure); break;
