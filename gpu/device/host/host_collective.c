@@ -4,6 +4,10 @@
  *
  *     arrive ... arrive, all here --> complete (without the lock): deliver --> adjourn --> leave ... leave
  *
+ * or, between processes and of much data, each of them
+ *
+ *     arrive ... arrive, all here --> take_own (without the lock): take --> all took: adjourn --> leave ... leave
+ *
  * See host_comm.c for the rules.
  */
 #include "host_comm.h"
@@ -217,7 +221,18 @@ static int store_far(struct host_link *link, const struct meeting *meeting,
     return -1;
 }
 
-/* What one member gets, which it takes itself; `to` is its place. */
+/* Of sums that all get, one member's share, for all of them: no other one reads or writes these bytes. */
+static void add_share(const struct delivery *all, int place)
+{
+    enum { LINE = 64 }; /* bytes of a cache line, which one member writes */
+    const size_t lines = (all->bytes + LINE - 1) / LINE, count = (size_t)all->count;
+    const size_t share = (lines + count - 1) / count * LINE, begin = (size_t)place * share;
+    const size_t end = begin + share < all->bytes ? begin + share : all->bytes;
+    if (begin < end)
+        reduce(all, begin, end, 0, all->count - 1, 0);
+}
+
+/* What one member gets, which it takes itself, or of common sums its share; `to` is its place. */
 static void take(const struct delivery *all, int to)
 {
     const size_t block = all->bytes / (size_t)all->count, mine = (size_t)to * block;
@@ -231,7 +246,7 @@ static void take(const struct delivery *all, int to)
         break;
     case COLLECTIVE_BROADCAST: move_bytes(out, all->sent[all->root], all->bytes); break;
     case COLLECTIVE_REDUCE_SCATTER: reduce(all, mine, mine + block, to, to, mine); break;
-    case COLLECTIVE_ALL_REDUCE: /* see each_takes */
+    case COLLECTIVE_ALL_REDUCE: add_share(all, to); break;
     case COLLECTIVE_BARRIER: break;
     }
 }
@@ -273,23 +288,28 @@ static void mismatch(const struct channel *channel, struct meeting *meeting,
              device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
 }
 
-/* Does each member take what it gets, in its own process? A large collective is worth the second message that this
-   costs, but for sums that all get: each would compute them. It must be read from memory that no member writes to, so each
-   has memory of its user's own besides the common one.
-   All members come to the same answer. None has left. */
+/* Does each member take what it gets, in its own process, and of common sums its share? A large collective is worth the
+   second message that this costs. What it takes is read from memory that no member writes to, so each has memory of its
+   user's own besides the common one. All members come to the same answer. None has left. */
 static bool each_takes(const struct channel *channel, const struct meeting *meeting)
 {
     enum { LEAST_BYTES = 32 << 10 };
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
-    if (what->bytes < LEAST_BYTES || what->kind == COLLECTIVE_ALL_REDUCE)
-        return false;
     bool own = true, far = false;
     for (int place = 0; place < channel->count; place++) {
         struct presence *at = meeting->arrived[place];
         own = own && (at->entry ? at->op->collective.staging.to_bytes > 0 : guest_of(at)->staged);
         far = far || (!at->entry && guest_of(at)->far);
     }
-    return own && !far;
+    return what->bytes >= LEAST_BYTES && !far && (own || what->kind == COLLECTIVE_ALL_REDUCE);
+}
+
+/* Shares of sums go to memory that all reach, where each copies them from behind. */
+static void share_sums(const struct channel *channel, struct meeting *meeting)
+{
+    meeting->adds = true;
+    for (int place = 0; place < channel->count; place++)
+        meeting->received[place] = ref_address(meeting->arrived[place]->op->collective.recv);
 }
 
 /* Arrive at the meeting and compare with one member there: all members there agree. */
@@ -304,6 +324,8 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
     find_data(meeting, place);
     if (++meeting->arrivals == channel->count && channel->world->link) {
         meeting->takes = !meeting->done && !meeting->failure.status && each_takes(channel, meeting);
+        if (meeting->takes && presence->op->collective.kind == COLLECTIVE_ALL_REDUCE)
+            share_sums(channel, meeting);
         channel_change(channel); /* for those that may move the data */
     }
     if (other && !meeting->failure.status &&
@@ -515,7 +537,7 @@ static void stage_send(struct entry *entry)
                 what->staging.from_bytes);
 }
 
-/* Behind a collective that another process has moved. */
+/* Behind a collective that another process has moved, or has moved a part of. */
 static void unstage_recv(struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
@@ -558,7 +580,7 @@ void comm_perform_collective(struct entry *entry)
             channel_wait(channel);
     if (link && !meeting->done)
         link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
-    bool elsewhere = link && !meeting->moved_here && !meeting->takes;
+    bool elsewhere = link && !meeting->moved_here && (!meeting->takes || meeting->adds);
     leave(channel, meeting, me, &stream->failure);
     if (elsewhere)
         unstage_recv(entry);
