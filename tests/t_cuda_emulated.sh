@@ -27,7 +27,8 @@ PLAN
 for seed in 1 2 3; do
     check "conformance, seed $seed" env SWSIM_EMULATION_SEED=$seed "$suite" cuda
 done
-check "conformance, four GPUs" env SWSIM_EMULATED_GPUS=4 "$suite" cuda
+check "conformance, four GPUs, of which a process has one context" env SWSIM_EMULATED_GPUS=4 SWSIM_EMULATION_CONTEXTS=1 "$suite" cuda
+check "conformance with an NCCL whose aborts go one by one" env SWSIM_EMULATED_NCCL=22105 "$suite" cuda
 check "conformance in one process" "$suite" cuda alone
 # refused PATTERN VARIABLE=VALUE...: swrun does not begin, and says why.
 refused() { pattern=$1; shift; complains 2 "$pattern" env "$@" "$SWRUN" --device cuda --ranks 1 -n 1 "$dir/quick.yaml"; }

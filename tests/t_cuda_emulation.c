@@ -353,7 +353,7 @@ static int join_nccl(ncclUniqueId id, int rank, bool own_host)
     return result == (own_host ? ncclSuccess : ncclInvalidUsage) ? 0 : 1;
 }
 
-static int two_ranks(bool own_host)
+static int two_ranks(int (*join)(ncclUniqueId id, int rank))
 {
     struct nccl nccl;
     struct diag diag;
@@ -363,20 +363,128 @@ static int two_ranks(bool own_host)
     NEED(nccl_load(&nccl, &diag) == STATUS_OK && nccl.GetUniqueId(&id) == ncclSuccess);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(join_nccl(id, 1, own_host));
-    NEED(join_nccl(id, 0, own_host) == 0);
+        _exit(join(id, 1));
+    const int answer = join(id, 0);
+    if (answer != 0)
+        return answer;
     NEED(waitpid(pid, &status, 0) == pid && status == 0);
     return 0;
 }
 
+static int join_with_own_host(ncclUniqueId id, int rank)
+{
+    return join_nccl(id, rank, true);
+}
+
+static int join_with_one_host(ncclUniqueId id, int rank)
+{
+    return join_nccl(id, rank, false);
+}
+
 static int nccl_own_hosts(void)
 {
-    return two_ranks(true);
+    return two_ranks(join_with_own_host);
 }
 
 static int nccl_duplicate(void)
 {
-    return two_ranks(false);
+    return two_ranks(join_with_one_host);
+}
+
+/* ---- groups: memory of a rank, PART bytes each, in pinned memory and on the device ---------------- */
+
+enum { PART = 64, SENT = 0, GOT, SUMMED, GATHERED, PARTS = GATHERED + 2, MORE = PART * PARTS };
+
+struct member {
+    struct nccl nccl;
+    ncclComm_t comm;
+    cudaStream_t streams[2];
+    char *host, *device;
+};
+
+static int member_open(struct member *member, ncclUniqueId id, int rank)
+{
+    struct diag diag;
+    int count;
+    diag_init(&diag);
+    setenv("NCCL_HOSTID", rank ? "one" : "two", 1);
+    NEED(cudaGetDeviceCount(&count) == cudaSuccess && nccl_load(&member->nccl, &diag) == 0);
+    for (int i = 0; i < 2; i++)
+        member->streams[i] = new_stream(cudaStreamNonBlocking);
+    NEED(cudaHostAlloc((void **)&member->host, MORE, 0) == cudaSuccess);
+    NEED(cudaMalloc((void **)&member->device, MORE) == cudaSuccess);
+    return member->nccl.CommInitRank(&member->comm, 2, id, rank) == ncclSuccess ? 0 : 1;
+}
+
+static char *on_device(const struct member *member, int part)
+{
+    return member->device + (size_t)part * PART;
+}
+
+/* Both ranks in one group, mixed differently: a message of doubles each way, of integers, a sum, a gathering; on two streams,
+   of which either has the result behind the group. */
+static int push_group(struct member *member, int rank)
+{
+    struct nccl *nccl = &member->nccl;
+    cudaStream_t a = member->streams[0], b = member->streams[1];
+    NEED(nccl->GroupStart() == ncclSuccess);
+    if (rank == 0)
+        NEED(nccl->Send(on_device(member, SENT), 3, ncclFloat64, 1, member->comm, b) == 0);
+    NEED(nccl->AllReduce(on_device(member, SENT), on_device(member, SUMMED), PART / 4, ncclInt32,
+                         ncclSum, member->comm, a) == ncclSuccess);
+    NEED(nccl->AllGather(on_device(member, SENT), on_device(member, GATHERED), PART / 8, ncclInt64,
+                         member->comm, b) == ncclSuccess);
+    if (rank == 0)
+        NEED(nccl->Recv(on_device(member, GOT), 5, ncclInt32, 1, member->comm, a) == 0);
+    else
+        NEED(nccl->Send(on_device(member, SENT), 5, ncclInt32, 0, member->comm, a) == 0 &&
+             nccl->Recv(on_device(member, GOT), 3, ncclFloat64, 0, member->comm, b) == 0);
+    NEED(nccl->GroupEnd() == ncclSuccess);
+    return 0;
+}
+
+static int join_groups(ncclUniqueId id, int rank)
+{
+    struct member member;
+    atomic_bool done = false;
+    NEED(member_open(&member, id, rank) == 0);
+    struct nccl *nccl = &member.nccl;
+    for (int i = 0; i < MORE / 4; i++)
+        ((int *)member.host)[i] = 1000 * (rank + 1) + i;
+    for (int i = 0; i < 2; i++) { /* the group comes behind what either stream has */
+        NEED(cudaLaunchHostFunc(member.streams[i], be_slow, &done) == cudaSuccess);
+        NEED(cudaMemcpyAsync(member.device + i * MORE / 2, member.host + i * MORE / 2, MORE / 2,
+                             cudaMemcpyHostToDevice, member.streams[i]) == cudaSuccess);
+    }
+    const int answer = push_group(&member, rank);
+    if (answer != 0)
+        return answer;
+    NEED(cudaMemcpyAsync(member.host, member.device, MORE, cudaMemcpyDeviceToHost,
+                         member.streams[1]) == cudaSuccess);
+    NEED(cudaStreamSynchronize(member.streams[1]) == cudaSuccess && atomic_load(&done));
+    const int *got = (const int *)member.host + GOT * PART / 4;
+    const int *sum = (const int *)member.host + SUMMED * PART / 4;
+    const int *all = (const int *)member.host + GATHERED * PART / 4;
+    const int other = 1000 * (2 - rank), own = 1000 * (rank + 1), count = rank ? 6 : 5;
+    NEED(got[0] == other && got[count - 1] == other + count - 1);
+    NEED(got[count] == own + GOT * PART / 4 + count); /* and nothing behind it */
+    NEED(sum[0] == 3000 && sum[PART / 4 - 1] == 3000 + 2 * (PART / 4 - 1));
+    NEED(all[0] == 1000 && all[PART / 4] == 2000 && all[PART / 2 - 1] == 2000 + PART / 4 - 1);
+    /* One call that is refused: nothing of the group is done, and its end says so. */
+    NEED(nccl->GroupStart() == ncclSuccess);
+    NEED(nccl->AllReduce(member.device, member.device, 1, ncclInt32, ncclSum, member.comm,
+                         member.streams[0]) == ncclSuccess);
+    NEED(nccl->Send(member.device, 1, ncclChar, 2, member.comm, member.streams[0]) ==
+         ncclInvalidArgument);
+    NEED(nccl->GroupEnd() == ncclInvalidArgument);
+    NEED(cudaStreamSynchronize(member.streams[0]) == cudaSuccess);
+    NEED(nccl->CommDestroy(member.comm) == ncclSuccess);
+    return 0;
+}
+
+static int nccl_groups(void)
+{
+    return two_ranks(join_groups);
 }
 
 /* A communicator that does not block: its making is under way until the other rank comes, forbids other calls meanwhile, and
@@ -473,6 +581,8 @@ int main(void)
     tap_is_int(run(nccl_own_hosts), 0, "two ranks on one GPU, as of two hosts");
     tap_is_int(run(nccl_without_blocking), 0, "a communicator that does not block");
     tap_is_int(run(nccl_duplicate), 0, "but not of one");
+    tap_is_int(run(nccl_groups), 0,
+               "groups of messages and collectives of all types, on two streams");
     tap_ok(run(touch_device_memory) != STILL_THERE, "the host does not touch device memory");
     tap_ok(run(use_destroyed_stream) != STILL_THERE, "nobody uses a destroyed stream");
     tap_ok(run(use_destroyed_event) != STILL_THERE, "nor event");

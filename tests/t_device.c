@@ -2034,36 +2034,6 @@ static void test_servers(struct device_config config)
         run_fresh(&config, tests[i]);
 }
 
-static void *close_bench(void *arg)
-{
-    bench_close(arg);
-    return NULL;
-}
-
-/* A host function of the user's that does not come back: only the process's end frees what waits for it. */
-static void test_user_hangs(struct device_config config)
-{
-    static struct gate gate; /* looked at behind the test's end */
-    struct bench bench;
-    struct timespec until;
-    pthread_t thread;
-    config.ranks = 1;
-    if (!bench_open(&bench, config))
-        return;
-    buffer(&bench, 0, MEMORY_DEVICE, 4096);
-    buffer(&bench, 0, MEMORY_PINNED, 4096);
-    put_gate(&bench, bench.streams[0][0], &gate);
-    device_world_abort(bench.world, "the user's work hangs");
-    pthread_create(&thread, NULL, close_bench, &bench);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 20;
-    const bool closed = pthread_timedjoin_np(thread, NULL, &until) == 0;
-    tap_ok(closed, "an aborted device is closed while work of the user's hangs");
-    sem_post(&gate.open);
-    if (!closed)
-        pthread_join(thread, NULL);
-}
-
 static void several_ranks(struct device_config config)
 {
     struct bench bench;
@@ -2087,6 +2057,40 @@ static void several_ranks(struct device_config config)
     test_slots(config, 1);
     test_slots(config, 2);
     test_launch_queue(config);
+}
+
+/* ---- work of the user's that hangs: cuda ------------------------------------------------------ */
+
+static void *close_bench(void *arg)
+{
+    bench_close(arg);
+    return NULL;
+}
+
+/* A host function of the user's that does not come back: only the process's end frees what waits for it. */
+static void test_user_hangs(struct device_config config)
+{
+    static struct gate gate; /* looked at behind the test's end */
+    struct device_comm *comms[MAX_RANKS];
+    struct bench bench;
+    struct timespec until;
+    pthread_t thread;
+    if (!bench_open(&bench, config))
+        return;
+    buffer(&bench, config.first_rank, MEMORY_DEVICE, 4096);
+    buffer(&bench, config.first_rank, MEMORY_PINNED, 4096);
+    if (config.ranks > 1)
+        open_comm(&bench, "dp", config.ranks, comms);
+    put_gate(&bench, bench.streams[config.first_rank][0], &gate);
+    device_world_abort(bench.world, "the user's work hangs");
+    pthread_create(&thread, NULL, close_bench, &bench);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    const bool closed = pthread_timedjoin_np(thread, NULL, &until) == 0;
+    tap_ok(closed, "an aborted device is closed while work of the user's hangs");
+    sem_post(&gate.open);
+    if (!closed)
+        pthread_join(thread, NULL);
 }
 
 /* ---- ranks in several processes -------------------------------------------------------------- */
@@ -2120,6 +2124,7 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
     } else {
         run_fresh(&config, test_silent_mismatch);
         run_fresh(&config, test_first_use);
+        test_user_hangs(config);
     }
 }
 
@@ -2257,7 +2262,7 @@ static void test_kind(enum device_kind kind, bool needed, bool alone)
             several_ranks(config);
         }
         if (kind == DEVICE_KIND_CUDA)
-            test_user_hangs(config);
+            test_user_hangs(config); /* the last, because its host function may hold others up */
     } else {
         tap_ok(!available(&config, &why) && !needed, "a device may be missing");
         tap_skip(why.count ? why.messages[0].text : "no reason given");

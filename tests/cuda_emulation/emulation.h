@@ -26,6 +26,7 @@
  *   SWSIM_EMULATED_GPUS=N     the number of GPUs (1)
  *   SWSIM_EMULATED_DRIVER=N   the CUDA version of the driver, as 12040 for 12.4 (that of the headers); 0: no driver
  *   SWSIM_EMULATION_SEED=N    selects the late operations (1)
+ *   SWSIM_EMULATION_CONTEXTS=N  a process that makes a context on more GPUs ends with a message (no limit)
  *   SWSIM_EMULATION_DRIFT=PPM the GPUs' clocks are faster than the host's by so much (0)
  *   SWSIM_EMULATED_CUPTI_ROOM=N  CUPTI has room for so many records, others are lost (no limit)
  *   SWSIM_EMULATION_FAULT=... failures, see fault.c
@@ -109,7 +110,8 @@ struct CUevent_st {
 };
 
 struct gpu {
-    cudaError_t error;           /* sticky; cudaSuccess: none */
+    cudaError_t error; /* sticky; cudaSuccess: none */
+    bool has_context;
     struct CUstream_st *legacy;  /* the default stream, made when first used */
     struct CUstream_st *held_by; /* new streams come after what it has: a copy between GPUs; NULL */
 };
@@ -121,6 +123,7 @@ struct emulation {
     int gpu_count;          /* -1: not yet known */
     int driver;             /* its CUDA version */
     uint32_t seed;
+    int most_contexts; /* of all GPUs; 0: no limit */
     int drift_ppm;
     int64_t start_ns;  /* when GPUs and host had one time */
     uint64_t captures; /* so far */

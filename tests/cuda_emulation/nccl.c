@@ -7,10 +7,9 @@
  * streams; a mismatch is not noticed, both sides wait for ever; two ranks on one GPU of one host (NCCL_HOSTID)
  * are refused; at the first use of a connection its hosts wait for each other; the death of a rank is
  * an asynchronous error, and running operations continue until ncclCommAbort; abort and destroy wait for the
- * pushed operations, inside a group only at its end, after all communicators of the group were marked.
- * Stricter: in a group a communicator has one stream, and a collective is alone. In a communicator that does not block
- * (ncclConfig_t) the making, each call that connects, and some others go on in a thread of their own: until
- * ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
+ * pushed operations, from NCCL 2.22 on inside a group only at its end, after all communicators of the group were marked.
+ * Stricter: in a communicator that does not block (ncclConfig_t) the making, each call that connects, and some others
+ * go on in a thread of their own: until ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
  * that call, or has ended before it, ends the program with a message. A thread of the library's lives on until the process
  * ends: a program that unloads the library crashes.
  */
@@ -24,16 +23,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The group of a thread: its messages, its aborts. */
-static _Thread_local struct {
-    int depth;
-    struct call *calls; /* one a communicator */
-    struct ncclComm *aborts;
-} group;
+enum { ABORTS_IN_GROUPS = 22200 };
 
 _Atomic(const char *) nccl_last_error;
 
-static ncclResult_t wrong(ncclResult_t result, const char *what)
+ncclResult_t nccl_wrong(ncclResult_t result, const char *what)
 {
     emulation_say("NCCL: %s", what);
     atomic_store(&nccl_last_error, what);
@@ -52,226 +46,43 @@ ncclResult_t nccl_result_of(enum link_end end)
     case LINK_DONE: return ncclSuccess;
     case LINK_ENDED: return ncclInternalError;
     case LINK_DEAD: return ncclRemoteError;
-    case LINK_DUPLICATE: return wrong(ncclInvalidUsage, "Duplicate GPU detected");
+    case LINK_DUPLICATE: return nccl_wrong(ncclInvalidUsage, "Duplicate GPU detected");
     case LINK_UNUSABLE: break;
     }
-    return wrong(ncclSystemError, "the ranks cannot meet");
+    return nccl_wrong(ncclSystemError, "the ranks cannot meet");
 }
 
-/* ---- pushing ------------------------------------------------------------------------------------ */
+/* ---- operations --------------------------------------------------------------------------------- */
 
-static size_t call_bytes(size_t messages)
+static size_t bytes_of(ncclDataType_t type)
 {
-    return sizeof(struct call) + messages * sizeof(struct transfer);
-}
-
-/* The hosts agree on the connections of a call. */
-static ncclResult_t connect_call(struct call *call)
-{
-    struct ncclComm *comm = call->comm;
-    struct patience patience = {.ended = nccl_is_ended, .arg = comm};
-    enum link_end end = LINK_DONE;
-    const char *later = getenv("NCCL_RUNTIME_CONNECT"); /* 0: ncclCommInitRank has connected them */
-    if (call->kind != MESSAGES && later && strcmp(later, "0") == 0)
-        return ncclSuccess;
-    if (call->kind != MESSAGES) {
-        link_ask(&comm->link, -1, true);
-        return nccl_result_of(link_connect(&comm->link, -1, true, &patience));
+    switch (type) {
+    case ncclInt8:
+    case ncclUint8: return 1;
+    case ncclFloat16:
+    case ncclBfloat16: return 2;
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32: return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64: return 8;
+    default: return 0;
     }
-    for (size_t i = 0; i < call->count; i++)
-        link_ask(&comm->link, call->messages[i].peer, call->messages[i].send);
-    for (size_t i = 0; i < call->count && end == LINK_DONE; i++)
-        end = link_connect(&comm->link, call->messages[i].peer, call->messages[i].send, &patience);
-    return nccl_result_of(end);
-}
-
-/* Behind the communicator's previous operation, on any stream. */
-static ncclResult_t push_call(struct call *call)
-{
-    struct ncclComm *comm = call->comm;
-    struct operation *operation = operation_new(OPERATION_WORK, call, call_bytes(call->count));
-    if (!operation)
-        return ncclSystemError;
-    operation->run = nccl_run_call;
-    operation->activity = ACTIVITY_KERNEL;
-    call_tell("cuLaunchKernelEx");
-    emulation_lock();
-    struct CUstream_st *stream = any_stream(call->stream, "NCCL");
-    if (!stream || stream->gpu != comm->gpu) {
-        emulation_unlock();
-        free(operation);
-        return wrong(ncclInvalidUsage, "the stream is another GPU's");
-    }
-    bool follows =
-        comm->last &&
-        comm->last->capture == graph_capture(stream); /* a capture has no earlier operations */
-    cudaError_t error = follows ? stream_wait_for(stream, comm->last) : cudaSuccess;
-    if (error == cudaSuccess)
-        error = stream_push(stream, operation);
-    else
-        free(operation);
-    point_release(comm->last);
-    comm->last = stream_mark(stream);
-    emulation_unlock();
-    return error == cudaSuccess && comm->last ? ncclSuccess : ncclSystemError;
-}
-
-static ncclResult_t do_call(struct call *call)
-{
-    ncclResult_t result = connect_call(call);
-    return result == ncclSuccess ? push_call(call) : result;
-}
-
-static void join(struct ncclComm *comm)
-{
-    if (comm->has_thread)
-        pthread_join(comm->thread, NULL);
-    comm->has_thread = false;
-}
-
-static void *do_call_later(void *arg)
-{
-    struct call *call = arg;
-    struct ncclComm *comm = call->comm;
-    cudaSetDevice(comm->gpu);
-    usleep(comm->luck % 300);
-    ncclResult_t result = do_call(call), under_way = ncclInProgress;
-    free(call);
-    atomic_compare_exchange_strong(&comm->state, &under_way, result);
-    return NULL;
-}
-
-/* Now and then, and always where it waits for other ranks, a call is still under way when it returns. */
-static ncclResult_t start_call(struct call *call)
-{
-    struct ncclComm *comm = call->comm;
-    comm->luck = comm->luck * 1103515245U + 12345U;
-    if (!comm->free_running || comm->luck >> 16 & 1)
-        return do_call(call);
-    struct call *copy = malloc(call_bytes(call->count));
-    if (!copy)
-        return ncclSystemError;
-    memcpy(copy, call, call_bytes(call->count));
-    join(comm);
-    atomic_store(&comm->state, ncclInProgress);
-    comm->has_thread = pthread_create(&comm->thread, NULL, do_call_later, copy) == 0;
-    if (comm->has_thread)
-        return ncclInProgress;
-    free(copy);
-    atomic_store(&comm->state, ncclSystemError);
-    return ncclSystemError;
-}
-
-/* ---- groups ------------------------------------------------------------------------------------- */
-
-static ncclResult_t check_usable(const struct ncclComm *comm)
-{
-    if (!comm)
-        return ncclInvalidArgument;
-    if (atomic_load(&comm->abort))
-        return wrong(ncclInvalidUsage, "the communicator has been aborted");
-    if (atomic_load(&comm->state) == ncclInProgress)
-        return wrong(ncclInvalidArgument, "the call before is still in progress");
-    return gpu_error(comm->gpu) == cudaSuccess ? atomic_load(&comm->state) : ncclUnhandledCudaError;
-}
-
-/* A message of the group that is open, at the end of its communicator's. */
-static ncclResult_t add_message(struct ncclComm *comm, cudaStream_t stream, struct transfer message)
-{
-    struct call **link = &group.calls;
-    while (*link && (*link)->comm != comm)
-        link = &(*link)->next;
-    if (*link && (*link)->stream != stream)
-        return wrong(ncclInvalidUsage,
-                     "a communicator with two streams in a group is not emulated");
-    size_t count = *link ? (*link)->count : 0;
-    struct call *call = realloc(*link, call_bytes(count + 1));
-    if (!call)
-        return ncclSystemError;
-    if (count == 0)
-        *call = (struct call){.comm = comm, .stream = stream, .kind = MESSAGES};
-    call->messages[count] = message;
-    call->count = count + 1;
-    *link = call;
-    return ncclSuccess;
-}
-
-/* Sends of a rank to itself must all be received in the same group. */
-static bool pairs_up(const struct call *call)
-{
-    size_t balance = 0;
-    for (size_t i = 0; i < call->count; i++)
-        if (call->messages[i].peer == call->comm->rank)
-            balance += call->messages[i].send ? 1 : (size_t)-1;
-    return balance == 0;
-}
-
-/* Work captured in a graph may still be queued, and looks whether its communicator has ended: that is told as long as
-   the process lives. */
-static struct ncclComm *ended_comms; /* emulation.lock */
-
-static void end_comm(struct ncclComm *comm)
-{
-    join(comm);
-    emulation_lock();
-    const cudaError_t *error = &emulation.gpus[comm->gpu].error;
-    while (comm->running > 0 ||
-           (comm->last && !comm->last->capture && !comm->last->done && *error == cudaSuccess))
-        pthread_cond_wait(&emulation.changed, &emulation.lock);
-    point_release(comm->last);
-    comm->last = NULL;
-    atomic_store(&comm->abort, true);
-    comm->next = ended_comms;
-    ended_comms = comm;
-    emulation_unlock();
-    if (comm->is_open)
-        link_close(&comm->link);
-}
-
-ncclResult_t ncclGroupStart(void)
-{
-    group.depth++;
-    return ncclSuccess;
-}
-
-ncclResult_t ncclGroupEnd(void)
-{
-    ncclResult_t result = ncclSuccess;
-    if (group.depth == 0)
-        return wrong(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
-    if (--group.depth > 0)
-        return ncclSuccess;
-    while (group.calls) {
-        struct call *call = group.calls;
-        group.calls = call->next;
-        if (result == ncclSuccess)
-            result = pairs_up(call)
-                         ? start_call(call)
-                         : wrong(ncclInvalidUsage, "a message to oneself is not received");
-        free(call);
-    }
-    while (group.aborts) {
-        struct ncclComm *comm = group.aborts;
-        group.aborts = comm->next;
-        end_comm(comm);
-    }
-    return result;
 }
 
 static ncclResult_t message(bool send, void *data, size_t count, ncclDataType_t type, int peer,
                             struct ncclComm *comm, cudaStream_t stream)
 {
-    ncclResult_t result = check_usable(comm);
-    if (result != ncclSuccess)
-        return result;
-    if (type != ncclChar || peer < 0 || peer >= comm->ranks)
-        return wrong(ncclInvalidArgument, "a message of another type than char, or to nobody");
-    struct transfer transfer = {
-        .send = send, .peer = peer, .kind = MESSAGES, .data = data, .bytes = count};
-    ncclGroupStart();
-    result = add_message(comm, stream, transfer);
-    ncclResult_t ended = ncclGroupEnd();
-    return result == ncclSuccess ? ended : result;
+    if (bytes_of(type) == 0 || (comm && (peer < 0 || peer >= comm->ranks)))
+        return nccl_refuse(
+            nccl_wrong(ncclInvalidArgument, "a message of a type that there is not, or to nobody"));
+    return nccl_group_add(comm, stream, NULL,
+                          &(struct transfer){.send = send,
+                                             .peer = peer,
+                                             .kind = MESSAGES,
+                                             .data = data,
+                                             .bytes = count * bytes_of(type)});
 }
 
 ncclResult_t ncclSend(const void *data, size_t count, ncclDataType_t type, int peer,
@@ -286,18 +97,11 @@ ncclResult_t ncclRecv(void *data, size_t count, ncclDataType_t type, int peer, n
     return message(false, data, count, type, peer, comm, stream);
 }
 
-/* ---- collectives -------------------------------------------------------------------------------- */
-
-static ncclResult_t collective(struct call *call)
+static ncclResult_t collective(const struct call *call, cudaStream_t stream)
 {
-    ncclResult_t result = check_usable(call->comm);
-    if (result != ncclSuccess)
-        return result;
-    if (group.depth > 0)
-        return wrong(ncclInvalidUsage, "collectives in groups are not emulated");
-    if (call->root < 0 || call->root >= call->comm->ranks)
-        return wrong(ncclInvalidArgument, "the root is nobody");
-    return call->bytes > 0 ? start_call(call) : ncclSuccess;
+    if (call->comm && (call->root < 0 || call->root >= call->comm->ranks))
+        return nccl_refuse(nccl_wrong(ncclInvalidArgument, "the root is nobody"));
+    return nccl_group_add(call->comm, stream, call, NULL);
 }
 
 /* The numbers that are added up here; else an error. */
@@ -313,64 +117,94 @@ static ncclResult_t sum_of(ncclDataType_t type, ncclRedOp_t op, enum number *out
             *out = (enum number)i;
             return ncclSuccess;
         }
-    return wrong(ncclInvalidArgument, "only sums of f32, f16, bf16, i32 and i64 are emulated");
+    return nccl_refuse(
+        nccl_wrong(ncclInvalidArgument, "only sums of f32, f16, bf16, i32 and i64 are emulated"));
+}
+
+static ncclResult_t sum(enum kind kind, const void *send, void *recv, size_t count,
+                        ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+    enum number number = NUMBER_F32;
+    const ncclResult_t result = sum_of(type, op, &number);
+    if (result != ncclSuccess)
+        return result;
+    return collective(&(struct call){.comm = comm,
+                                     .kind = kind,
+                                     .number = number,
+                                     .send = send,
+                                     .recv = recv,
+                                     .bytes = count * bytes_of(type)},
+                      stream);
 }
 
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    enum number number;
-    if (sum_of(type, op, &number) != ncclSuccess)
-        return ncclInvalidArgument;
-    return collective(&(struct call){.comm = comm,
-                                     .stream = stream,
-                                     .kind = ALL_REDUCE,
-                                     .number = number,
-                                     .send = send,
-                                     .recv = recv,
-                                     .bytes = count * (size_t)number_bytes(number)});
+    return sum(ALL_REDUCE, send, recv, count, type, op, comm, stream);
 }
 
 ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-    enum number number;
-    if (sum_of(type, op, &number) != ncclSuccess)
-        return ncclInvalidArgument;
+    return sum(REDUCE_SCATTER, send, recv, count, type, op, comm, stream);
+}
+
+/* Bytes that are passed on; of which type does not matter. */
+static ncclResult_t pass(enum kind kind, const void *send, void *recv, size_t count,
+                         ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream)
+{
+    if (bytes_of(type) == 0)
+        return nccl_refuse(nccl_wrong(ncclInvalidArgument, "numbers of a type that there is not"));
     return collective(&(struct call){.comm = comm,
-                                     .stream = stream,
-                                     .kind = REDUCE_SCATTER,
-                                     .number = number,
+                                     .kind = kind,
+                                     .root = root,
                                      .send = send,
                                      .recv = recv,
-                                     .bytes = count * (size_t)number_bytes(number)});
+                                     .bytes = count * bytes_of(type)},
+                      stream);
 }
 
 ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream)
 {
-    if (type != ncclChar)
-        return wrong(ncclInvalidArgument, "an all-gather of another type than char");
-    return collective(&(struct call){.comm = comm,
-                                     .stream = stream,
-                                     .kind = ALL_GATHER,
-                                     .send = send,
-                                     .recv = recv,
-                                     .bytes = count});
+    return pass(ALL_GATHER, send, recv, count, type, 0, comm, stream);
 }
 
 ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream)
 {
-    if (type != ncclChar)
-        return wrong(ncclInvalidArgument, "a broadcast of another type than char");
-    return collective(&(struct call){.comm = comm,
-                                     .stream = stream,
-                                     .kind = BROADCAST,
-                                     .root = root,
-                                     .send = send,
-                                     .recv = recv,
-                                     .bytes = count});
+    return pass(BROADCAST, send, recv, count, type, root, comm, stream);
+}
+
+/* ---- the end of a communicator ------------------------------------------------------------------ */
+
+void nccl_join(struct ncclComm *comm)
+{
+    if (comm->has_thread)
+        pthread_join(comm->thread, NULL);
+    comm->has_thread = false;
+}
+
+/* Work captured in a graph may still be queued, and looks whether its communicator has ended: that is told as long as
+   the process lives. */
+static struct ncclComm *ended_comms; /* emulation.lock */
+
+void nccl_end_comm(struct ncclComm *comm)
+{
+    nccl_join(comm);
+    emulation_lock();
+    const cudaError_t *error = &emulation.gpus[comm->gpu].error;
+    while (comm->running > 0 ||
+           (comm->last && !comm->last->capture && !comm->last->done && *error == cudaSuccess))
+        pthread_cond_wait(&emulation.changed, &emulation.lock);
+    point_release(comm->last);
+    comm->last = NULL;
+    atomic_store(&comm->abort, true);
+    comm->next = ended_comms;
+    ended_comms = comm;
+    emulation_unlock();
+    if (comm->is_open)
+        link_close(&comm->link);
 }
 
 /* ---- communicators ------------------------------------------------------------------------------ */
@@ -470,9 +304,9 @@ static ncclResult_t init(ncclComm_t *out, int ranks, const ncclUniqueId *id, int
     static pthread_once_t service = PTHREAD_ONCE_INIT;
     int gpu;
     if (ranks < 1 || ranks > LINK_MAX_RANKS || rank < 0 || rank >= ranks)
-        return wrong(ncclInvalidArgument, "ncclCommInitRank: no such rank");
-    if (group.depth > 0)
-        return wrong(ncclInvalidUsage, "communicators made in groups are not emulated");
+        return nccl_wrong(ncclInvalidArgument, "ncclCommInitRank: no such rank");
+    if (nccl_in_group())
+        return nccl_wrong(ncclInvalidUsage, "communicators made in groups are not emulated");
     if (cudaGetDevice(&gpu) != cudaSuccess)
         return ncclUnhandledCudaError;
     pthread_once(&service, start_service);
@@ -512,32 +346,32 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id,
     if (fault_call(__func__) != cudaSuccess)
         _exit(9);
     if (config && config->magic != (unsigned)0xcafebeef)
-        return wrong(ncclInvalidArgument, "a configuration without NCCL_CONFIG_INITIALIZER");
+        return nccl_wrong(ncclInvalidArgument, "a configuration without NCCL_CONFIG_INITIALIZER");
     return init(out, ranks, &id, rank, !config || config->blocking != 0);
 }
 
 /* Work that was pushed may go on. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
-    return check_usable(comm);
+    return nccl_check_usable(comm);
 }
 
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *out)
 {
     *out = comm->ranks;
-    return check_usable(comm);
+    return nccl_check_usable(comm);
 }
 
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *out)
 {
     *out = comm->rank;
-    return check_usable(comm);
+    return nccl_check_usable(comm);
 }
 
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *out)
 {
     *out = comm->gpu;
-    return check_usable(comm);
+    return nccl_check_usable(comm);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
@@ -553,7 +387,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out)
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
-    end_comm(comm);
+    nccl_end_comm(comm);
     return ncclSuccess;
 }
 
@@ -562,8 +396,11 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     if (atomic_load(&comm->asking) > 0)
         emulation_misuse("ncclCommAbort: another thread is in ncclCommGetAsyncError");
     atomic_store(&comm->abort, true);
-    ncclGroupStart();
-    comm->next = group.aborts;
-    group.aborts = comm;
-    return ncclGroupEnd();
+    int version = 0;
+    ncclGetVersion(&version);
+    if (version >= ABORTS_IN_GROUPS)
+        nccl_group_abort(comm);
+    else
+        nccl_end_comm(comm);
+    return ncclSuccess;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl_impl.h - emulated NCCL: not a GPU. A communicator and a call, for nccl.c (the functions of nccl.h) and nccl_kernel.c (their
- * work in a stream).
+ * nccl_impl.h - emulated NCCL: not a GPU. A communicator and a call, for nccl.c (the functions of nccl.h), nccl_group.c (how they get into
+ * their streams) and nccl_kernel.c (their work in a stream).
  */
 #ifndef SWSIM_NCCL_IMPL_H
 #define SWSIM_NCCL_IMPL_H
@@ -35,7 +35,6 @@ struct ncclComm {
 struct call {
     struct call *next;
     struct ncclComm *comm;
-    cudaStream_t stream;
     enum kind kind;
     int root;
     enum number number; /* of sums */
@@ -47,9 +46,24 @@ struct call {
 };
 
 extern _Atomic(const char *) nccl_last_error; /* a literal */
+/* nccl.c: an error and its words, for ncclGetLastError; the result. */
+ncclResult_t nccl_wrong(ncclResult_t result, const char *what);
+/* nccl.c: a call that is under way comes to its end; so does the communicator. */
+void nccl_join(struct ncclComm *comm);
+void nccl_end_comm(struct ncclComm *comm);
 /* nccl.c: the wait for other ranks is over: `arg` is the communicator. */
 bool nccl_is_ended(void *arg);
 ncclResult_t nccl_result_of(enum link_end end);
+
+/* nccl_group.c: a collective, or (call NULL) a message, of the open group, else of one of its own. */
+ncclResult_t nccl_group_add(struct ncclComm *comm, cudaStream_t stream, const struct call *call,
+                            const struct transfer *message);
+/* A call is refused, and with it the group it is in; the result. */
+ncclResult_t nccl_refuse(ncclResult_t result);
+bool nccl_in_group(void);
+ncclResult_t nccl_check_usable(const struct ncclComm *comm);
+/* The communicator is aborted at the end of the group. */
+void nccl_group_abort(struct ncclComm *comm);
 
 /* nccl_kernel.c: the work of a struct call. */
 cudaError_t nccl_run_call(struct CUstream_st *stream, void *payload);

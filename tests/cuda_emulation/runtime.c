@@ -55,6 +55,7 @@ static void start(void)
     if (emulation.gpu_count > EMULATION_MAX_GPUS)
         emulation_misuse("SWSIM_EMULATED_GPUS: at most %d", EMULATION_MAX_GPUS);
     emulation.driver = number_from("SWSIM_EMULATED_DRIVER", CUDART_VERSION);
+    emulation.most_contexts = number_from("SWSIM_EMULATION_CONTEXTS", 0);
     emulation.drift_ppm = number_from("SWSIM_EMULATION_DRIFT", 0);
     emulation.start_ns = emulation_now_ns();
     emulation.seed += (uint32_t)number_from("SWSIM_EMULATION_SEED", 1) * 7919;
@@ -95,12 +96,24 @@ static cudaError_t call_begin_anyhow(const char *function)
     return emulation.gpu_count > 0 ? cudaSuccess : call_end(cudaErrorNoDevice);
 }
 
+/* The thread's GPU has a context from now on, which takes memory of it. The lock is held. */
+static void need_context(const char *function)
+{
+    int contexts = 0;
+    thread.has_context = emulation.gpus[thread.gpu].has_context = true;
+    for (int gpu = 0; gpu < emulation.gpu_count; gpu++)
+        contexts += emulation.gpus[gpu].has_context;
+    if (emulation.most_contexts > 0 && contexts > emulation.most_contexts)
+        emulation_misuse("%s makes a context on GPU %d, one more than SWSIM_EMULATION_CONTEXTS=%d",
+                         function, thread.gpu, emulation.most_contexts);
+}
+
 cudaError_t call_begin(const char *function)
 {
     cudaError_t error = call_begin_anyhow(function);
     if (error != cudaSuccess)
         return error;
-    thread.has_context = true;
+    need_context(function);
     error = emulation.gpus[thread.gpu].error;
     return error == cudaSuccess ? cudaSuccess : call_end(error);
 }
@@ -125,17 +138,17 @@ cudaError_t cudaSetDevice(int gpu)
     if (gpu < 0 || gpu >= emulation.gpu_count)
         return call_end(cudaErrorInvalidDevice);
     thread.gpu = gpu;
-    thread.has_context = true;
+    need_context(__func__);
     return call_end(emulation.gpus[gpu].error);
 }
 
 cudaError_t cudaGetDevice(int *gpu)
 {
-    cudaError_t error = call_begin(__func__);
+    cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
     *gpu = thread.gpu;
-    return call_end(cudaSuccess);
+    return call_end(emulation.gpus[thread.gpu].error);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)

@@ -75,6 +75,7 @@ static void alone_close(struct alone *alone)
 {
     struct diag ignored; /* a sync has reported it */
     diag_init(&ignored);
+    device_enter(alone->member.base.device);
     cuda_device_sync(alone->member.base.device, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
     cudaEventDestroy(alone->last);

@@ -108,7 +108,7 @@ static cudaError_t take_tie(struct cuda_device *device, int64_t most_ns, struct 
     *tie = (struct tie){.marker = marker_record(device, true, device->service, &error)};
     if (!tie->marker)
         return error;
-    while ((error = cuda_ask_event(tie->marker->handle)) == cudaErrorNotReady &&
+    while ((error = cuda_ask_event(device->world, tie->marker->handle)) == cudaErrorNotReady &&
            now_ns - before_ns < most_ns) {
         sched_yield();
         now_ns = device_now(&device->world->base);

@@ -407,7 +407,7 @@ static enum status warm_up(struct cuda_comm *comm, struct diag *diag)
     if (!status && result != ncclSuccess)
         status = refused(comm, "cannot be used", result, diag);
     while (!status) {
-        cudaError_t error = cuda_ask_stream(device->service);
+        cudaError_t error = cuda_ask_stream(device->world, device->service);
         if (error == cudaSuccess)
             break;
         status = error == cudaErrorNotReady
@@ -465,6 +465,7 @@ void cuda_comm_close(struct device_comm *base)
     struct cuda_device *device = (struct cuda_device *)base->device;
     struct diag ignored; /* a sync has reported it */
     diag_init(&ignored);
+    device_enter(&device->base);
     cuda_device_sync(&device->base, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
     pthread_mutex_lock(&device->world->lock);

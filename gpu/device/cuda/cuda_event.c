@@ -84,7 +84,7 @@ enum status cuda_event_query(struct device_event *base, bool *done, struct diag 
     struct cuda_device *device = (struct cuda_device *)base->device;
     struct failure failure;
     struct marker *marker = event_look((struct cuda_event *)base, &failure);
-    cudaError_t error = marker ? cuda_ask_event(marker->handle) : cudaSuccess;
+    cudaError_t error = marker ? cuda_ask_event(device->world, marker->handle) : cudaSuccess;
     marker_release(device, marker);
     if (failure.status)
         return diag_error(diag, failure.status, "%s", failure.text);

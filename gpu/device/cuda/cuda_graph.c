@@ -600,8 +600,9 @@ cudaError_t cuda_graph_collect(struct cuda_device *device)
     struct cuda_graph *first = device->graphs;
     pthread_mutex_unlock(&device->world->lock);
     for (struct cuda_graph *graph = first; graph; graph = graph->next) {
-        cudaError_t error = atomic_load(&graph->unread) ? cuda_ask_event(graph->finished->handle)
-                                                        : cudaErrorNotReady;
+        cudaError_t error = atomic_load(&graph->unread)
+                                ? cuda_ask_event(device->world, graph->finished->handle)
+                                : cudaErrorNotReady;
         if (error == cudaErrorNotReady)
             continue;
         if (error == cudaSuccess)
@@ -623,6 +624,7 @@ void cuda_graph_close(struct device_graph *base)
     struct cuda_world *world = graph->device->world;
     struct diag ignored; /* a sync has reported the failure */
     diag_init(&ignored);
+    device_enter(base->device);
     if (graph->finished)
         (void)marker_await(graph->device, graph->finished, DEVICE_FOREVER, "a graph", &ignored);
     if (atomic_load(&graph->unread))

@@ -225,8 +225,8 @@ cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marke
 cudaError_t cuda_enter(const struct cuda_world *world);
 /* cuda_query.c: is all done? The calling thread's last error stays as it was, unless the answer is an error other than
    cudaErrorNotReady. */
-cudaError_t cuda_ask_event(cudaEvent_t event);
-cudaError_t cuda_ask_stream(cudaStream_t stream);
+cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event);
+cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream);
 
 /* ---- cuda_graph.c ---------------------------------------------------------------------------- */
 

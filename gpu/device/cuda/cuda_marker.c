@@ -101,13 +101,27 @@ void markers_free(struct cuda_device *device)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Linux adds 50 us to each pause of a thread that has not asked for less. */
-static void pause_ns(int64_t ns)
+/* Linux adds 50 us to each pause of a thread that has not asked for less. The thread may be the program's: its own slack
+   comes back behind the wait. */
+struct pauses {
+    int64_t ns; /* of the next */
+    int before; /* the thread's slack; 0: there was no pause */
+};
+
+static void pause_once(struct pauses *pauses)
 {
-    static _Thread_local bool asked;
-    if (!asked)
-        asked = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL) <= 0;
-    nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+    if (!pauses->before) {
+        pauses->before = prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL);
+        (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = (long)pauses->ns}, NULL);
+    pauses->ns = 2 * pauses->ns < POLL_MAX_NS ? 2 * pauses->ns : POLL_MAX_NS;
+}
+
+static void end_pauses(const struct pauses *pauses)
+{
+    if (pauses->before > 0)
+        (void)prctl(PR_SET_TIMERSLACK, (unsigned long)pauses->before, 0UL, 0UL, 0UL);
 }
 
 enum status cuda_device_fail(struct cuda_device *device, const char *what, cudaError_t error,
@@ -126,18 +140,16 @@ enum status cuda_device_fail(struct cuda_device *device, const char *what, cudaE
     return status;
 }
 
-enum status marker_await(struct cuda_device *device, const struct marker *marker,
-                         int64_t deadline_ns, const char *what, struct diag *diag)
+static enum status poll_marker(struct cuda_device *device, const struct marker *marker,
+                               int64_t deadline_ns, const char *what, struct pauses *pauses,
+                               struct diag *diag)
 {
-    int64_t begin_ns = device_clock_ns(), wait_ns = POLL_MIN_NS;
-    cudaError_t entered = cuda_enter(device->world);
-    if (entered != cudaSuccess)
-        return cuda_device_fail(device, what, entered, diag);
+    const int64_t begin_ns = device_clock_ns();
     for (;;) {
         enum status status = cuda_world_ended(device->world, diag);
         if (status)
             return status;
-        cudaError_t error = cuda_ask_event(marker->handle);
+        cudaError_t error = cuda_ask_event(device->world, marker->handle);
         if (error == cudaSuccess)
             return STATUS_OK;
         if (error != cudaErrorNotReady)
@@ -145,13 +157,23 @@ enum status marker_await(struct cuda_device *device, const struct marker *marker
         if (device_now(&device->world->base) >= deadline_ns)
             return diag_error(diag, STATUS_LIMIT, "time limit: rank %d, %s: has unfinished work",
                               device->base.rank, what);
-        if (device_clock_ns() - begin_ns < SPIN_NS) {
+        if (device_clock_ns() - begin_ns < SPIN_NS)
             sched_yield();
-            continue;
-        }
-        pause_ns(wait_ns);
-        wait_ns = 2 * wait_ns < POLL_MAX_NS ? 2 * wait_ns : POLL_MAX_NS;
+        else
+            pause_once(pauses);
     }
+}
+
+enum status marker_await(struct cuda_device *device, const struct marker *marker,
+                         int64_t deadline_ns, const char *what, struct diag *diag)
+{
+    struct pauses pauses = {.ns = POLL_MIN_NS};
+    cudaError_t entered = cuda_enter(device->world);
+    if (entered != cudaSuccess)
+        return cuda_device_fail(device, what, entered, diag);
+    enum status status = poll_marker(device, marker, deadline_ns, what, &pauses, diag);
+    end_pauses(&pauses);
+    return status;
 }
 
 #else

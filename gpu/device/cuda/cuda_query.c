@@ -5,7 +5,8 @@
  * The runtime's queries leave "not ready" as the last error of the calling thread, over the one that was there, and its
  * user may ask for that behind a launch of his own. The driver's queries leave nothing: they are asked where the
  * driver gives them out. Handles and numbers are the same for both. Anything but "done" and "not ready" is for the
- * runtime to say: a thread without a context, which only the runtime makes, a failure.
+ * runtime to say, on the world's GPU: a failure, or a thread without a context. There the runtime would make one on the
+ * GPU that is the thread's, which takes hundreds of MiB of a GPU that may be another rank's.
  */
 #include "cuda_impl.h"
 
@@ -57,20 +58,24 @@ static cudaError_t forget_not_ready(cudaError_t error)
     return error;
 }
 
-cudaError_t cuda_ask_event(cudaEvent_t event)
+cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event)
 {
     pthread_once(&looked, look);
     int answer = queries.event ? queries.event(event) : -1;
-    return answer == DONE || answer == NOT_READY ? (cudaError_t)answer
-                                                 : forget_not_ready(cudaEventQuery(event));
+    if (answer == DONE || answer == NOT_READY)
+        return (cudaError_t)answer;
+    cudaError_t error = cuda_enter(world);
+    return error == cudaSuccess ? forget_not_ready(cudaEventQuery(event)) : error;
 }
 
-cudaError_t cuda_ask_stream(cudaStream_t stream)
+cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream)
 {
     pthread_once(&looked, look);
     int answer = queries.stream ? queries.stream(stream) : -1;
-    return answer == DONE || answer == NOT_READY ? (cudaError_t)answer
-                                                 : forget_not_ready(cudaStreamQuery(stream));
+    if (answer == DONE || answer == NOT_READY)
+        return (cudaError_t)answer;
+    cudaError_t error = cuda_enter(world);
+    return error == cudaSuccess ? forget_not_ready(cudaStreamQuery(stream)) : error;
 }
 
 #else

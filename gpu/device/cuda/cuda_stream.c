@@ -112,7 +112,9 @@ void cuda_stream_put_behind(struct cuda_stream *stream, struct marker *launch)
 /* A marker behind all that a stream has to do. */
 static struct marker *mark_end(struct cuda_stream *stream, cudaError_t *error)
 {
-    *error = cuda_stream_follow(stream);
+    *error = cuda_enter(stream->world);
+    if (*error == cudaSuccess)
+        *error = cuda_stream_follow(stream);
     return *error == cudaSuccess ? marker_record(stream->device, false, stream->handle, error)
                                  : NULL;
 }
@@ -153,9 +155,6 @@ enum status cuda_device_sync(struct device *base, int64_t deadline_ns, struct di
     struct marker **markers = calloc(count + 1, sizeof(struct marker *));
     if (!markers)
         return diag_no_memory(diag);
-    cudaError_t entered = cuda_enter(device->world);
-    if (entered != cudaSuccess)
-        status = cuda_refused(diag, "cannot sync the device", entered);
     for (struct cuda_stream *at = device->streams; at && !status; at = at->next) {
         cudaError_t error = cudaSuccess;
         status = cuda_stream_check(at, diag);
@@ -432,7 +431,7 @@ static cudaError_t collect_stamps(struct cuda_device *device)
     struct pending **link = &device->pendings, **end = device->pendings_end;
     pthread_mutex_unlock(&device->world->lock);
     while (link != end && error == cudaSuccess) {
-        error = cuda_ask_event((*link)->end->handle);
+        error = cuda_ask_event(device->world, (*link)->end->handle);
         if (error == cudaSuccess)
             error = take_finished(device, link, &end);
         else if (error == cudaErrorNotReady) {
@@ -549,7 +548,8 @@ static void let_end(struct cuda_stream *stream)
     const int64_t begin_ns = device_clock_ns();
     if (!atomic_load(&stream->world->aborted))
         return;
-    while (!stream->device->unfinished && cuda_ask_stream(stream->handle) == cudaErrorNotReady) {
+    while (!stream->device->unfinished &&
+           cuda_ask_stream(stream->world, stream->handle) == cudaErrorNotReady) {
         stream->device->unfinished = device_clock_ns() - begin_ns > END_NS;
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
@@ -560,6 +560,7 @@ void cuda_stream_close(struct device_stream *base)
     struct cuda_stream *stream = (struct cuda_stream *)base;
     struct diag ignored; /* a sync has reported the failure */
     diag_init(&ignored);
+    device_enter(stream->base.device);
     drain(stream, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
     let_end(stream);

@@ -56,7 +56,8 @@ enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error)
 static const struct pending *find_head(const struct cuda_stream *stream)
 {
     const struct pending *at = stream->device->pendings;
-    while (at && (at->stream != stream || cuda_ask_event(at->end->handle) != cudaErrorNotReady))
+    while (at && (at->stream != stream ||
+                  cuda_ask_event(stream->world, at->end->handle) != cudaErrorNotReady))
         at = at->next;
     return at;
 }
@@ -79,11 +80,12 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
     out[0] = '\0';
     if (stream->base.capture) /* looking would end the capture */
         return;
-    if (stream->behind && cuda_ask_event(stream->behind->handle) == cudaErrorNotReady) {
+    if (stream->behind &&
+        cuda_ask_event(stream->world, stream->behind->handle) == cudaErrorNotReady) {
         snprintf(out, STUCK_TEXT, "is part of a graph that has not finished");
         return;
     }
-    if (cuda_ask_stream(stream->handle) != cudaErrorNotReady)
+    if (cuda_ask_stream(stream->world, stream->handle) != cudaErrorNotReady)
         return;
     const struct pending *head = find_head(stream);
     const struct device_comm *comm = head ? device_op_comm(&head->op) : NULL;
@@ -92,7 +94,9 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
     else
         snprintf(out, STUCK_TEXT, "%s%s%s has not %s", device_op_text(&head->op, text),
                  comm ? " on communicator " : "", comm ? comm->name : "",
-                 cuda_ask_event(head->start->handle) == cudaSuccess ? "finished" : "been reached");
+                 cuda_ask_event(stream->world, head->start->handle) == cudaSuccess
+                     ? "finished"
+                     : "been reached");
     int gone = find_gone(comm);
     size_t length = strlen(out);
     if (gone >= 0)
@@ -438,13 +442,14 @@ bool cuda_never_ends(const struct cuda_device *device)
     if (!atomic_load(&device->world->aborted))
         return false;
     for (const struct cuda_stream *at = device->streams; at; at = at->next)
-        if (cuda_ask_stream(at->handle) == cudaErrorNotReady)
+        if (cuda_ask_stream(device->world, at->handle) == cudaErrorNotReady)
             return true;
     return device->unfinished;
 }
 
 static void release(struct cuda_device *device)
 {
+    enter_device(&device->base);
     cuda_clock_close(device);
     markers_free(device);
     if (device->service)
@@ -585,6 +590,7 @@ static void free_buffer(struct device_buffer *buffer)
 {
     struct diag ignored;
     diag_init(&ignored);
+    enter_device(buffer->device);
     cuda_device_sync(buffer->device, DEVICE_FOREVER, &ignored);
     diag_fini(&ignored);
     if (buffer->memory != MEMORY_PAGEABLE &&
