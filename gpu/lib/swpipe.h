@@ -229,9 +229,9 @@ struct swpipe_source {
 /* Fetch batches, start the workers and submit until the pipeline is full. */
 enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source);
 /* Retire the oldest iteration, set *iteration to its number (may be NULL), and submit what now has
-   room. Its device work is submitted then, not done, unless the plan says `retire: device`: memory of the program's own
-   that the work of several iterations uses in turn must not be used again before. `source` NULL: take in nothing more from now on. END: all iterations have been retired, the
-   pipeline is empty and may be filled again. */
+   room. Its device work is submitted then, not done, unless the plan says `retire: device`: until it is done, memory of
+   the program's own that iterations use in turn must not be used again. `source` NULL: take in nothing more from now on.
+   END: all iterations have been retired, the pipeline is empty and may be filled again. */
 enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_source *source,
                                    int64_t *iteration);
 /* Retire what is in flight, stop the workers and empty the pipeline, also after a failure. Short-cuts

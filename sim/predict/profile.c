@@ -79,8 +79,9 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
             diag, STATUS_INPUT, "the trace store has no finished serial run of %s%s", plan->name,
             wanted.pipelined ? ", only runs in which tasks overlap and wait for each other" : "");
         diag_note(diag,
-                  "'swrun --serial --db FILE PLAN' adds one, 'swsim import --form=pipeline --db "
-                  "FILE TRACE' another");
+                  "'swrun --serial --db FILE PLAN' adds one, so does a program that calls "
+                  "swpipe_record and swpipe_run_serial, 'swsim import --form=pipeline --db FILE "
+                  "TRACE' another");
         return STATUS_INPUT;
     }
     *out_run = wanted.run;
