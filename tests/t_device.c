@@ -2082,6 +2082,9 @@ static void test_user_hangs(struct device_config config)
     if (config.ranks > 1)
         open_comm(&bench, "dp", config.ranks, comms);
     put_gate(&bench, bench.streams[config.first_rank][0], &gate);
+    if (config.rendezvous && /* no abort before all have opened theirs */
+        rendezvous_barrier(config.rendezvous, INT64_MAX, &bench.diag))
+        give_up(&bench);
     device_world_abort(bench.world, "the user's work hangs");
     pthread_create(&thread, NULL, close_bench, &bench);
     clock_gettime(CLOCK_REALTIME, &until);

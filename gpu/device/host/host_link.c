@@ -380,19 +380,25 @@ static void hear_guest(struct host_link *link, struct channel *channel,
 }
 
 #define ONE(...) +1
-enum { KINDS = 0 COLLECTIVE_LIST(ONE), NUMBERS = 0 NUMBER_LIST(ONE) };
+enum {
+    KINDS = 0 COLLECTIVE_LIST(ONE),
+    NUMBERS = 0 NUMBER_LIST(ONE),
+    STATUSES = 0 STATUS_LIST(ONE)
+};
 #undef ONE
 
 /* Is it about members of the channel, and of a process' own? */
 static bool is_sound(const struct host_link *link, const struct channel *channel, int from,
                      const struct message *message)
 {
+    const bool fails = message->word == WORD_LEAVE || message->word == WORD_UNFIT;
     if (message->word == WORD_DELIVERED)
         return true;
     return comm_place_of(channel, message->rank) >= 0 && process_of(link, message->rank) == from &&
            (message->word != WORD_SEND || comm_place_of(channel, message->peer) >= 0) &&
            message->kind >= 0 && message->kind < KINDS && message->number >= 0 &&
-           message->number < NUMBERS;
+           message->number < NUMBERS && message->bytes >= 0 && message->status < STATUSES &&
+           message->status >= (fails ? 1 : 0);
 }
 
 static void hear_word(struct host_link *link, struct channel *channel, int from,
