@@ -64,6 +64,10 @@ record()
         "$swrun" --device cuda --timeout "$2" $(sed -n 's/^schedule:.*/-n 6/p' "$1") "$1" >"$dir/log" 2>&1
 }
 
+# Runs until one shows the verdict. In a recording threads come in the order of their locks: where a thread of this plan
+# happened to be first (9 of 60 runs), its wait is behind the record, and nothing is wrong.
+runs_of() { case $1 in */sglang_wait_before_record_broken.yaml) echo 20 ;; *) echo 2 ;; esac; }
+
 # Some plans are not for several processes, or not for CUDA. A busy machine may cut a run off: it gets more time once.
 try()
 {
@@ -73,7 +77,10 @@ try()
         check "a run of ${1##*plans/}" sh -c 'cat "$1"; false' sh "$dir/log"
         return
     fi
-    as_the_plan "$1" >/dev/null || record "$1" 10s
+    left=$(runs_of "$1")
+    while [ $((left -= 1)) -gt 0 ] && ! as_the_plan "$1" >/dev/null; do
+        record "$1" 10s
+    done
     check "a run of ${1##*plans/}" as_the_plan "$1"
 }
 
