@@ -87,7 +87,7 @@ static int64_t late(void)
     return device_now(place.world) + INT64_C(20000000000);
 }
 
-/* What a thread does that has used nothing of CUDA before; its answer. */
+/* A thread that has used nothing of CUDA before runs it; the answer is kept. */
 static int in_thread(void *(*what)(void *), void *arg)
 {
     pthread_t thread;

@@ -232,7 +232,7 @@ static void add_share(const struct delivery *all, int place)
         reduce(all, begin, end, 0, all->count - 1, 0);
 }
 
-/* What one member gets, which it takes itself, or of common sums its share; `to` is its place. */
+/* Move to the member at place `to` what it gets; of common sums add its share. */
 static void take(const struct delivery *all, int to)
 {
     const size_t block = all->bytes / (size_t)all->count, mine = (size_t)to * block;

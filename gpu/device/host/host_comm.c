@@ -14,9 +14,9 @@
  *
  * In a world of several processes (host_link.c) each has a copy of every channel it is a member of.
  * Members elsewhere are present as guests. Of a meeting the process moves the data of all that is the first to claim it
- * once all are there, in common memory; where some share none, that of the first member. Of a large one each process moves
- * what its member gets, or of sums that all get a share for all (host_collective.c). Of a send and a receive the receiver's
- * process does. A copy stays until the world ends: positions go on where they were when a communicator is opened again.
+ * once all are there, in common memory; where some share none, that of the first member. In a large one each member
+ * moves what it gets itself, and adds a share of the sums that all get (host_collective.c). A send's data is moved by the
+ * receiver's process. A copy stays until the world ends: positions go on where they were when a communicator is opened again.
  */
 #include "host_comm.h"
 

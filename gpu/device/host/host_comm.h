@@ -28,7 +28,7 @@ struct meeting {
     bool *came;      /* arrived, or has left */
     bool *took;      /* where each member takes its own: what it gets has moved */
     int arrivals, leavings, takings;
-    bool adds;  /* of common sums each its share */
+    bool adds;  /* each member adds a share of the sums that all get */
     bool takes; /* each member takes its own; known when all are there */
     int taking; /* so many are at it here */
     bool moving, done;
