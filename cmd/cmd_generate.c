@@ -47,6 +47,7 @@ struct generate_request {
     bool comms, brief;
     int64_t memory, latency_ns;
     const char *times; /* NULL: not given */
+    const char *path;  /* of the plan; "-": standard output */
 };
 
 static enum status fill_costs(struct app *app, struct generate_request *request, struct plan *plan)
@@ -107,20 +108,30 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
     return status;
 }
 
+static enum status write_plan(struct app *app, const char *path, const struct plan *plan)
+{
+    struct app_output output;
+    enum status status = app_create(app, path, &output);
+    if (status != STATUS_OK)
+        return status;
+    status = plan_write(app, plan, app->json ? PLAN_JSON : PLAN_YAML, output.file);
+    return app_close_file(app, &output, status);
+}
+
 static enum status generate(struct app *app, struct generate_request *request)
 {
     struct plan plan;
     plan_init(&plan);
     enum status status = fill_plan(app, request, &plan);
     if (status == STATUS_OK)
-        status = plan_write(app, &plan, app->json ? PLAN_JSON : PLAN_YAML, stdout);
+        status = write_plan(app, request->path, &plan);
     plan_fini(&plan);
     return status;
 }
 
 enum status cmd_generate(struct app *app, int argc, char **argv)
 {
-    struct generate_request request = {0};
+    struct generate_request request = {.path = "-"};
     int64_t ranks = 0, chunks = 0, microbatches = 0, group = 0;
     int megatron = MEGATRON_NONE;
     const struct option_spec options[] = {
@@ -146,12 +157,15 @@ enum status cmd_generate(struct app *app, int argc, char **argv)
         {"comms", 0, NULL, "add the sends and receives", OPTION_FLAG, .value = &request.comms},
         {"brief", 0, NULL, "print the parameters, not the actions", OPTION_FLAG,
          .value = &request.brief, .excludes = "comms group"},
+        {"output", 'o', "FILE", "write to this file (default: standard output)", OPTION_TEXT,
+         .value = &request.path},
     };
     const struct command command = {
         .name = "swsim generate",
         .arguments = "NAME",
         .about = describe_schedules(app),
         .examples = "  swsim generate 1f1b --ranks=4 --microbatches=8\n"
+                    "  swsim generate gpipe -p4 -m8 --comms -o gpipe.yaml\n"
                     "  swsim generate zb_2p -p8 -m24 --times=F=19ms,I=18ms,W=9ms --latency=1ms\n"
                     "  swsim generate zbv --ranks=4 --microbatches=8 --comms | swsim verify -",
         COMMAND_OPTIONS(options),

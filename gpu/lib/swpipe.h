@@ -154,7 +154,7 @@ struct swpipe_config {
     enum swpipe_driver driver;
     enum swpipe_device device;
     int ranks;     /* instead of the plan's; at most 4096 */
-    int max_depth; /* data-flow: iterations in flight, instead of the plan's; at most 255 */
+    int max_depth; /* data-flow only: iterations in flight, instead of the plan's; at most 255 */
     int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
     int64_t spin_ns; /* a waiting thread spins for so long before it sleeps; 0: 50 us where a
                                     core is free for it; -1: not at all */
@@ -166,7 +166,8 @@ struct swpipe_config {
     struct swpipe_hooks hooks;
     struct swpipe_own own; /* streams, communicators and memory of the program */
     int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Whichever it is, every call leaves the caller's
-                current one as it was */
+                current one as it was; since CUDA 12 to make a GPU current also makes a context on it, if there
+                is none yet: a program of one GPU makes that one current first. Not for the host device */
     int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
                                    Corollary is refused */
     /* Called by swpipe_open with what is not proved, and with the story of what is violated; lines of

@@ -6,6 +6,7 @@
  *     rows hand [ITERATIONS]   a pipeline of two streams by hand, beside the same in the library under both drivers
  *     rows refill              a pipeline that fails, is drained and filled again; drained halfway and filled again
  *     rows illegal             a kernel with an address that there is not: told, and the process ends in order
+ *     rows hung                a kernel that does not end: told, the pipeline closes in time, and the GPU goes on after it
  *     rows drift [SECONDS]     the GPU's clock beside the host's, in parts per million
  *
  * Prints the figures as a JSON object. Exit status: 0; 1 and a reason on stderr where something is wrong.
@@ -66,11 +67,12 @@ static int64_t median(int64_t *values, int count)
 
 static struct {
     float *slots[SLOTS], *sum;
-    int *stop; /* of spinning kernels: never set */
-    int64_t task_ns;
+    int *stop; /* of spinning kernels: set only where one hangs */
+    int64_t task_ns, progress_ns;
     int left;
     int fail_at;    /* the function of an iteration fails; -1: none */
     int illegal_at; /* ... gives its kernel an address that there is not */
+    int hung_at;    /* ... pushes a kernel that does not end */
 } job;
 
 static bool open_memory(int64_t task_ns)
@@ -83,7 +85,7 @@ static bool open_memory(int64_t task_ns)
     if (all)
         *job.stop = 0;
     job.task_ns = task_ns;
-    job.fail_at = job.illegal_at = -1;
+    job.fail_at = job.illegal_at = job.hung_at = -1;
     return all;
 }
 
@@ -115,7 +117,8 @@ static int push_fill(void *stream, int64_t index)
 static int push_add(void *stream, int64_t index)
 {
     float *wild = (float *)(uintptr_t)16;
-    const int error = kernels_spin(stream, job.task_ns, job.stop);
+    const int64_t spin_ns = index == job.hung_at ? INT64_MAX / 4 : job.task_ns;
+    const int error = kernels_spin(stream, spin_ns, job.stop);
     return error ? error
                  : kernels_axpy(stream, job.slots[index % SLOTS],
                                 index == job.illegal_at ? wild : job.sum, COUNT, 1.0F);
@@ -165,7 +168,9 @@ static struct swpipe *open_pipe(enum swpipe_driver driver)
                                          .tasks = tasks,
                                          .task_count = 2,
                                          .driver = driver,
-                                         .device = SWPIPE_CUDA};
+                                         .device = SWPIPE_CUDA,
+                                         .wait_timeout_ns = job.progress_ns,
+                                         .progress_timeout_ns = job.progress_ns};
     struct swpipe *pipe;
     if (swpipe_open(&config, &pipe) == SWPIPE_OK)
         return pipe;
@@ -350,6 +355,35 @@ static bool illegal_row(void)
     return all;
 }
 
+/* The program ends the kernel after the pipeline has closed without it. */
+static bool hung_row(void)
+{
+    job.progress_ns = 2 * INT64_C(1000000000);
+    struct swpipe *pipe = open_memory(20000) ? open_pipe(SWPIPE_DATAFLOW) : NULL;
+    int64_t again_ns;
+    if (!pipe)
+        return false;
+    job.left = 30;
+    job.hung_at = 10;
+    const int64_t begin_ns = now_ns();
+    const enum swpipe_status status = swpipe_run(pipe, &source, NULL);
+    bool all = status != SWPIPE_OK || complain("the run ended well beside a kernel that hangs");
+    all = all && has(swpipe_error(pipe), "stream add");
+    const int64_t told_ns = now_ns() - begin_ns;
+    swpipe_close(pipe);
+    const int64_t closed_ns = now_ns() - begin_ns;
+    *(volatile int *)job.stop = 1;
+    all = GOOD(cudaDeviceSynchronize()) && all;
+    *(volatile int *)job.stop = 0;
+    job.hung_at = -1;
+    job.progress_ns = 0;
+    pipe = all ? open_pipe(SWPIPE_DATAFLOW) : NULL;
+    all = pipe && runs_whole(pipe, 30, &again_ns);
+    swpipe_close(pipe);
+    printf("{\"told_ns\":%lld,\"closed_ns\":%lld}\n", (long long)told_ns, (long long)closed_ns);
+    return all;
+}
+
 /* ---- waits --------------------------------------------------------------------------------------- */
 
 struct waits {
@@ -523,6 +557,9 @@ int main(int argc, char **argv)
         return !refill_row();
     if (strcmp(row, "illegal") == 0)
         return !illegal_row();
-    fputs("usage: rows poll TIMES | hand ITERATIONS | refill | illegal | drift SECONDS\n", stderr);
+    if (strcmp(row, "hung") == 0)
+        return !hung_row();
+    fputs("usage: rows poll TIMES | hand ITERATIONS | refill | illegal | hung | drift SECONDS\n",
+          stderr);
     return 2;
 }

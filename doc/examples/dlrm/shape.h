@@ -7,9 +7,13 @@
 #ifndef DLRM_SHAPE_H
 #define DLRM_SHAPE_H
 
+#ifndef DLRM_BATCH
+#define DLRM_BATCH 64
+#endif
+
 enum {
     MOST_RANKS = 8,
-    GLOBAL_BATCH = 64, /* samples of an iteration, of all ranks together */
+    GLOBAL_BATCH = DLRM_BATCH, /* samples of an iteration, of all ranks together */
     TABLES = 6,
     ROWS = 1000, /* of a table */
     DIM = 8,

@@ -21,41 +21,13 @@
  * comes on the rendezvous' thread. Both take the world's lock to hear a message; neither moves data then.
  */
 #include "host.h"
+#include "link_message.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net/rendezvous.h"
-
-enum word {
-    WORD_ARRIVE,
-    WORD_LEAVE,
-    WORD_DELIVERED,
-    WORD_TOOK,
-    WORD_SEND,
-    WORD_WITHDRAW,
-    WORD_RECEIVED,
-    WORD_UNFIT,
-    WORD_ABORT
-};
-
-/* Where the bytes of a reference are for all: bytes 0: nowhere. */
-struct far_ref {
-    int64_t buffer_offset, buffer_bytes, offset;
-};
-
-/* One mail: this, and two texts that end with 0 each: tag and label, or what failed. */
-struct message {
-    int32_t word, rank, peer;
-    int32_t kind, root, number, status, tagged, labelled, staged;
-    int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
-    uint64_t channel, position; /* or the number of a send */
-    int64_t bytes;
-    int64_t
-        claim; /* ARRIVE of the first member: where the channel's claim is in the common memory; 0: nowhere */
-    struct far_ref send, recv;
-};
 
 struct early {
     struct early *next;
@@ -313,7 +285,7 @@ bool link_store(struct host_link *link, const struct guest *guest, size_t recv_b
                                            guest->far_recv_at, guest->recv.address, recv_bytes);
 }
 
-/* NULL: no memory. */
+/* NULL: no memory, or its data cannot be reached. */
 static struct guest *guest_new(const struct host_link *link, const struct message *message,
                                const char *tag, const char *label)
 {
@@ -370,7 +342,7 @@ static void hear_guest(struct host_link *link, struct channel *channel,
 {
     struct guest *guest = guest_new(link, message, first, second);
     if (!guest)
-        link_fail(link, "no memory for what another rank sent");
+        link_fail(link, "what another rank sent cannot be reached, or there is no memory for it");
     else if (message->word == WORD_SEND)
         comm_guest_sends(channel, guest);
     else {
@@ -387,11 +359,20 @@ enum {
 };
 #undef ONE
 
+static void senseless(struct host_link *link, int from)
+{
+    char text[WAIT_TEXT];
+    snprintf(text, sizeof text, "process %d sent a message that makes no sense", from);
+    link_fail(link, text);
+}
+
 /* Is it about members of the channel, and of a process' own? */
 static bool is_sound(const struct host_link *link, const struct channel *channel, int from,
                      const struct message *message)
 {
     const bool fails = message->word == WORD_LEAVE || message->word == WORD_UNFIT;
+    if (message->word < 0 || message->word >= WORDS)
+        return false;
     if (message->word == WORD_DELIVERED)
         return true;
     return comm_place_of(channel, message->rank) >= 0 && process_of(link, message->rank) == from &&
@@ -405,7 +386,7 @@ static void hear_word(struct host_link *link, struct channel *channel, int from,
                       const struct message *message, const char *first, const char *second)
 {
     if (!is_sound(link, channel, from, message)) {
-        link_fail(link, "another process sent a message that makes no sense");
+        senseless(link, from);
         return;
     }
     struct failure failure = {.status = (enum status)message->status};
@@ -419,7 +400,8 @@ static void hear_word(struct host_link *link, struct channel *channel, int from,
     case WORD_WITHDRAW: comm_guest_withdraws(channel, message->rank, message->position); break;
     case WORD_RECEIVED: comm_sent(channel, message->position, NULL); break;
     case WORD_UNFIT: comm_sent(channel, message->position, &failure); break;
-    case WORD_ABORT: break;
+    case WORD_ABORT:
+    case WORDS: break;
     }
 }
 
@@ -450,8 +432,12 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
     struct host_link *link = arg;
     struct host_world *world = link->world;
     struct message message;
-    if (!is_whole(data, bytes))
+    if (!is_whole(data, bytes)) {
+        pthread_mutex_lock(&world->lock);
+        senseless(link, from);
+        world_unlock(world);
         return;
+    }
     memcpy(&message, data, sizeof message);
     if (message.world != link->number)
         return;
