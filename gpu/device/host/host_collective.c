@@ -473,11 +473,12 @@ static void take_own(struct channel *channel, struct meeting *meeting, struct ho
 {
     struct host_world *world = channel->world;
     const struct delivery all = delivery_of(channel, meeting);
-    int unreached = fetch_far(world->link, meeting, &all, &stream->stop);
+    int unreached = meeting->fetched ? -1 : fetch_far(world->link, meeting, &all, &stream->stop);
     if (unreached >= 0) {
         strand(meeting, stream, unreached);
         return;
     }
+    meeting->fetched = true; /* other members here read what was found, without the lock */
     meeting->taking++;
     world_unlock(world);
     take(&all, place);

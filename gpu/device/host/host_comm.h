@@ -32,8 +32,9 @@ struct meeting {
     bool takes; /* each member takes its own; known when all are there */
     int taking; /* so many are at it here */
     bool moving, done;
-    bool moved_here;            /* by a thread of this process */
-    bool claimed;               /* for this process, or in vain */
+    bool moved_here; /* by a thread of this process */
+    bool claimed;    /* for this process, or in vain */
+    bool fetched;    /* where each takes its own: what other processes give has been found */
     struct piecework *shared;   /* while the data moves: what other members here may move of it */
     atomic_uint changes;        /* so often it has failed, ended, or got something to share */
     atomic_int fetching;        /* the rank whose data this process is fetching; -1: none */
