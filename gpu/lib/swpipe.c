@@ -314,9 +314,6 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
             "max_depth is %d, but only the data-flow driver has one: under the clock the "
             "plan's stages say how many iterations are in flight",
             config->max_depth);
-    if (config->gpu && config->device != SWPIPE_CUDA)
-        return diag_error(&pipe->diag, STATUS_USAGE,
-                          "gpu is SWPIPE_GPU(%d), but the device is the host", config->gpu - 1);
     pipe->ranks = config->ranks ? config->ranks : pipe->plan.ranks;
     if (pipe->ranks > pipe->plan.ranks && pipe->plan.machine.share_device)
         return diag_error(&pipe->diag, STATUS_INPUT,

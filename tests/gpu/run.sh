@@ -425,7 +425,7 @@ ask 30 "a pipeline fails and is filled again" run_rows 'printf "drained in %.2f 
     at["clock_drain_ns"] / 1e6, at["dataflow_drain_ns"] / 1e6' refill
 ask 30 "an illegal address" run_rows 'printf "told after %.1f ms, ended after %.1f", at["told_ns"] / 1e6, at["ended_ns"] / 1e6' illegal
 ask 60 "a kernel that hangs" run_rows 'printf "told after %.1f s, closed after %.1f", at["told_ns"] / 1e9, at["closed_ns"] / 1e9
-    if (at["closed_ns"] > 10e9) printf "aim: closed within 10 s" >missed'
+    if (at["closed_ns"] > 10e9) printf "aim: closed within 10 s" >missed' hung
 ask 60 "drift of the clocks" run_rows 'printf "%.2f ppm, within %.2f; off that line by %.1f us", at["ppm"], at["error_ppm"],
     at["worst_ns"] / 1e3' drift $seconds_of_drift
 ask 60 "library: cuBLAS" run_cublas
