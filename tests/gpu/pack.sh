@@ -8,14 +8,13 @@
 #          libswrecord.so tests/gpu/record_probe.cu                    to record a program, and one that is compiled there
 #          tests/gpu/rows                                             rows with a program of their own
 #          tests/t_swpipe_*                                           programs with the library, for the GPU
-#          doc/examples/dlrm/                                         the example, for the host and with cuBLAS of the machine
 #          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
 #          libsqlite3.so.0                                            for all programs
 #          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
 #
 # Copy the folder and run `PACK/tests/gpu/run.sh` there, or with SWSIM_GPU_EMULATED=1 here. The
-# programs need only the C library, of this machine's version or newer, and dlrm_cuda cuBLAS: CUDA's
+# programs need only the C library, of this machine's version or newer: CUDA's
 # runtime, libyaml, zlib and libstdc++ are linked statically, SQLite lies beside them. Loaded there when needed: the driver
 # (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and Graphviz for pictures, which run.sh
 # does not draw. Packing needs CUDA, but no GPU.
@@ -53,11 +52,8 @@ cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
 of_library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
-example=doc/examples/dlrm
-programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead tests/gpu/rows $of_library $example/dlrm"
+programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead tests/gpu/rows $of_library"
 emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library)"
-cublas=$(sed -n "s/^CUBLAS_LIBS = .*-lcublas.*/yes/p" Makefile)
-[ -z "$cublas" ] || programs="$programs $example/dlrm_cuda" emulated="$emulated tests/dlrm_emulated"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
 system="-lrt -lpthread -ldl"
 beside='$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..' # where a program of the pack looks for SQLite
@@ -66,7 +62,7 @@ make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s -Wl,--gc-
 for file in $programs $emulated $plugin; do
     mkdir -p "$pack/$(dirname "$file")"
     cp "$file" "$pack/$file"
-    extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|sqlite3|cublas|cublasLt)\.so|statically linked' || true)
+    extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|sqlite3)\.so|statically linked' || true)
     [ -z "$extra" ] || { echo "pack.sh: $file still needs $extra" >&2; exit 1; }
 done
 
@@ -74,8 +70,7 @@ cp -L "$sqlite" "$pack/libsqlite3.so.0"
 
 cd "$top"
 mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/reference" \
-    "$pack/plans/examples" "$pack/$example"
-cp $example/*.yaml "$pack/$example/"
+    "$pack/plans/examples"
 cp tests/gpu/run.sh tests/gpu/record_probe.cu "$pack/tests/gpu/"
 cp tests/bench/*.sh "$pack/tests/bench/"
 for file in tests/bench/*.yaml; do [ ! -e "$file" ] || cp "$file" "$pack/tests/bench/"; done
