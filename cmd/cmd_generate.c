@@ -108,23 +108,13 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
     return status;
 }
 
-static enum status write_plan(struct app *app, const char *path, const struct plan *plan)
-{
-    struct app_output output;
-    enum status status = app_create(app, path, &output);
-    if (status != STATUS_OK)
-        return status;
-    status = plan_write(app, plan, app->json ? PLAN_JSON : PLAN_YAML, output.file);
-    return app_close_file(app, &output, status);
-}
-
 static enum status generate(struct app *app, struct generate_request *request)
 {
     struct plan plan;
     plan_init(&plan);
     enum status status = fill_plan(app, request, &plan);
     if (status == STATUS_OK)
-        status = write_plan(app, request->path, &plan);
+        status = plan_write_file(app, &plan, app->json ? PLAN_JSON : PLAN_YAML, request->path);
     plan_fini(&plan);
     return status;
 }

@@ -94,17 +94,6 @@ static const char *name_of(struct app *app, const char *path)
     return arena_strndup(&app->arena, length > 0 ? base : "import", length > 0 ? length : 6);
 }
 
-static enum status write_plan(struct app *app, const struct import_request *request,
-                              const struct plan *plan)
-{
-    struct app_output output;
-    enum status status = app_create(app, request->path, &output);
-    if (status != STATUS_OK)
-        return status;
-    status = plan_write(app, plan, PLAN_YAML, output.file);
-    return app_close_file(app, &output, status);
-}
-
 /* The run of a recording is there already. */
 static enum status store_run(struct app *app, struct store *store, const struct imported *imported,
                              struct trace *run)
@@ -120,13 +109,14 @@ static enum status write_results(struct app *app, const struct import_request *r
 {
     struct store *store;
     if (!request->db)
-        return request->path ? write_plan(app, request, &imported->plan) : STATUS_OK;
+        return request->path ? plan_write_file(app, &imported->plan, PLAN_YAML, request->path)
+                             : STATUS_OK;
     enum status status = store_open(request->db, true, &store, &app->diag);
     if (status != STATUS_OK)
         return status;
     status = store_run(app, store, imported, run);
     if (status == STATUS_OK && request->path)
-        status = write_plan(app, request, &imported->plan);
+        status = plan_write_file(app, &imported->plan, PLAN_YAML, request->path);
     enum status closed = store_close(store, &app->diag);
     return status != STATUS_OK ? status : closed;
 }

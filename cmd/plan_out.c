@@ -136,3 +136,13 @@ enum status plan_write(struct app *app, const struct plan *plan, enum plan_forma
     }
     return plan_write_csv(app, plan, false, out);
 }
+
+enum status plan_write_file(struct app *app, const struct plan *plan, enum plan_format format,
+                            const char *path)
+{
+    struct app_output output;
+    enum status status = app_create(app, path, &output);
+    return status == STATUS_OK
+               ? app_close_file(app, &output, plan_write(app, plan, format, output.file))
+               : status;
+}

@@ -25,18 +25,12 @@ static void show_progress(void *arg, size_t done, size_t count)
 
 static enum status write_plan(struct app *app, const struct frontier *f, const char *path)
 {
-    struct app_output output;
     struct plan plan;
     bool found;
     if (!path)
         return STATUS_OK;
     enum status status = frontier_best(f, &plan, &found, &app->diag);
-    if (status != STATUS_OK || !found)
-        return status;
-    status = app_create(app, path, &output);
-    return status == STATUS_OK
-               ? app_close_file(app, &output, plan_write(app, &plan, PLAN_YAML, output.file))
-               : status;
+    return status == STATUS_OK && found ? plan_write_file(app, &plan, PLAN_YAML, path) : status;
 }
 
 static enum status show(struct app *app, const struct frontier *f)

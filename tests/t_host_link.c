@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gpu/device/device.h"
 #include "gpu/device/host/link_message.h"
+#include "net/mail.h"
 #include "net/rendezvous.h"
 #include "tests/tap.h"
 
@@ -25,15 +25,13 @@ enum { BYTES = 64, PATIENCE_MS = 10000 };
 
 static int64_t in_ms(int64_t ms)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + ms * 1000000;
+    return mail_clock_ns() + ms * 1000000;
 }
 
 /* ---- the other process ------------------------------------------------------------------------- */
 
 struct answer {
-    size_t keep; /* bytes of it that are sent */
+    size_t keep; /* bytes of it that are sent, one at least */
     void (*change)(struct message *message);
 };
 
@@ -45,9 +43,8 @@ struct other {
     pthread_t thread;
 };
 
-/* What is on its way while the listener runs cannot be answered from there: it is kept. */
+/* The first message. The listener may not send, so the answer waits until it has returned. */
 struct heard {
-    struct other *other;
     pthread_mutex_t lock;
     char data[1024];
     size_t bytes;
@@ -74,14 +71,13 @@ static void answer(struct other *other, struct heard *heard)
         other->answer->change(&message);
     memcpy(heard->data, &message, sizeof message);
     size_t bytes = other->answer->keep < heard->bytes ? other->answer->keep : heard->bytes;
-    atomic_store(&other->answered,
-                 rendezvous_send(other->rendezvous, 0, heard->data, bytes ? bytes : 1));
+    atomic_store(&other->answered, rendezvous_send(other->rendezvous, 0, heard->data, bytes));
 }
 
 static void *be_other(void *arg)
 {
     struct other *other = arg;
-    struct heard heard = {.other = other, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct heard heard = {.lock = PTHREAD_MUTEX_INITIALIZER};
     struct diag diag;
     diag_init(&diag);
     if (rendezvous_find(other->place, 1, in_ms(PATIENCE_MS), &other->rendezvous, &diag))
@@ -270,7 +266,7 @@ int main(void)
         const char *wanted;
     } cases[] = {
         {"an honest answer is a meeting", {SIZE_MAX, NULL}, NULL},
-        {"nothing", {0, NULL}, "makes no sense"},
+        {"one byte", {1, NULL}, "makes no sense"},
         {"half a message", {sizeof(struct message) / 2, NULL}, "makes no sense"},
         {"a message without its texts", {sizeof(struct message), NULL}, "makes no sense"},
         {"with one text", {sizeof(struct message) + 1, NULL}, "makes no sense"},

@@ -29,9 +29,7 @@ enum { MEMBERS = 3, ROUNDS = 200 };
 
 static int64_t in_ms(int64_t ms)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec + ms * 1000000;
+    return mail_clock_ns() + ms * 1000000;
 }
 
 /* ---- a meeting ------------------------------------------------------------------------------- */
