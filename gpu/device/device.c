@@ -179,6 +179,11 @@ enum status device_world_open(const struct device_config *config, struct device_
     return status;
 }
 
+int64_t device_kept_bytes(const struct device *device)
+{
+    return atomic_load(&device->kept_bytes);
+}
+
 void device_world_close(struct device_world *world)
 {
     if (world)

@@ -115,6 +115,10 @@ enum status device_world_open(const struct device_config *config, struct device_
                               struct diag *diag);
 void device_world_close(struct device_world *world);
 
+/* Bytes of freed buffers that stay allocated until the process ends, because work that an abort does not end, a
+   kernel of the program's, may still use them. 0 on the host device. */
+int64_t device_kept_bytes(const struct device *device);
+
 /* Fail all streams of all ranks with "aborted: why" and wake every waiter: syncs, blocked pushes,
    streams, collectives. Operations that are computing stop early. Returns at once; a second abort
    does nothing. For a watchdog or signal thread, not for a signal handler. Closing never hangs

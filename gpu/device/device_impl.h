@@ -86,7 +86,8 @@ struct device {
     char description[200];
     struct device_graph *capture; /* under way; NULL: none */
     atomic_llong
-        clock_error_ns; /* its stamps may be off by so much on the world's clock; it grows */
+        clock_error_ns;      /* its stamps may be off by so much on the world's clock; it grows */
+    atomic_llong kept_bytes; /* device_kept_bytes */
 };
 
 struct device_stream {

@@ -11,6 +11,7 @@
 #include "proof_at_open.h"
 #include "swpipe_impl.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,20 @@ const char *swpipe_error(const struct swpipe *pipe)
 
 /* ---- the device ------------------------------------------------------------------------------ */
 
+/* Work that does not end keeps its memory. */
+static void tell_kept(const struct swpipe *pipe, int rank)
+{
+    const int64_t bytes = device_kept_bytes(pipe->devices[rank]);
+    char text[200];
+    if (bytes == 0 || !pipe->message)
+        return;
+    snprintf(text, sizeof text,
+             "rank %d: %" PRId64 " bytes stay allocated until the process ends: the GPU has work "
+             "that does not end and may use them\n",
+             rank, bytes);
+    pipe->message(pipe->message_arg, text);
+}
+
 static void close_device(struct swpipe *pipe)
 {
     own_close_events(pipe);
@@ -87,6 +102,7 @@ static void close_device(struct swpipe *pipe)
         shortcut_forget(&pipe->shortcuts[i], &pipe->tasks[i % (int)pipe->plan.pipeline.task_count]);
     for (int rank = pipe->first_rank; rank < pipe->first_rank + pipe->device_count; rank++) {
         pool_fini(&pipe->pools[rank]);
+        tell_kept(pipe, rank);
         device_close(pipe->devices[rank]);
     }
     pipe->device_count = 0;
@@ -337,6 +353,8 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
     pipe->wait_ns = config->wait_timeout_ns == -1 ? 0
                     : config->wait_timeout_ns     ? config->wait_timeout_ns
                                                   : WAIT_TIMEOUT_NS;
+    pipe->message = config->message;
+    pipe->message_arg = config->message_arg;
     pipe->progress_ns = config->progress_timeout_ns == -1 ? DEVICE_FOREVER
                         : config->progress_timeout_ns     ? config->progress_timeout_ns
                                                           : PROGRESS_TIMEOUT_NS;

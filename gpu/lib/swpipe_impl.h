@@ -32,6 +32,8 @@ struct swpipe {
     struct swpipe_hooks hooks;
     struct own own;
     struct swpipe_policy policy;
+    void (*message)(void *arg, const char *text); /* NULL: nobody wants to know */
+    void *message_arg;
     int gpu;                     /* as struct device_config */
     struct device_caller caller; /* as it was before the call, ... */
     bool entered;                /* ... which is under way */

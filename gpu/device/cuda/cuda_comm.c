@@ -320,16 +320,20 @@ static enum status make(struct cuda_comm *comm, struct diag *diag)
     return status ? status : init(comm, id, diag);
 }
 
+static size_t scratch_bytes(const struct cuda_comm *comm)
+{
+    return (size_t)comm->base.count * sizeof(float);
+}
+
 /* Steps that can fail on one rank alone come before the call that all ranks make together. */
 static enum status connect(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_device *device = (struct cuda_device *)comm->base.device;
-    size_t bytes = (size_t)comm->base.count * sizeof(float);
     cudaError_t error = cuda_enter(device->world);
     if (error == cudaSuccess)
-        error = cudaMalloc((void **)&comm->scratch, bytes);
+        error = cudaMalloc((void **)&comm->scratch, scratch_bytes(comm));
     if (error == cudaSuccess)
-        error = cudaMemsetAsync(comm->scratch, 0, bytes, device->service);
+        error = cudaMemsetAsync(comm->scratch, 0, scratch_bytes(comm), device->service);
     if (error != cudaSuccess)
         return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for communicator %s: %s",
                           device->base.rank, comm->base.name, cudaGetErrorString(error));
@@ -340,6 +344,8 @@ static void comm_free(struct cuda_comm *comm)
 {
     if (!cuda_never_ends((const struct cuda_device *)comm->base.device))
         cudaFree(comm->scratch);
+    else if (comm->scratch)
+        atomic_fetch_add(&comm->base.device->kept_bytes, (long long)scratch_bytes(comm));
     pthread_mutex_destroy(&comm->lock);
     pthread_mutex_destroy(&comm->member.order);
     free(comm->base.members);

@@ -436,7 +436,6 @@ static enum status prepare(struct cuda_device *device, struct diag *diag)
     return error == cudaSuccess ? STATUS_OK : cuda_refused(diag, what, error);
 }
 
-/* Give back what a device holds, however far its opening came. */
 bool cuda_never_ends(const struct cuda_device *device)
 {
     if (!atomic_load(&device->world->aborted))
@@ -447,6 +446,7 @@ bool cuda_never_ends(const struct cuda_device *device)
     return device->unfinished;
 }
 
+/* Give back what a device holds, however far its opening came. */
 static void release(struct cuda_device *device)
 {
     enter_device(&device->base);
@@ -595,6 +595,7 @@ static void free_buffer(struct device_buffer *buffer)
     diag_fini(&ignored);
     if (buffer->memory != MEMORY_PAGEABLE &&
         cuda_never_ends((const struct cuda_device *)buffer->device)) {
+        atomic_fetch_add(&buffer->device->kept_bytes, (long long)buffer->bytes);
         free(buffer);
         return;
     }
