@@ -337,16 +337,38 @@ static bool take_text(const struct walk *walk)
     return true;
 }
 
+static void remove_text(char *at, size_t length)
+{
+    memmove(at, at + length, strlen(at + length) + 1);
+}
+
+/* nvcc's space of the names of one file, "_INTERNAL_<number>_<file>::", as far as it goes. */
+static void remove_file_spaces(char *text)
+{
+    static const char begin[] = "_INTERNAL_";
+    for (char *at = text; (at = strstr(at, begin));) {
+        const size_t length = strcspn(at, ":<>,( ");
+        if (at[length] == ':' && at[length + 1] == ':')
+            remove_text(at, length + 2);
+        else
+            at += length;
+    }
+}
+
 /* "void ns::axpy<float>(float const*, float*)": without the type of the result, the arguments and unnamed spaces. */
 static const char *short_name(struct arena *arena, const char *text)
 {
     static const char unnamed[] = "(anonymous namespace)::";
     const char *from = strncmp(text, "void ", 5) == 0 ? text + 5 : text;
-    char *out = arena_strndup(arena, from, strnlen(from, PLAN_MAX_NAME / 2));
+    char *out = arena_strdup(arena, from);
     for (char *at; out && (at = strstr(out, unnamed));)
-        memmove(at, at + sizeof unnamed - 1, strlen(at + sizeof unnamed - 1) + 1);
+        remove_text(at, sizeof unnamed - 1);
+    if (out)
+        remove_file_spaces(out);
     if (out && strchr(out, '(') > out)
         *strchr(out, '(') = '\0';
+    if (out && strlen(out) > PLAN_MAX_NAME / 2)
+        out[PLAN_MAX_NAME / 2] = '\0';
     for (char *at = out; at && *at; at++)
         *at = *at >= ' ' && *at < 127 ? *at : '?';
     return out && *out ? out : "kernel";
@@ -517,6 +539,7 @@ static bool take_device(const struct walk *walk)
 
 static bool take_unseen(const struct walk *walk)
 {
+    walk->job->unseen = true;
     return plan_add_unrecorded(walk->job->plan, find_text(walk->process, walk->item->word[0]),
                                "the recorder does not see what it does");
 }

@@ -196,6 +196,7 @@ struct recorded_job {
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
     size_t opaque_launches, strange_accesses;
+    bool unseen;                   /* libraries or calls that the recorder does not see */
     int64_t begin_ns;              /* the first call, by the time of day */
     bool timed;                    /* some operation of a device has a measured time */
     size_t pushes, untimed_pushes; /* operations of devices; those without a time */

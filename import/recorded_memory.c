@@ -188,6 +188,13 @@ static uint64_t next_above(const uint64_t *items, size_t count, uint64_t value, 
     return low < count ? items[low] : otherwise;
 }
 
+/* Nobody can say of memory that nothing has written it where some writes may be unknown. */
+static bool may_hold_values(const struct recorded_job *job, const struct recorded_block *block)
+{
+    return !block->written || block->memory != RECORDING_MEMORY_DEVICE || job->unseen ||
+           job->opaque_launches > 0 || job->strange_accesses > 0;
+}
+
 /* The buffer that a piece is; -1: no memory. */
 static int piece_buffer(struct recorded_job *job, struct recorded_block *block, size_t piece)
 {
@@ -205,8 +212,7 @@ static int piece_buffer(struct recorded_job *job, struct recorded_block *block, 
         plan->buffers[plan->buffer_count++] = (struct buffer){.name = name, .scope = SCOPE_SHARED};
     }
     if (buffer >= 0)
-        plan->buffers[buffer].input = plan->buffers[buffer].input || !block->written ||
-                                      block->memory != RECORDING_MEMORY_DEVICE;
+        plan->buffers[buffer].input = plan->buffers[buffer].input || may_hold_values(job, block);
     block->pieces[piece] = buffer;
     return buffer;
 }

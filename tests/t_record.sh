@@ -72,6 +72,14 @@ for case in missing_wait wait_before_record event_reused freed_early graph unawa
 done
 but_for() { record "$1" fixed && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 check "the host's accesses, which are not seen" but_for host_reads "the host's accesses to 1 allocation.*--host-accesses"
+check "a half of an allocation that nothing has written" finds half_written 'value.*copy reads buffer device3.4096, which nothing has written'
+check "half_written, repaired" proves half_written
+if [ -f tests/cuda_emulation/libcublas.so ]; then
+    unseen_writer() { export LD_PRELOAD="$PWD/tests/cuda_emulation/libcublas.so"; record half_written; unset LD_PRELOAD; prints 0 'proved but for libcublas.so' "$SWSIM" verify --no-fix "$dir/half_written.yaml"; }
+    check "... which a library that is not seen may have written" unseen_writer
+else
+    skip "built without cuBLAS"
+fi
 import='--sm-slots=1 --launch-order'
 check "another order of communicators on a rank" finds other_order 'deadlock'
 check "repaired" proves other_order

@@ -246,6 +246,8 @@ void call_tell(const char *function);    /* the profiler, if there is one */
 
 bool kernel_known(const void *function);
 bool kernel_loaded(const void *function); /* and marks it as loaded */
+/* The size of an argument of a known kernel; false: it has not so many. */
+bool kernel_argument(const void *function, size_t index, size_t *bytes);
 cudaError_t kernel_launch(struct CUstream_st *stream, const cudaLaunchConfig_t *config,
                           const void *function, void **args);
 
@@ -257,7 +259,8 @@ struct kernel_of_program {
     size_t bytes;        /* of the struct */
     cudaError_t (*run)(int gpu, const void *arguments, int threads);
 };
-extern const struct kernel_of_program kernels_of_program[] __attribute__((weak));
+extern const struct kernel_of_program kernels_of_program[]
+    __attribute__((weak, visibility("default")));
 
 /* ---- fault.c ------------------------------------------------------------------------------------ */
 

@@ -277,6 +277,23 @@ bool kernel_known(const void *function)
     return find(function) < registered_count;
 }
 
+static size_t argument_bytes(char type)
+{
+    return type == 's' ? sizeof(struct dense) : type == 'u' || type == 'f' ? 4 : 8;
+}
+
+bool kernel_argument(const void *function, size_t index, size_t *bytes)
+{
+    const int i = find(function);
+    const struct kernel *kernel = registered[i].kernel;
+    if (index >= (kernel ? strlen(kernel->arguments) : 2))
+        return false;
+    *bytes = kernel       ? argument_bytes(kernel->arguments[index])
+             : index == 0 ? registered[i].own->bytes
+                          : sizeof(int);
+    return true;
+}
+
 bool kernel_loaded(const void *function)
 {
     int i = find(function);
@@ -296,8 +313,7 @@ static cudaError_t run(struct CUstream_st *stream, void *payload)
 static union argument take(char type, const void *from)
 {
     union argument argument = {.integer = 0};
-    size_t size = type == 's' ? sizeof argument.dense : type == 'u' || type == 'f' ? 4 : 8;
-    memcpy(&argument, from, size);
+    memcpy(&argument, from, argument_bytes(type));
     return argument;
 }
 

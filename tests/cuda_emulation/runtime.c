@@ -679,6 +679,25 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *fu
     return call_end(cudaSuccess);
 }
 
+/* Arguments stand behind each other, aligned as their sizes. */
+cudaError_t cudaFuncGetParamInfo(const void *function, size_t index, size_t *offset, size_t *bytes)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (!kernel_known(function))
+        return call_end(cudaErrorInvalidDeviceFunction);
+    *offset = 0;
+    for (size_t i = 0; i <= index; i++) {
+        *offset += i > 0 ? *bytes : 0;
+        if (!kernel_argument(function, i, bytes))
+            return call_end(cudaErrorInvalidValue);
+        const size_t unit = *bytes < 8 ? *bytes : 8;
+        *offset = (*offset + unit - 1) / unit * unit;
+    }
+    return call_end(cudaSuccess);
+}
+
 /* Code is loaded at its first use, and then the device must be idle. */
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **args)
 {

@@ -162,7 +162,20 @@ static void host_reads(void)
     CHECK(cudaFreeHost(memory));
 }
 
-/* ... and fills memory again from which a copy may still read. */
+/* A copy reads a half of an allocation that nothing has written. */
+static void half_written(void)
+{
+    char *memory;
+    static char host[BYTES];
+    const size_t all = 2 * (size_t)BYTES;
+    CHECK(cudaMalloc((void **)&memory, all));
+    CHECK(cudaMemsetAsync(memory, 0, fixed ? all : BYTES, one));
+    CHECK(cudaMemcpyAsync(host, memory + BYTES, BYTES, cudaMemcpyDeviceToHost, one));
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaFree(memory));
+}
+
+/* The host fills memory again from which a copy may still read. */
 static void host_writes(void)
 {
     float *memory;
@@ -511,6 +524,7 @@ static const struct {
     {"freed_early", freed_early, NULL},
     {"host_reads", host_reads, NULL},
     {"host_writes", host_writes, NULL},
+    {"half_written", half_written, NULL},
     {"overhead", overhead, NULL},
     {"host_function", host_function, NULL},
     {"graph", graph, NULL},
