@@ -28,7 +28,7 @@ uint64_t env_number(const char *name, uint64_t otherwise);
 /* SWSIM_SEED; a new one for each run otherwise. Told in a comment. */
 uint64_t env_seed(void);
 
-/* SWSIM_PLANS; else one of the two, by SWSIM_LONG. */
+/* SWSIM_PLANS; else one of the two, by SWSIM_LONG, of which a build with the thread sanitizer takes a fifth. */
 int env_plans(int quick, int many);
 
 /* ---- files */
