@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "listener.h"
+#include "plan/quiet_thread.h"
 
 enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20, OUTBOX_BYTES = 1 << 30 };
 
@@ -462,7 +463,7 @@ enum status broker_start(struct broker *broker, struct diag *diag)
             close(broker->peers[rank].others);
         broker->peers[rank].others = -1;
     }
-    int failed = mail_start_thread(&broker->thread, serve, broker);
+    int failed = quiet_thread_start(&broker->thread, serve, broker);
     if (failed)
         return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
     broker->started = true;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -110,16 +109,6 @@ int mail_init_condition(pthread_cond_t *condition)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     error = pthread_cond_init(condition, &clock);
     pthread_condattr_destroy(&clock);
-    return error;
-}
-
-int mail_start_thread(pthread_t *thread, void *(*what)(void *), void *arg)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(thread, NULL, what, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
 

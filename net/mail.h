@@ -93,9 +93,8 @@ int64_t mail_clock_ns(void);
 int mail_open_board(int size, int64_t base_ns, int *file, struct board **board);
 /* Is this file sealed like that, and does it have so many bytes from `offset` on? */
 bool mail_check_file(int file, int64_t offset, size_t bytes);
-/* A condition on CLOCK_MONOTONIC; a thread that gets no signals. Return errno. */
+/* A condition on CLOCK_MONOTONIC. Returns errno. */
 int mail_init_condition(pthread_cond_t *condition);
-int mail_start_thread(pthread_t *thread, void *(*what)(void *), void *arg);
 
 /* Whole, on a socket that blocks; false: it has ended, or its time limit. */
 bool mail_read(int socket, void *data, size_t bytes);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "listener.h"
+#include "plan/quiet_thread.h"
 
 #ifndef FALLOC_FL_KEEP_SIZE
 #include <linux/falloc.h>
@@ -272,7 +273,7 @@ enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct re
     if (!status)
         status = make_ends(r, diag);
     if (!status) {
-        errno = mail_start_thread(&r->reader, read_mail, r);
+        errno = quiet_thread_start(&r->reader, read_mail, r);
         r->started = !errno;
         status = errno ? rendezvous_refused(diag, r->rank, "a thread") : STATUS_OK;
     }

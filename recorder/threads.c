@@ -16,6 +16,7 @@
 #include "real.h"
 #include "tape.h"
 #include "threads.h"
+#include "touch.h"
 
 enum { TABLE = 1 << 16, WAYS = 8 };
 
@@ -109,6 +110,7 @@ static void *run_thread(void *arg)
     const struct start start = *(struct start *)arg;
     free(arg);
     internal = start.internal;
+    touch_begin_thread();
     if (!internal) {
         pthread_setspecific(at_exit, &at_exit);
         tape_after(start.parent);

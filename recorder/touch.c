@@ -121,10 +121,21 @@ void touch_see(enum recording_kind kind, const uint64_t *words)
     }
 }
 
+void touch_begin_thread(void)
+{
+    sigset_t fault;
+    if (!wanted)
+        return;
+    sigemptyset(&fault);
+    sigaddset(&fault, SIGSEGV);
+    pthread_sigmask(SIG_UNBLOCK, &fault, NULL);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     const char *asked = getenv("SWSIM_RECORD_TOUCH");
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_NODEFER};
     action.sa_sigaction = open_block;
     wanted = asked && *asked && sigaction(SIGSEGV, &action, &before) == 0;
+    touch_begin_thread();
 }

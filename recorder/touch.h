@@ -17,6 +17,9 @@
 /* Are they seen in this process? */
 bool touch_on(void);
 
+/* A thread begins, with the mask of its creator: it must not block what an access raises. */
+void touch_begin_thread(void);
+
 /* A call of the program is over, and this is its item. */
 void touch_see(enum recording_kind kind, const uint64_t *words);
 

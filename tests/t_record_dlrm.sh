@@ -47,6 +47,10 @@ check "the losses are those of a run without the recorder" sh -c '
 check "of the same ranks" record prefetch 1
 check "bit for bit" cmp "$dir/alone" "$dir/losses"
 
+# The library's threads take the fault by which an access of the host to pinned memory is seen.
+check "with the host's accesses" record fused 2 --host-accesses
+check "which are proved, too" verdict 0 'proved but for libcublas.so: the recorder does not see what it does, extents of kernels' fused
+
 # Works of cuBLAS have times by CUPTI, and no call.
 check "with times" record sparse_dist 2
 check "the products are told apart" grep -q 'measured operations of .* belong to no recorded call' "$dir/log"

@@ -4,11 +4,13 @@
  * of the data, drain and refill, failures, limits, short-cuts, profiles, two ranks, recorded runs.
  */
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -843,6 +845,62 @@ static void test_refusals(void)
     swpipe_close(NULL);
 }
 
+/* ---- faults that the program handles, as a debugger or a collector of garbage does ----------------- */
+
+static struct {
+    volatile char *pages; /* [2] that nobody may touch */
+    size_t page_bytes;
+    atomic_int opened;
+} guarded;
+
+static void open_pages(int number)
+{
+    (void)number;
+    atomic_fetch_add(&guarded.opened, 1);
+    if (mprotect((void *)(uintptr_t)guarded.pages, 2 * guarded.page_bytes,
+                 PROT_READ | PROT_WRITE) != 0)
+        _exit(1);
+}
+
+static void touch_on_device(void *arg)
+{
+    (void)arg;
+    mprotect((void *)(uintptr_t)guarded.pages, guarded.page_bytes, PROT_NONE);
+    guarded.pages[0] = 1;
+}
+
+static int touch(struct swpipe_context *context, void *arg)
+{
+    guarded.pages[guarded.page_bytes] = 1;
+    return swpipe_launch(context, touch_on_device, arg);
+}
+
+static void test_fault(void)
+{
+    const struct sigaction action = {.sa_handler = open_pages};
+    struct sigaction before;
+    struct numbers numbers = {0, 1, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_task tasks[] = {{"Touch", touch, NULL, NULL, 0}};
+    const struct swpipe_config config = {
+        .plan_text = "swplan: 1\nname: touch\nschedule:\n  Touch: {stage: 0, stream: s}\n",
+        .tasks = tasks,
+        .task_count = 1};
+    struct swpipe *pipe;
+    guarded.page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    guarded.pages =
+        mmap(NULL, 2 * guarded.page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    sigaction(SIGSEGV, &action, &before);
+    bool ran =
+        swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
+    check(ran && atomic_load(&guarded.opened) == 2,
+          "faults of a function and of its device work reach the program's handler: %d, %s",
+          atomic_load(&guarded.opened), swpipe_error(pipe));
+    swpipe_close(pipe);
+    sigaction(SIGSEGV, &before, NULL);
+    munmap((void *)(uintptr_t)guarded.pages, 2 * guarded.page_bytes);
+}
+
 int main(void)
 {
     store_path = path_temp("run.db");
@@ -866,5 +924,6 @@ int main(void)
     test_record_illegal();
     test_refusals();
     test_sources();
+    test_fault();
     return tap_done();
 }

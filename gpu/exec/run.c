@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "gpu/device/nvtx.h"
+#include "plan/quiet_thread.h"
 
 enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
@@ -617,22 +617,18 @@ static void *thread_main(void *arg)
 enum status run_start_threads(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
-    sigset_t all, before;
     int failed = 0;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int t = 0; t < p->thread_count && !failed; t++) {
         enum thread_kind kind = p->threads[t].kind;
         if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven) ||
             !run_has(run, p->threads[t].rank))
             continue;
         pthread_mutex_lock(&run->lock);
-        failed = pthread_create(&run->threads[t].id, NULL, thread_main, &run->threads[t]);
+        failed = quiet_thread_start(&run->threads[t].id, thread_main, &run->threads[t]);
         run->threads[t].started = !failed;
         run->alive += !failed;
         run_unlock(run);
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!failed)
         return STATUS_OK;
     run_stop(run, "a thread could not be started");

@@ -10,6 +10,7 @@
 #include "gpu/record/rank_report.h"
 #include "net/far_clock.h"
 #include "net/mail.h"
+#include "plan/quiet_thread.h"
 
 enum { TAKE_NS = 20000000, KEY = 64 };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))
@@ -145,7 +146,7 @@ static enum status keeper_open(struct group_recording *recording, struct run *ru
     if (!status)
         status = journal_open_collecting(run->program, options, device, run_now(run),
                                          apart_ns(group), &keeper->journal, diag);
-    int failed = status ? 0 : mail_start_thread(&keeper->thread, keep, keeper);
+    int failed = status ? 0 : quiet_thread_start(&keeper->thread, keep, keeper);
     if (failed)
         status = diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
     keeper->started = !status;

@@ -8,6 +8,7 @@
 
 #include "gpu/device/device_impl.h"
 #include "net/mail.h"
+#include "plan/quiet_thread.h"
 
 enum { WATCH_NS = 20000000, SPIN_NS = 50000, NAP_NS = 50000 };
 #define EPOCH     (INT64_C(1) << 40)
@@ -132,7 +133,7 @@ enum status watch_open(struct group_watch *watch, struct swpipe_group *group, st
     int failed = pthread_mutex_init(&watch->lock, NULL);
     if (!failed && (failed = mail_init_condition(&watch->changed)) != 0)
         pthread_mutex_destroy(&watch->lock);
-    if (!failed && (failed = mail_start_thread(&watch->thread, watch_main, watch)) != 0) {
+    if (!failed && (failed = quiet_thread_start(&watch->thread, watch_main, watch)) != 0) {
         pthread_cond_destroy(&watch->changed);
         pthread_mutex_destroy(&watch->lock);
     }

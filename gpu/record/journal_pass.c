@@ -14,7 +14,6 @@
  */
 #include "journal_impl.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,6 +22,7 @@
 #include <unistd.h>
 
 #include "gpu/device/device_impl.h"
+#include "plan/quiet_thread.h"
 
 enum { WRITER_NICE = 10, PACE_ENTRIES = 256 /* fewer say little about the rate */ };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))
@@ -255,11 +255,7 @@ static void *write_journal(void *arg)
 
 enum status journal_start_writer(struct journal *journal, struct diag *diag)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&journal->writer, NULL, write_journal, journal);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = quiet_thread_start(&journal->writer, write_journal, journal);
     if (failed)
         return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
     journal->started = true;

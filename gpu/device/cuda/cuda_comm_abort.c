@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "plan/quiet_thread.h"
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* The first communicator with an error of its own, and the error. The world's lock is held. */
@@ -91,7 +93,7 @@ static void *abort_one(void *arg)
 static void abort_apart(struct cuda_comm *taken)
 {
     for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
-        comm->aborting = pthread_create(&comm->abort_thread, NULL, abort_one, comm) == 0;
+        comm->aborting = quiet_thread_start(&comm->abort_thread, abort_one, comm) == 0;
     for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
         if (!comm->aborting)
             abort_one(comm);
@@ -133,7 +135,7 @@ bool cuda_comm_abort(struct cuda_device *device)
     device->condemned = take_all(device);
     if (!device->condemned)
         return true;
-    device->aborting = pthread_create(&device->abort_thread, NULL, abort_all, device) == 0;
+    device->aborting = quiet_thread_start(&device->abort_thread, abort_all, device) == 0;
     return device->aborting;
 }
 

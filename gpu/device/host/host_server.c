@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 
 #include "gpu/device/nvtx.h"
+#include "plan/quiet_thread.h"
 
 enum { TIMER_SLACK_NS = 1000 };
 
@@ -145,16 +146,6 @@ static void *serve(void *arg)
 
 /* ---- open and close ---------------------------------------------------------------------------- */
 
-static int start_thread(struct host_server *server)
-{
-    sigset_t all, before;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&server->thread, NULL, serve, server);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 enum status host_server_start(struct host_device *device, struct diag *diag)
 {
     struct host_server *server = calloc(1, sizeof *server);
@@ -162,7 +153,7 @@ enum status host_server_start(struct host_device *device, struct diag *diag)
         return diag_no_memory(diag);
     server->device = device;
     enum status status = world_init_condition(device->world, &server->work, diag);
-    int failed = status ? 0 : start_thread(server);
+    int failed = status ? 0 : quiet_thread_start(&server->thread, serve, server);
     if (failed) {
         pthread_cond_destroy(&server->work);
         status = diag_error(diag, STATUS_SYSTEM, "rank %d: cannot start a thread for a stream: %s",
