@@ -213,6 +213,10 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "or of "
          "their calls in time",
          OPTION_CHOICE, .value = &request.options.recorded.order},
+        {"structs", 0, "write|read",
+         "recordings: kernels may write what structs among their arguments point to (the default), "
+         "or only read it",
+         OPTION_CHOICE, .value = &request.options.recorded.structs},
         {"launch-queue", 0, "N",
          "host programs: operations that a stream holds (default 1024; 0: any number)",
          OPTION_INTEGER, .value = &request.launch_queue, .max = PLAN_MAX_IN_FLIGHT},

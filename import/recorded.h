@@ -17,10 +17,14 @@
 /* The order of threads: as they locked, signalled, created and joined; or as their calls ended and began. */
 enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
 
+/* What a kernel does with memory that a struct among its arguments points to: the types of these pointers are not known. */
+enum recorded_structs { RECORDED_STRUCTS_WRITE, RECORDED_STRUCTS_READ };
+
 struct trace;
 struct recorded_options {
     const char *name;  /* of the plan */
     int order;         /* enum recorded_order */
+    int structs;       /* enum recorded_structs */
     bool launch_order; /* operations of NCCL on a rank start in the order of their launches */
     int64_t sm_slots;  /* of them that can be resident at once; 0: any number */
     struct trace *run; /* gets the measured run; trace_init has begun it. NULL: it is not wanted */

@@ -396,6 +396,23 @@ static const struct recorded_kernel *find_kernel(const struct recorded_process *
     return &none;
 }
 
+/* What a word of the arguments points to, if it does. */
+static bool take_argument(const struct walk *walk, struct recorded_op *op, uint64_t word,
+                          bool *in_struct)
+{
+    const uint64_t address = word & ~(RECORDING_WRITE | RECORDING_POINTER);
+    const bool is_pointer = (word & RECORDING_POINTER) != 0;
+    const bool write = (word & RECORDING_WRITE) != 0 &&
+                       (is_pointer || walk->job->options->structs == RECORDED_STRUCTS_WRITE);
+    const size_t before = op->access_count;
+    if (is_pointer)
+        recorded_memory_strange(walk->job, walk->process, address);
+    if (!recorded_memory_access(walk->job, walk->process, op, address, 0, write, -1))
+        return false;
+    *in_struct = *in_struct || (!is_pointer && op->access_count > before);
+    return true;
+}
+
 static bool take_launch(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
@@ -404,14 +421,11 @@ static bool take_launch(const struct walk *walk)
     struct recorded_op op = walk_op(walk, OP_LAUNCH);
     op.op.name = kernel->name;
     walk->job->opaque_launches += !kernel->known;
-    for (int i = 2; i < walk->item->words; i++) {
-        const uint64_t address = word[i] & ~(RECORDING_WRITE | RECORDING_POINTER);
-        if (word[i] & RECORDING_POINTER)
-            recorded_memory_strange(walk->job, walk->process, address);
-        if (!recorded_memory_access(walk->job, walk->process, &op, address, 0,
-                                    (word[i] & RECORDING_WRITE) != 0, -1))
+    bool in_struct = false;
+    for (int i = 2; i < walk->item->words; i++)
+        if (!take_argument(walk, &op, word[i], &in_struct))
             return false;
-    }
+    walk->job->struct_launches += in_struct;
     return stream && walk_push(walk, stream, &op);
 }
 

@@ -448,6 +448,23 @@ static void drop_specs(struct plan *plan)
         plan->stream_spec_count = 0;
 }
 
+static const char *about_structs(const struct recorded_job *job)
+{
+    const char *plural = job->struct_launches == 1 ? "" : "es";
+    if (job->struct_launches == 0)
+        return "";
+    if (job->options->structs == RECORDED_STRUCTS_READ)
+        return arena_printf(
+            job->arena,
+            "; by --structs=read %zu launch%s with structs write nothing that these point to",
+            job->struct_launches, plural);
+    return arena_printf(
+        job->arena,
+        "; %zu launch%s with structs may write all that these point to, so that a race "
+        "of theirs may be two reads (--structs=read tries it)",
+        job->struct_launches, plural);
+}
+
 static const char *about(const struct recorded_job *job)
 {
     const size_t measured = job->pushes - job->untimed_pushes;
@@ -456,14 +473,16 @@ static const char *about(const struct recorded_job *job)
                                                   "devices",
                                                   measured, measured == 1 ? "" : "s")
                                    : "without times";
-    if (!times)
+    const char *structs = about_structs(job);
+    if (!times || !structs)
         return NULL;
     return arena_printf(job->arena,
                         "a recording of %zu process%s, %s; threads come in the order of "
-                        "%s, kernels access what their arguments point to",
+                        "%s, kernels access what their arguments point to%s",
                         job->process_count, job->process_count == 1 ? "" : "es", times,
                         job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
-                                                              : "their calls in time");
+                                                              : "their calls in time",
+                        structs);
 }
 
 /* Memory of the host that a device uses: are the host's own accesses to it known? */

@@ -195,7 +195,7 @@ struct recorded_job {
     struct recorded_comm *comms;
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
-    size_t opaque_launches, strange_accesses;
+    size_t opaque_launches, strange_accesses, struct_launches;
     bool unseen;                   /* libraries or calls that the recorder does not see */
     int64_t begin_ns;              /* the first call, by the time of day */
     bool timed;                    /* some operation of a device has a measured time */

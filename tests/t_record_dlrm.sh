@@ -29,6 +29,7 @@ record()
     "$SWSIM" record "$@" -o "$dir/$plan.swr" -- sh -c ". '$dir/ranks'" "$dlrm" "$plans/$plan.yaml" "$ranks" $((20000 + $$ % 20000)) >"$dir/losses" 2>"$dir/log" &&
         "$SWSIM" import -o "$dir/$plan.yaml" "$dir/$plan.swr" 2>>"$dir/log" || { cat "$dir/log"; return 1; }
 }
+logs() { grep -q -- "$1" "$dir/log" || { cat "$dir/log"; return 1; }; }
 verdict() { prints "$1" "$2" "$SWSIM" verify --no-fix --no-shorten "$dir/$3.yaml"; }
 
 for ranks in 1 2; do
@@ -42,6 +43,12 @@ for ranks in 1 2; do
     check "prefetch on $ranks ranks is recorded" record prefetch $ranks
     check "and its rows are taken for one memory" verdict 1 'race, always: .*move_row_one>.*without an order' prefetch
 done
+# What a struct points to may be written: a race of the wrong plan is one of a write, and by reads alone there is none.
+check "structs are told" logs 'launches with structs may write all that these point to'
+by_reads() { "$SWSIM" import --structs=read -o "$dir/reads.yaml" "$dir/wrong.swr" 2>"$dir/log" && prints 0 'proved but for libcublas' "$SWSIM" verify "$dir/reads.yaml"; }
+check "and can be taken for reads" by_reads
+check "which is told, too" logs 'by --structs=read [0-9]* launches with structs write nothing'
+
 check "the losses are those of a run without the recorder" sh -c '
     "$1" "$2" --quiet --iterations 4 --ranks 1 >"$3/alone" && sort "$3/alone" >"$3/a"' sh "$dlrm" "$plans/prefetch.yaml" "$dir"
 check "of the same ranks" record prefetch 1
