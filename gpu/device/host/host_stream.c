@@ -495,6 +495,13 @@ enum status entry_push(struct entry *entry, struct diag *diag)
 
 /* ---- at once --------------------------------------------------------------------------------- */
 
+/* Is the place that a wait is for reached? */
+static bool is_reached(const struct device_op *wait)
+{
+    const struct place *place = &((const struct host_event *)wait->event)->last;
+    return !place->stream || place->stream->finished >= place->count;
+}
+
 /* Does it change nothing in the stream? Without a stamp a record is a name for the place behind what was pushed, and a wait
    for a place that is reached, or lies in the same stream, waits for nothing. */
 static bool needs_no_entry(const struct host_stream *stream, const struct device_op *op,
@@ -505,9 +512,8 @@ static bool needs_no_entry(const struct host_stream *stream, const struct device
         return false;
     if (op->kind == DEVICE_OP_RECORD)
         return true;
-    const struct place *place = &((const struct host_event *)op->event)->last;
     return op->kind == DEVICE_OP_WAIT &&
-           (!place->stream || place->stream == stream || place->stream->finished >= place->count);
+           (((const struct host_event *)op->event)->last.stream == stream || is_reached(op));
 }
 
 static void skip(struct host_stream *stream, const struct device_op *op)
@@ -523,12 +529,7 @@ static bool takes_no_time(const struct host_stream *stream, const struct device_
     if (stream->head || stream->closing || stream_failed(stream) || stream->device->injections ||
         op->turn.gate || op->time_ns > 0)
         return false;
-    if (op->kind == DEVICE_OP_RECORD)
-        return true;
-    if (op->kind != DEVICE_OP_WAIT)
-        return false;
-    const struct place *place = &((const struct host_event *)op->event)->last;
-    return !place->stream || place->stream->finished >= place->count;
+    return op->kind == DEVICE_OP_RECORD || (op->kind == DEVICE_OP_WAIT && is_reached(op));
 }
 
 /* Instead of a thread of the device, which is not woken for it. */
