@@ -185,6 +185,7 @@ struct guest {
     struct device_buffer send, recv;
     char *tag, *label;
     bool staged;                      /* what it gets goes to memory of its user's own */
+    bool kept;                        /* and its block for itself is there already */
     bool far;                         /* no memory is shared with it */
     int64_t far_send_at, far_recv_at; /* where its bytes are there */
 };
@@ -310,6 +311,8 @@ enum status comm_issue(struct entry *entry, struct diag *diag);
  */
 void comm_perform_collective(struct entry *entry);
 void comm_perform_group(struct entry *entry);
+/* Does the member move its block for itself, so that the others leave it alone? */
+bool comm_keeps_block(const struct device_collective *what);
 /* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
  */
 void comm_retire(struct host_comm *comm, bool finished);
@@ -328,6 +331,8 @@ const int *comm_channel_members(const struct channel *channel, int *count);
 int64_t comm_claim(const struct channel *channel);
 bool comm_has_claim(const struct channel *channel);
 void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at);
+/* All members share memory. */
+void comm_set_near(struct channel *channel);
 /* The place of a rank among the members, or -1. */
 int comm_place_of(const struct channel *channel, int rank);
 struct channel *comm_channel_find(struct host_world *world, uint64_t name);
@@ -350,8 +355,8 @@ void comm_sent(struct channel *channel, uint64_t id, const struct failure *failu
 /* Between the processes of a world, through its rendezvous. Open and close without the lock. */
 enum status link_open(struct host_world *world, struct diag *diag);
 void link_close(struct host_link *link);
-/* Give a channel its claim, if its first member is here and all others are in processes that can map it. */
-void link_make_claim(struct host_link *link, struct channel *channel);
+/* See whether all members of a channel share memory, and give it its claim if they do and its first member is here. */
+void link_settle_channel(struct host_link *link, struct channel *channel);
 /* A channel has been made: what was said of it before is heard now. */
 void link_introduce(struct host_link *link, struct channel *channel);
 uint64_t link_next_id(struct host_link *link);

@@ -25,7 +25,11 @@
 /* The arguments of all members at one position; all that moving the data reads. */
 struct delivery {
     char *const *sent, *const *received; /* by place */
+    const bool *kept;                    /* by place: its block for itself is there already */
     int count, root;                     /* the root's place */
+    int taker;                           /* its memory is `own_sent` and `own_received`; -1: none */
+    const char *own_sent;
+    char *own_received;
     enum collective_kind kind;
     enum number number;
     size_t bytes;
@@ -36,11 +40,23 @@ static struct delivery delivery_of(const struct channel *channel, const struct m
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
     return (struct delivery){.sent = meeting->sent,
                              .received = meeting->received,
+                             .kept = meeting->kept,
                              .count = channel->count,
                              .root = comm_place_of(channel, what->root),
+                             .taker = -1,
                              .kind = what->kind,
                              .number = what->number,
                              .bytes = (size_t)what->bytes};
+}
+
+static const char *sent_by(const struct delivery *all, int place)
+{
+    return place == all->taker ? all->own_sent : all->sent[place];
+}
+
+static char *received_by(const struct delivery *all, int place)
+{
+    return place == all->taker ? all->own_received : all->received[place];
 }
 
 /* The sums over all members of `count` numbers at `offset`, in order of place: the same on every
@@ -50,11 +66,11 @@ static void add_up(const struct delivery *all, size_t offset, size_t count, unio
     const bool single = all->number == NUMBER_F32;
     memset(sums, 0, single ? count * sizeof *sums->real : sizeof *sums);
     for (int from = 0; from < all->count; from++) {
-        const char *x = all->sent[from] + offset;
+        const char *x = sent_by(all, from) + offset;
         bool two = single && from + 1 < all->count; /* half as many passes over the sums */
         if (two)
             host_add_two(sums->real, (const float *)(const void *)x,
-                         (const float *)(void *)(all->sent[++from] + offset), count);
+                         (const float *)(const void *)(sent_by(all, ++from) + offset), count);
         else if (single)
             host_add(sums->real, (const float *)(const void *)x, count);
         else
@@ -73,7 +89,7 @@ static void reduce(const struct delivery *all, size_t begin, size_t end, int fir
         size_t bytes = end - at < most ? end - at : most;
         add_up(all, at, bytes / size, &sums);
         for (int to = first; to <= last; to++)
-            number_store(all->number, &sums, all->received[to] + (at - shift), bytes / size);
+            number_store(all->number, &sums, received_by(all, to) + (at - shift), bytes / size);
     }
 }
 
@@ -107,6 +123,15 @@ static size_t piece_count(const struct delivery *all)
     return 0;
 }
 
+/* A block from one member to another; one that a member has kept is where it belongs. */
+static void move_block(const struct delivery *all, int from, int to, size_t at, size_t bytes)
+{
+    const size_t block = all->bytes / (size_t)all->count;
+    if (from != to || !all->kept[from])
+        move_bytes(all->received[to] + (size_t)from * block + at,
+                   all->sent[from] + (size_t)to * block + at, bytes);
+}
+
 static void deliver_piece(const struct delivery *all, size_t piece)
 {
     const size_t stretch = stretch_bytes(all), pieces = pieces_of(stretch);
@@ -115,10 +140,7 @@ static void deliver_piece(const struct delivery *all, size_t piece)
     const size_t bytes = stretch - at < PIECE_BYTES ? stretch - at : PIECE_BYTES;
     int to = (int)(pair / (size_t)all->count), from = (int)(pair % (size_t)all->count);
     switch (all->kind) {
-    case COLLECTIVE_ALL_TO_ALL:
-        move_bytes(all->received[to] + (size_t)from * block + at,
-                   all->sent[from] + (size_t)to * block + at, bytes);
-        break;
+    case COLLECTIVE_ALL_TO_ALL: move_block(all, from, to, at, bytes); break;
     case COLLECTIVE_ALL_GATHER:
         move_bytes(all->received[to] + (size_t)from * block + at, all->sent[from] + at, bytes);
         break;
@@ -221,15 +243,27 @@ static int store_far(struct host_link *link, const struct meeting *meeting,
     return -1;
 }
 
+struct interval {
+    size_t begin, end;
+};
+
+/* The share that the member at `place` adds of sums of so many bytes. */
+static struct interval share_of(size_t bytes, int members, int place)
+{
+    enum { LINE = 64 }; /* bytes of a cache line, which one member writes */
+    const size_t lines = (bytes + LINE - 1) / LINE, count = (size_t)members;
+    const size_t share = (lines + count - 1) / count * LINE, begin = (size_t)place * share;
+    if (begin >= bytes)
+        return (struct interval){bytes, bytes};
+    return (struct interval){begin, begin + share < bytes ? begin + share : bytes};
+}
+
 /* Of sums that all get, one member's share, for all of them: no other one reads or writes these bytes. */
 static void add_share(const struct delivery *all, int place)
 {
-    enum { LINE = 64 }; /* bytes of a cache line, which one member writes */
-    const size_t lines = (all->bytes + LINE - 1) / LINE, count = (size_t)all->count;
-    const size_t share = (lines + count - 1) / count * LINE, begin = (size_t)place * share;
-    const size_t end = begin + share < all->bytes ? begin + share : all->bytes;
-    if (begin < end)
-        reduce(all, begin, end, 0, all->count - 1, 0);
+    const struct interval share = share_of(all->bytes, all->count, place);
+    if (share.begin < share.end)
+        reduce(all, share.begin, share.end, 0, all->count - 1, 0);
 }
 
 /* Move to the member at place `to` what it gets; of common sums add its share. */
@@ -239,10 +273,12 @@ static void take(const struct delivery *all, int to)
     char *out = all->received[to];
     switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
+        for (int from = 0; from < all->count; from++)
+            move_block(all, from, to, 0, block);
+        break;
     case COLLECTIVE_ALL_GATHER:
         for (int from = 0; from < all->count; from++)
-            move_bytes(out + (size_t)from * block,
-                       all->sent[from] + (all->kind == COLLECTIVE_ALL_TO_ALL ? mine : 0), block);
+            move_bytes(out + (size_t)from * block, all->sent[from], block);
         break;
     case COLLECTIVE_BROADCAST: move_bytes(out, all->sent[all->root], all->bytes); break;
     case COLLECTIVE_REDUCE_SCATTER: reduce(all, mine, mine + block, to, to, mine); break;
@@ -288,20 +324,31 @@ static void mismatch(const struct channel *channel, struct meeting *meeting,
              device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
 }
 
-/* Does each member take what it gets, in its own process, and of common sums its share? A large collective is worth the
-   second message that this costs. What it takes is read from memory that no member writes to, so each has memory of its
-   user's own besides the common one. All members come to the same answer. None has left. */
-static bool each_takes(const struct channel *channel, const struct meeting *meeting)
+/* A large collective is worth the second message that it costs if each member takes its own. */
+static bool may_take(const struct channel *channel, const struct device_collective *what)
 {
     enum { LEAST_BYTES = 32 << 10 };
+    return channel->near && what->bytes >= LEAST_BYTES;
+}
+
+/* Does each member add a share of the sums that all get? Known as soon as it arrives. */
+static bool adds_share(const struct channel *channel, const struct device_collective *what)
+{
+    return what->kind == COLLECTIVE_ALL_REDUCE && may_take(channel, what);
+}
+
+/* Does each member take what it gets, in its own process, and of common sums its share? What it takes is read from memory
+   that no member writes to, so each has memory of its user's own besides the common one. All members come to the same
+   answer. None has left. */
+static bool each_takes(const struct channel *channel, const struct meeting *meeting)
+{
     const struct device_collective *what = &meeting->arrived[0]->op->collective;
-    bool own = true, far = false;
+    bool own = true;
     for (int place = 0; place < channel->count; place++) {
         struct presence *at = meeting->arrived[place];
         own = own && (at->entry ? at->op->collective.staging.to_bytes > 0 : guest_of(at)->staged);
-        far = far || (!at->entry && guest_of(at)->far);
     }
-    return what->bytes >= LEAST_BYTES && !far && (own || what->kind == COLLECTIVE_ALL_REDUCE);
+    return may_take(channel, what) && (own || adds_share(channel, what));
 }
 
 /* Shares of sums go to memory that all reach, where each copies them from behind. */
@@ -310,6 +357,29 @@ static void share_sums(const struct channel *channel, struct meeting *meeting)
     meeting->adds = true;
     for (int place = 0; place < channel->count; place++)
         meeting->received[place] = ref_address(meeting->arrived[place]->op->collective.recv);
+}
+
+/* Of an all_to_all the block of a member for itself goes from one memory of its user's own to the other at once. */
+bool comm_keeps_block(const struct device_collective *what)
+{
+    const struct device_staging *own = &what->staging;
+    const char *from = own->from, *to = own->to;
+    return what->kind == COLLECTIVE_ALL_TO_ALL && own->from_bytes > 0 && own->to_bytes > 0 &&
+           (from == to || from + own->from_bytes <= to || to + own->to_bytes <= from);
+}
+
+/* The bytes of both sides that no other member reads or writes: they stay in memory of the user's own. */
+static struct interval kept_of(const struct entry *entry)
+{
+    const struct device_collective *what = &entry->op.collective;
+    const struct host_comm *comm = comm_of(entry);
+    const size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->channel->count;
+    if (comm_keeps_block(what))
+        return (struct interval){(size_t)comm->base.me * block,
+                                 (size_t)(comm->base.me + 1) * block};
+    if (adds_share(comm->channel, what))
+        return share_of(bytes, comm->channel->count, comm->base.me);
+    return (struct interval){0, 0};
 }
 
 /* Arrive at the meeting and compare with one member there: all members there agree. */
@@ -321,6 +391,8 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
     int place = comm_place_of(channel, presence->rank);
     meeting->arrived[place] = presence;
     meeting->came[place] = true;
+    meeting->kept[place] =
+        presence->entry ? comm_keeps_block(&presence->op->collective) : guest_of(presence)->kept;
     find_data(meeting, place);
     if (++meeting->arrivals == channel->count && channel->world->link) {
         meeting->takes = !meeting->done && !meeting->failure.status && each_takes(channel, meeting);
@@ -472,7 +544,13 @@ static void take_own(struct channel *channel, struct meeting *meeting, struct ho
                      int place)
 {
     struct host_world *world = channel->world;
-    const struct delivery all = delivery_of(channel, meeting);
+    const struct device_staging *own = &meeting->arrived[place]->op->collective.staging;
+    struct delivery all = delivery_of(channel, meeting);
+    if (meeting->adds) {
+        all.taker = place;
+        all.own_sent = own->from_bytes > 0 ? own->from : all.sent[place];
+        all.own_received = own->to_bytes > 0 ? own->to : all.received[place];
+    }
     int unreached = meeting->fetched ? -1 : fetch_far(world->link, meeting, &all, &stream->stop);
     if (unreached >= 0) {
         strand(meeting, stream, unreached);
@@ -526,16 +604,30 @@ static void copy_staged(struct host_world *world, void *to, const void *from, si
         return;
     if (long_copy)
         world_unlock(world);
-    memcpy(to, from, bytes);
+    move_bytes(to, from, bytes);
     if (long_copy)
         pthread_mutex_lock(&world->lock);
+}
+
+static void copy_rest(struct host_world *world, char *to, const char *from, size_t bytes,
+                      struct interval kept)
+{
+    if (bytes == 0)
+        return;
+    copy_staged(world, to, from, kept.begin);
+    copy_staged(world, to + kept.end, from + kept.end, bytes - kept.end);
 }
 
 static void stage_send(struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
-    copy_staged(entry->stream->world, ref_address(what->send), what->staging.from,
-                what->staging.from_bytes);
+    const struct device_staging *own = &what->staging;
+    const struct interval kept = kept_of(entry);
+    struct host_world *world = entry->stream->world;
+    copy_rest(world, ref_address(what->send), own->from, own->from_bytes, kept);
+    if (comm_keeps_block(what))
+        copy_staged(world, (char *)own->to + kept.begin, (const char *)own->from + kept.begin,
+                    kept.end - kept.begin);
 }
 
 /* Behind a collective that another process has moved, or has moved a part of. */
@@ -543,8 +635,8 @@ static void unstage_recv(struct entry *entry)
 {
     const struct device_collective *what = &entry->op.collective;
     if (!stream_failed(entry->stream))
-        copy_staged(entry->stream->world, what->staging.to, ref_address(what->recv),
-                    what->staging.to_bytes);
+        copy_rest(entry->stream->world, what->staging.to, ref_address(what->recv),
+                  what->staging.to_bytes, kept_of(entry));
 }
 
 void comm_perform_collective(struct entry *entry)

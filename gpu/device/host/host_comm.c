@@ -105,7 +105,7 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
     channel->next = world->channels;
     world->channels = channel;
     if (world->link) {
-        link_make_claim(world->link, channel);
+        link_settle_channel(world->link, channel);
         link_introduce(world->link, channel);
     }
     return channel;
@@ -162,6 +162,11 @@ void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at
 {
     channel->claim = claim;
     channel->claim_at = at;
+}
+
+void comm_set_near(struct channel *channel)
+{
+    channel->near = true;
 }
 
 int comm_place_of(const struct channel *channel, int rank)
@@ -267,7 +272,7 @@ static struct meeting *meeting_new(struct channel *channel)
 {
     const size_t count = (size_t)channel->count,
                  bytes = sizeof(struct meeting) + count * (sizeof(struct presence *) +
-                                                           2 * sizeof(char *) + 2 * sizeof(bool));
+                                                           2 * sizeof(char *) + 3 * sizeof(bool));
     struct meeting *meeting = channel->spare ? channel->spare : malloc(bytes);
     if (!meeting)
         return NULL;
@@ -277,6 +282,7 @@ static struct meeting *meeting_new(struct channel *channel)
     meeting->received = meeting->sent + count;
     meeting->came = (bool *)(meeting->received + count);
     meeting->took = meeting->came + count;
+    meeting->kept = meeting->took + count;
     return meeting;
 }
 

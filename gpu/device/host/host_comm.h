@@ -27,6 +27,7 @@ struct meeting {
     char **received; /* the same of what it gets */
     bool *came;      /* arrived, or has left */
     bool *took;      /* where each member takes its own: what it gets has moved */
+    bool *kept;      /* its block for itself is where it belongs */
     int arrivals, leavings, takings;
     bool adds;  /* each member adds a share of the sums that all get */
     bool takes; /* each member takes its own; known when all are there */
@@ -52,6 +53,7 @@ struct channel {
     int *members;
     int count;
     struct host_world *world;
+    bool near;           /* members are in several processes, which share memory */
     uint64_t hash;       /* its name for other processes */
     int handles;         /* open ones */
     bool *open;          /* [count] */

@@ -127,6 +127,7 @@ void link_arrive(struct host_link *link, const struct channel *channel, uint64_t
                               .tagged = what->tag != NULL,
                               .labelled = entry->op.label != NULL,
                               .staged = what->staging.to_bytes > 0,
+                              .kept = comm_keeps_block(what),
                               .channel = comm_channel_name(channel),
                               .position = position,
                               .bytes = what->bytes,
@@ -294,6 +295,7 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
     if (!guest)
         return NULL;
     guest->staged = message->staged != 0;
+    guest->kept = message->kept != 0;
     guest->tag = message->tagged ? strdup(tag) : NULL;
     guest->label = message->labelled ? strdup(label) : NULL;
     if ((message->tagged && !guest->tag) || (message->labelled && !guest->label) ||
@@ -536,21 +538,30 @@ static struct claim_page *page_for_claim(struct host_link *link)
     return page;
 }
 
-void link_make_claim(struct host_link *link, struct channel *channel)
+static void make_claim(struct host_link *link, struct channel *channel)
 {
-    int count, here = rendezvous_rank(link->rendezvous);
-    const int *members = comm_channel_members(channel, &count);
-    bool alone = true, near = process_of(link, members[0]) == here;
-    for (int i = 0; i < count && near; i++) {
-        near = rendezvous_shares(link->rendezvous, process_of(link, members[i]));
-        alone = alone && process_of(link, members[i]) == here;
-    }
-    struct claim_page *page = near && !alone ? page_for_claim(link) : NULL;
+    struct claim_page *page = page_for_claim(link);
     if (!page)
         return;
     _Atomic uint64_t *word = &page->words[page->used++];
     atomic_store(word, 1);
     comm_set_claim(channel, word, page->offset + (int64_t)((char *)word - (char *)page->words));
+}
+
+/* Of those that share memory with this process each shares it with each other one. */
+void link_settle_channel(struct host_link *link, struct channel *channel)
+{
+    int count, here = rendezvous_rank(link->rendezvous);
+    const int *members = comm_channel_members(channel, &count);
+    bool alone = true, near = true;
+    for (int i = 0; i < count; i++) {
+        near = near && rendezvous_shares(link->rendezvous, process_of(link, members[i]));
+        alone = alone && process_of(link, members[i]) == here;
+    }
+    if (near && !alone)
+        comm_set_near(channel);
+    if (near && !alone && process_of(link, members[0]) == here)
+        make_claim(link, channel);
 }
 
 static void free_claims(struct host_link *link)

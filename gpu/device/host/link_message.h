@@ -30,7 +30,7 @@ struct far_ref {
 /* One mail: this, and two texts that end with 0 each: tag and label, or what failed. */
 struct message {
     int32_t word, rank, peer;
-    int32_t kind, root, number, status, tagged, labelled, staged;
+    int32_t kind, root, number, status, tagged, labelled, staged, kept;
     int32_t world;              /* of the rendezvous': mail of an earlier one may come late */
     uint64_t channel, position; /* or the number of a send */
     int64_t bytes;
