@@ -14,9 +14,12 @@
 /* A call that makes another context current may change the thread's device. */
 static void note_device(const struct call *call)
 {
-    static int (*ask)(int *);
+    static int (*ask)(int *), (*ask_runtime)(int *);
     int device = 0;
-    if (call->outer && real_find(&ask, "cuCtxGetDevice") && ask(&device) == 0)
+    if (!call->outer)
+        return;
+    if ((real_find(&ask, "cuCtxGetDevice") && ask(&device) == 0) ||
+        (real_find(&ask_runtime, "cudaGetDevice") && ask_runtime(&device) == 0))
         tape_put(RECORDING_DEVICE, 1, &(word){(word)device});
 }
 
@@ -291,3 +294,29 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, i
         give_ours(name, out, __builtin_return_address(0), flags);
     return result;
 }
+
+/* The runtime gives out functions of the driver, too. */
+#define ENTRY_POINT(end, none_is)                                                                  \
+    int cudaGetDriverEntryPoint##end(const char *name, void **out, word flags, int *found);        \
+    int cudaGetDriverEntryPoint##end(const char *name, void **out, word flags, int *found)         \
+    {                                                                                              \
+        REAL(cudaGetDriverEntryPoint##end, (const char *, void **, word, int *))                   \
+        const int result = real(name, out, flags, found);                                          \
+        if (result == 0)                                                                           \
+            give_ours(name, out, __builtin_return_address(0), flags ? flags : none_is);            \
+        return result;                                                                             \
+    }                                                                                              \
+    int cudaGetDriverEntryPointByVersion##end(const char *name, void **out, unsigned version,      \
+                                              word flags, int *found);                             \
+    int cudaGetDriverEntryPointByVersion##end(const char *name, void **out, unsigned version,      \
+                                              word flags, int *found)                              \
+    {                                                                                              \
+        REAL(cudaGetDriverEntryPointByVersion##end,                                                \
+             (const char *, void **, unsigned, word, int *))                                       \
+        const int result = real(name, out, version, flags, found);                                 \
+        if (result == 0)                                                                           \
+            give_ours(name, out, __builtin_return_address(0), flags ? flags : none_is);            \
+        return result;                                                                             \
+    }
+ENTRY_POINT(, LEGACY)
+ENTRY_POINT(_ptsz, PER_THREAD)

@@ -243,14 +243,61 @@ static int last_error(void)
     return 0;
 }
 
-/* A driver that does not give its queries out: the runtime's are asked. */
+/* A driver that gives none of its functions out: the runtime's are used. */
 static int last_error_of_runtime(void)
 {
+#if CUDART_VERSION >= 12050
+#define REFUSED(number) "cudaGetDriverEntryPointByVersion=" #number ":801,"
+#else
+#define REFUSED(number) "cudaGetDriverEntryPoint=" #number ":801,"
+#endif
     setenv("SWSIM_EMULATION_FAULT",
-           "cudaGetDriverEntryPointByVersion=1,cudaGetDriverEntryPointByVersion=2,"
-           "cudaGetDriverEntryPoint=1,cudaGetDriverEntryPoint=2",
-           1);
+           REFUSED(1) REFUSED(2) REFUSED(3) REFUSED(4) REFUSED(5) REFUSED(6), 1);
     return last_error();
+}
+
+/* A caller that has chosen GPU 0 and made nothing there gets it back, and no context is made on it for that. */
+static int caller_without_context(void)
+{
+    struct device_caller caller;
+    int gpu = -1;
+    device_note_caller(DEVICE_KIND_CUDA, &caller);
+    NEED(open_place());
+    device_restore_caller(DEVICE_KIND_CUDA, &caller);
+    NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == 0);
+    device_note_caller(DEVICE_KIND_CUDA, &caller);
+    NEED(!spin(1, NULL) && !device_sync(place.device, late(), &place.diag));
+    NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == GPU);
+    close_place();
+    device_restore_caller(DEVICE_KIND_CUDA, &caller);
+    NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == 0);
+    return 0;
+}
+
+/* One with a context of its own gets that back. */
+static int caller_with_context(void)
+{
+    struct device_caller caller;
+    int gpu = -1;
+    setenv("SWSIM_EMULATION_CONTEXTS", "2", 1);
+    NEED(cudaSetDevice(1) == cudaSuccess);
+    device_note_caller(DEVICE_KIND_CUDA, &caller);
+    NEED(open_place());
+    NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == GPU);
+    close_place();
+    device_restore_caller(DEVICE_KIND_CUDA, &caller);
+    NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == 1);
+    return 0;
+}
+
+/* The GPU is in use by another process alone: the reason is told, and nothing is left. */
+static int no_context(void)
+{
+    setenv("SWSIM_EMULATION_FAULT", "cuDevicePrimaryCtxRetain=1:46", 1);
+    NEED(!open_place() && place.diag.count > 0);
+    NEED(strstr(place.diag.messages[0].text, "cannot use the GPU"));
+    device_world_close(place.world);
+    return 0;
 }
 
 /* ---- several threads ----------------------------------------------------------------------------- */
@@ -368,6 +415,9 @@ int main(void)
     tap_is_int(run(waits), 0, "a wait looks for 30 us, then pauses, and each as long as it says");
     tap_is_int(run(last_error), 0, "a look leaves no error to the thread");
     tap_is_int(run(last_error_of_runtime), 0, "nor with a driver of another kind");
+    tap_is_int(run(caller_without_context), 0, "a caller's GPU comes back without a context on it");
+    tap_is_int(run(caller_with_context), 0, "and one with its context");
+    tap_is_int(run(no_context), 0, "a GPU without room for a context is refused");
     tap_is_int(run(pushes_beside_reading), 0, "pushes go on while stamps are read");
     tap_is_int(run(numbers_of_communicator), 0,
                "operations of a communicator have the order of their numbers");

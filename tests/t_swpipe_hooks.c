@@ -197,6 +197,8 @@ static int on_gpu(void *arg, int rank, const char *group)
     return gpu == *(int *)arg ? 0 : -1;
 }
 
+enum { UNTOUCHED = -1 }; /* the caller has called nothing of CUDA */
+
 static void test_gpu(int wanted, int expected, int caller)
 {
     struct swpipe_config config = {.plan_text = plan_text,
@@ -208,7 +210,10 @@ static void test_gpu(int wanted, int expected, int caller)
     const struct swpipe_source source = {next, &job};
     struct swpipe *pipe;
     int after = -1;
-    cudaSetDevice(caller);
+    if (caller != UNTOUCHED)
+        cudaSetDevice(caller);
+    else
+        cudaGetDevice(&caller);
     bool done =
         swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
     cudaGetDevice(&after);
@@ -311,6 +316,10 @@ int main(int argc, char **argv)
         tap_ok(status == SWPIPE_INPUT, "no such GPU: %s", swpipe_error(pipe));
         swpipe_close(pipe);
     }
+#endif
+#ifdef HAVE_CUDA
+    if (argc > 1 && strcmp(argv[1], "untouched") == 0)
+        test_gpu(SWPIPE_GPU(2), 2, UNTOUCHED);
 #endif
     (void)argc, (void)argv;
     return tap_done();

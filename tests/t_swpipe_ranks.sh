@@ -11,6 +11,8 @@ if [ -x tests/t_swpipe_group_emulated ]; then
     check "ranks that are threads, with a GPU each" sh -c "SWSIM_EMULATED_GPUS=4 tests/t_swpipe_group_emulated cuda threads >'$dir/out' 2>&1 || { cat '$dir/out'; exit 1; }"
     check "what the program has made itself" sh -c "SWSIM_EMULATED_GPUS=4 tests/t_swpipe_own_emulated cuda >'$dir/out' 2>&1 || { cat '$dir/out'; exit 1; }"
     check "GPUs by number" sh -c "SWSIM_EMULATED_GPUS=4 tests/t_swpipe_hooks_emulated cuda >'$dir/out' 2>&1 || { cat '$dir/out'; exit 1; }"
+    check "a caller's GPU comes back without a context on it" env SWSIM_EMULATED_GPUS=4 SWSIM_EMULATION_CONTEXTS=1 \
+        tests/t_swpipe_hooks_emulated untouched
     check "policies" sh -c "tests/t_swpipe_policy_emulated cuda >'$dir/out' 2>&1 || { cat '$dir/out'; exit 1; }"
     check "collectives on own memory" sh -c "tests/t_swpipe_collectives_emulated cuda >'$dir/out' 2>&1 || { cat '$dir/out'; exit 1; }"
 else

@@ -156,6 +156,8 @@ void device_enter(struct device *device);
    themselves, and reported, does not stay. One that was there before is kept as long as no call fails. */
 struct device_caller {
     int gpu;
+    void *context;   /* the driver's that is current; NULL: none */
+    bool by_context; /* it is restored by that, and else by its number */
     bool had_error;
 };
 void device_note_caller(enum device_kind kind, struct device_caller *out);

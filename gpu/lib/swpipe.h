@@ -166,8 +166,8 @@ struct swpipe_config {
     struct swpipe_hooks hooks;
     struct swpipe_own own; /* streams, communicators and memory of the program */
     int gpu; /* cuda: SWPIPE_GPU(n); 0: the caller's current one. Whichever it is, every call leaves the caller's
-                current one as it was; since CUDA 12 to make a GPU current also makes a context on it, if there
-                is none yet: a program of one GPU makes that one current first. The host device has none and takes no notice */
+                current one as it was, and makes no context on it. (A build with a CUDA before 12 calls cudaSetDevice
+                for both.) Not run on a GPU. The host device has none and takes no notice */
     int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
                                    Corollary is refused */
     /* Called by swpipe_open with what is not proved, and with the story of what is violated; later, and by

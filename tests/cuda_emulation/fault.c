@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_FAULTS = 8, NAME = 64 };
+enum { MAX_FAULTS = 16, NAME = 64 };
 
 struct fault {
     char what[NAME], host[NAME];

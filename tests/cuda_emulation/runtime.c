@@ -13,16 +13,17 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The driver's context that is current on a thread comes before the GPU that cudaSetDevice has chosen. */
 static _Thread_local struct {
-    int gpu;
-    bool has_context; /* a call of the runtime has made it current */
+    int chosen;  /* by cudaSetDevice */
+    int context; /* the number of its GPU + 1; 0: none is current */
     bool in_host_function;
     cudaError_t last;
 } thread;
 
 int call_gpu(void)
 {
-    return thread.gpu;
+    return thread.context > 0 ? thread.context - 1 : thread.chosen;
 }
 
 static pthread_mutex_t host_functions = PTHREAD_MUTEX_INITIALIZER;
@@ -96,16 +97,16 @@ static cudaError_t call_begin_anyhow(const char *function)
     return emulation.gpu_count > 0 ? cudaSuccess : call_end(cudaErrorNoDevice);
 }
 
-/* The thread's GPU has a context from now on, which takes memory of it. The lock is held. */
-static void need_context(const char *function)
+/* A GPU has a context from now on, which takes memory of it. The lock is held. */
+static void need_context(int number, const char *function)
 {
     int contexts = 0;
-    thread.has_context = emulation.gpus[thread.gpu].has_context = true;
+    emulation.gpus[number].has_context = true;
     for (int gpu = 0; gpu < emulation.gpu_count; gpu++)
         contexts += emulation.gpus[gpu].has_context;
     if (emulation.most_contexts > 0 && contexts > emulation.most_contexts)
         emulation_misuse("%s makes a context on GPU %d, one more than SWSIM_EMULATION_CONTEXTS=%d",
-                         function, thread.gpu, emulation.most_contexts);
+                         function, number, emulation.most_contexts);
 }
 
 cudaError_t call_begin(const char *function)
@@ -113,8 +114,9 @@ cudaError_t call_begin(const char *function)
     cudaError_t error = call_begin_anyhow(function);
     if (error != cudaSuccess)
         return error;
-    need_context(function);
-    error = emulation.gpus[thread.gpu].error;
+    thread.context = call_gpu() + 1;
+    need_context(call_gpu(), function);
+    error = emulation.gpus[call_gpu()].error;
     return error == cudaSuccess ? cudaSuccess : call_end(error);
 }
 
@@ -137,8 +139,9 @@ cudaError_t cudaSetDevice(int gpu)
         return error;
     if (gpu < 0 || gpu >= emulation.gpu_count)
         return call_end(cudaErrorInvalidDevice);
-    thread.gpu = gpu;
-    need_context(__func__);
+    thread.chosen = gpu;
+    thread.context = gpu + 1;
+    need_context(gpu, __func__);
     return call_end(emulation.gpus[gpu].error);
 }
 
@@ -147,8 +150,8 @@ cudaError_t cudaGetDevice(int *gpu)
     cudaError_t error = call_begin_anyhow(__func__);
     if (error != cudaSuccess)
         return error;
-    *gpu = thread.gpu;
-    return call_end(emulation.gpus[thread.gpu].error);
+    *gpu = call_gpu();
+    return call_end(emulation.gpus[call_gpu()].error);
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int gpu)
@@ -250,8 +253,8 @@ cudaError_t cudaDeviceSynchronize(void)
     error = graph_forbids_all();
     if (error != cudaSuccess)
         return call_end(error);
-    gpu_await(thread.gpu);
-    return call_end(emulation.gpus[thread.gpu].error);
+    gpu_await(call_gpu());
+    return call_end(emulation.gpus[call_gpu()].error);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------- */
@@ -264,9 +267,9 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
     error = graph_forbids_all();
     if (error != cudaSuccess)
         return call_end(error);
-    gpu_await(thread.gpu);
+    gpu_await(call_gpu());
     *out = NULL;
-    return call_end(bytes > 0 ? memory_alloc_device(thread.gpu, bytes, out) : cudaSuccess);
+    return call_end(bytes > 0 ? memory_alloc_device(call_gpu(), bytes, out) : cudaSuccess);
 }
 
 cudaError_t cudaFree(void *address)
@@ -279,7 +282,7 @@ cudaError_t cudaFree(void *address)
     error = graph_forbids_all();
     if (error != cudaSuccess)
         return call_end(error);
-    gpu_await(thread.gpu);
+    gpu_await(call_gpu());
     if (!memory_free(address, true))
         emulation_misuse("cudaFree: %p is not from cudaMalloc, or has been freed", address);
     return call_end(cudaSuccess);
@@ -296,7 +299,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
     error = graph_forbids_all();
     if (error != cudaSuccess)
         return call_end(error);
-    gpu_await(thread.gpu);
+    gpu_await(call_gpu());
     *out = NULL;
     return call_end(bytes > 0 ? memory_alloc_pinned(bytes, out) : cudaSuccess);
 }
@@ -311,7 +314,7 @@ cudaError_t cudaFreeHost(void *address)
     error = graph_forbids_all();
     if (error != cudaSuccess)
         return call_end(error);
-    gpu_await(thread.gpu);
+    gpu_await(call_gpu());
     if (!memory_free(address, false))
         emulation_misuse("cudaFreeHost: %p is not from cudaHostAlloc, or has been freed", address);
     return call_end(cudaSuccess);
@@ -360,7 +363,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
         return error;
     if (flags & ~(unsigned)cudaStreamNonBlocking)
         return call_end(cudaErrorInvalidValue);
-    *out = stream_new(thread.gpu, !(flags & cudaStreamNonBlocking));
+    *out = stream_new(call_gpu(), !(flags & cudaStreamNonBlocking));
     return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
@@ -473,7 +476,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
     struct CUevent_st *event = calloc(1, sizeof *event);
     if (!event)
         return call_end(cudaErrorMemoryAllocation);
-    event->gpu = thread.gpu;
+    event->gpu = call_gpu();
     event->timed = !(flags & cudaEventDisableTiming);
     event->next = emulation.events;
     emulation.events = event;
@@ -602,7 +605,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from_handle, cudaEvent_t
 /* The driver's queries leave the runtime's last error alone, and make no context. */
 static cudaError_t as_driver(cudaError_t (*query)(void *handle), void *handle)
 {
-    if (!thread.has_context)
+    if (thread.context == 0)
         return cudaErrorDeviceUninitialized; /* CUDA_ERROR_INVALID_CONTEXT */
     cudaError_t last = thread.last, answer = query(handle);
     thread.last = last;
@@ -629,21 +632,68 @@ static int driver_stream_query(cudaStream_t stream)
     return (int)as_driver(query_stream, stream);
 }
 
-static cudaError_t entry_point(const char *symbol, void **out,
+/* A context is a number of no other use; those of the driver's functions that this file has make nothing else of it. */
+static int driver_get_current(void **out)
+{
+    *out = thread.context > 0 ? (void *)&emulation.gpus[thread.context - 1] : NULL;
+    return emulation.owner == 0 ? cudaErrorInitializationError : cudaSuccess;
+}
+
+static int driver_set_current(void *context)
+{
+    const struct gpu *gpu = context;
+    if (gpu &&
+        (gpu < emulation.gpus || gpu >= emulation.gpus + emulation.gpu_count || !gpu->has_context))
+        emulation_misuse("cuCtxSetCurrent: %p is no context", context);
+    thread.context = gpu ? (int)(gpu - emulation.gpus) + 1 : 0;
+    return cudaSuccess;
+}
+
+static int driver_retain(void **out, int gpu)
+{
+    const cudaError_t error = fault_call("cuDevicePrimaryCtxRetain");
+    if (error != cudaSuccess)
+        return (int)error;
+    if (gpu < 0 || gpu >= emulation.gpu_count)
+        return cudaErrorInvalidDevice;
+    emulation_lock();
+    need_context(gpu, "cuDevicePrimaryCtxRetain");
+    emulation_unlock();
+    *out = &emulation.gpus[gpu];
+    return cudaSuccess;
+}
+
+static int driver_device(int *out, int number)
+{
+    *out = number;
+    return number < emulation.gpu_count ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+/* The functions of the driver that are given out. */
+static const struct {
+    const char *name;
+    void (*function)(void);
+} given[] = {
+    {"cuEventQuery", (void (*)(void))driver_event_query},
+    {"cuStreamQuery", (void (*)(void))driver_stream_query},
+    {"cuCtxGetCurrent", (void (*)(void))driver_get_current},
+    {"cuCtxSetCurrent", (void (*)(void))driver_set_current},
+    {"cuDeviceGet", (void (*)(void))driver_device},
+    {"cuDevicePrimaryCtxRetain", (void (*)(void))driver_retain},
+};
+
+static cudaError_t entry_point(const char *function, const char *symbol, void **out,
                                enum cudaDriverEntryPointQueryResult *result)
 {
-    cudaError_t error = call_begin_anyhow(__func__);
+    cudaError_t error = call_begin_anyhow(function);
     if (error != cudaSuccess)
         return error;
-    int (*event)(cudaEvent_t) = driver_event_query;
-    int (*stream)(cudaStream_t) = driver_stream_query;
-    *result = cudaDriverEntryPointSuccess;
-    if (strcmp(symbol, "cuEventQuery") == 0)
-        memcpy(out, &event, sizeof *out);
-    else if (strcmp(symbol, "cuStreamQuery") == 0)
-        memcpy(out, &stream, sizeof *out);
-    else
-        *result = cudaDriverEntryPointSymbolNotFound;
+    *result = cudaDriverEntryPointSymbolNotFound;
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        if (strcmp(symbol, given[i].name) == 0) {
+            memcpy(out, &given[i].function, sizeof *out);
+            *result = cudaDriverEntryPointSuccess;
+        }
     return call_end(cudaSuccess);
 }
 
@@ -654,14 +704,14 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **out, uns
 {
     (void)version;
     (void)flags;
-    return entry_point(symbol, out, result);
+    return entry_point(__func__, symbol, out, result);
 }
 #else
 cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **out, unsigned long long flags,
                                     enum cudaDriverEntryPointQueryResult *result)
 {
     (void)flags;
-    return entry_point(symbol, out, result);
+    return entry_point(__func__, symbol, out, result);
 }
 #endif
 
@@ -707,7 +757,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
     struct CUstream_st *stream = any_stream(config->stream, __func__);
     if (!kernel_known(function))
         return call_end(cudaErrorInvalidDeviceFunction);
-    if (!stream || stream->gpu != thread.gpu) /* copies may go anywhere, kernels may not */
+    if (!stream || stream->gpu != call_gpu()) /* copies may go anywhere, kernels may not */
         return call_end(cudaErrorInvalidResourceHandle);
     if (!kernel_loaded(function)) {
         error = graph_forbids_all();

@@ -43,6 +43,8 @@ struct cuda_world {
     atomic_bool aborted;
     struct cuda_device *device; /* the one rank that is here, NULL while closed */
     int gpu, gpus;
+    void *
+        context; /* the driver's, of that GPU, from the first opening of a device on; NULL: cudaSetDevice is used */
     bool shared; /* two ranks of the world have one GPU */
     int number;  /* of this world among those of its rendezvous */
     struct cuda_name *names;
@@ -221,8 +223,29 @@ void cuda_clock_close(struct cuda_device *device);
 cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
 cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
 
+/* ---- cuda_driver.c --------------------------------------------------------------------------- */
+
+/* Functions of the driver, without their prefix; CUresult as int. NULL: the driver has none. */
+struct cuda_driver {
+    int (*event_query)(cudaEvent_t event);
+    int (*stream_query)(cudaStream_t stream);
+    int (*get_current)(void **context);
+    int (*set_current)(void *context);
+    int (*device_get)(int *device, int number);
+    int (*retain)(void **context, int device);
+    bool has_contexts; /* the last four are there */
+};
+const struct cuda_driver *cuda_driver(void);
+
+/* ---- cuda_caller.c --------------------------------------------------------------------------- */
+
+/* Before the first cuda_enter. */
+cudaError_t cuda_make_context(struct cuda_world *world);
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
+void cuda_note_caller(struct device_caller *out);
+void cuda_restore_caller(const struct device_caller *caller);
+
 /* cuda_query.c: is all done? The calling thread's last error stays as it was, unless the answer is an error other than
    cudaErrorNotReady. */
 cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event);

@@ -4,7 +4,7 @@
  *
  * The runtime's queries leave "not ready" as the last error of the calling thread, over the one that was there, and its
  * user may ask for that behind a launch of his own. The driver's queries leave nothing: they are asked where the
- * driver gives them out. Handles and numbers are the same for both. Anything but "done" and "not ready" is for the
+ * driver gives them out. Anything but "done" and "not ready" is for the
  * runtime to say, on the world's GPU: a failure, or a thread without a context. There the runtime would make one on the
  * GPU that is the thread's, which takes hundreds of MiB of a GPU that may be another rank's.
  */
@@ -12,44 +12,9 @@
 
 #ifdef HAVE_CUDA
 
-enum { DONE = 0, NOT_READY = 600, DRIVER_VERSION = 12000 };
-
-/* CUresult cuEventQuery(CUevent), cuStreamQuery(CUstream); NULL: the driver has none. */
-struct queries {
-    int (*event)(cudaEvent_t event);
-    int (*stream)(cudaStream_t stream);
-};
-static struct queries queries;
-static pthread_once_t looked = PTHREAD_ONCE_INIT;
+enum { DONE = 0, NOT_READY = 600 };
 
 _Static_assert((int)cudaErrorNotReady == NOT_READY, "one number in driver and runtime");
-
-static void find(const char *name, void *out)
-{
-    void *found = NULL;
-    enum cudaDriverEntryPointQueryResult result;
-#if CUDART_VERSION >= 12050
-    cudaError_t error =
-        cudaGetDriverEntryPointByVersion(name, &found, DRIVER_VERSION, cudaEnableDefault, &result);
-#elif CUDART_VERSION >= 12000
-    cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
-#else
-    cudaError_t error = cudaErrorNotSupported;
-    (void)name;
-    result = cudaDriverEntryPointSymbolNotFound;
-#endif
-    if (error == cudaSuccess && result == cudaDriverEntryPointSuccess)
-        *(void **)out = found;
-}
-
-static void look(void)
-{
-    bool had_error = cudaPeekAtLastError() != cudaSuccess;
-    find("cuEventQuery", &queries.event);
-    find("cuStreamQuery", &queries.stream);
-    if (!had_error)
-        (void)cudaGetLastError(); /* a refusal */
-}
 
 static cudaError_t forget_not_ready(cudaError_t error)
 {
@@ -60,8 +25,8 @@ static cudaError_t forget_not_ready(cudaError_t error)
 
 cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event)
 {
-    pthread_once(&looked, look);
-    int answer = queries.event ? queries.event(event) : -1;
+    const struct cuda_driver *driver = cuda_driver();
+    int answer = driver->event_query ? driver->event_query(event) : -1;
     if (answer == DONE || answer == NOT_READY)
         return (cudaError_t)answer;
     cudaError_t error = cuda_enter(world);
@@ -70,8 +35,8 @@ cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event)
 
 cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream)
 {
-    pthread_once(&looked, look);
-    int answer = queries.stream ? queries.stream(stream) : -1;
+    const struct cuda_driver *driver = cuda_driver();
+    int answer = driver->stream_query ? driver->stream_query(stream) : -1;
     if (answer == DONE || answer == NOT_READY)
         return (cudaError_t)answer;
     cudaError_t error = cuda_enter(world);

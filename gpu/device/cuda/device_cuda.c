@@ -155,39 +155,15 @@ static enum status find_gpu(int *out, struct diag *diag)
     return error == cudaSuccess && count > 0 ? STATUS_OK : no_gpu(error, diag);
 }
 
-cudaError_t cuda_enter(const struct cuda_world *world)
-{
-    return cudaSetDevice(world->gpu);
-}
-
 static void enter_device(struct device *device)
 {
     (void)cuda_enter(((struct cuda_device *)device)->world); /* the next call says what is wrong */
 }
 
-/* The last error, which a call that succeeds does not change, and a look does not take away. */
-static void note_caller(struct device_caller *out)
-{
-    out->had_error = cudaPeekAtLastError() != cudaSuccess;
-    if (cudaGetDevice(&out->gpu) == cudaSuccess)
-        return;
-    out->gpu = -1;
-    if (!out->had_error)
-        (void)cudaGetLastError();
-}
-
-static void restore_caller(const struct device_caller *caller)
-{
-    if (caller->gpu >= 0)
-        (void)cudaSetDevice(caller->gpu);
-    if (!caller->had_error)
-        (void)cudaGetLastError();
-}
-
 static int current_gpu(void)
 {
     struct device_caller caller;
-    note_caller(&caller);
+    cuda_note_caller(&caller);
     return caller.gpu;
 }
 
@@ -405,9 +381,11 @@ static void describe(struct cuda_device *device)
 static enum status prepare(struct cuda_device *device, struct diag *diag)
 {
     const char *what = "cannot use the GPU";
-    cudaError_t error = cuda_enter(device->world);
+    cudaError_t error = cuda_make_context(device->world);
     if (error == cudaSuccess)
-        error = cudaFree(NULL); /* makes the context */
+        error = cuda_enter(device->world);
+    if (error == cudaSuccess)
+        error = cudaFree(NULL); /* makes the context, if it has not been made */
     if (error == cudaSuccess) {
         what = "cannot load the kernels";
         error = (cudaError_t)kernels_load();
@@ -635,8 +613,8 @@ const struct device_ops device_cuda_ops = {
     .alloc = alloc_buffer,
     .free = free_buffer,
     .enter = enter_device,
-    .note_caller = note_caller,
-    .restore_caller = restore_caller,
+    .note_caller = cuda_note_caller,
+    .restore_caller = cuda_restore_caller,
     .comm_handle = cuda_member_handle,
     .buffer_size = sizeof(struct cuda_buffer),
     .stream_open = cuda_stream_open,
