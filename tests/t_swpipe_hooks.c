@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #ifdef HAVE_CUDA
 #include <cuda_runtime_api.h>
 #endif
@@ -197,6 +198,66 @@ static int on_gpu(void *arg, int rank, const char *group)
     return gpu == *(int *)arg ? 0 : -1;
 }
 
+/* ---- memory in the middle of a run: beside work that waits for the task that wants it --------------------- */
+
+enum { ALLOCATIONS = 4, PATIENCE_MS = 20000 };
+
+struct beside {
+    atomic_int allocated;
+    atomic_bool late;
+};
+
+/* On the device, as a collective whose peers wait for the other task. */
+static void await_memory(void *arg)
+{
+    struct beside *beside = arg;
+    for (int ms = 0; atomic_load(&beside->allocated) == 0; ms++) {
+        if (ms == PATIENCE_MS) {
+            atomic_store(&beside->late, true);
+            return;
+        }
+        usleep(1000);
+    }
+}
+
+static int hold(struct swpipe_context *context, void *arg)
+{
+    return swpipe_launch(context, await_memory, arg);
+}
+
+static int take(struct swpipe_context *context, void *arg)
+{
+    struct beside *beside = arg;
+    char name[8];
+    for (int i = 0; i < ALLOCATIONS; i++) {
+        snprintf(name, sizeof name, "m%d", i);
+        if (!swpipe_alloc(context, name, (size_t)1 << (10 + i)))
+            return -1;
+    }
+    atomic_fetch_add(&beside->allocated, 1);
+    return 0;
+}
+
+static void test_memory_beside_work(void)
+{
+    static const char plan[] = "swplan: 1\nname: beside\nschedule:\n"
+                               "  Hold: {stage: 0, stream: a, thread_group: one}\n"
+                               "  Take: {stage: 1, stream: b, thread_group: one}\n";
+    struct beside beside = {0};
+    struct swpipe_task tasks[] = {{"Hold", hold, &beside, NULL, 0},
+                                  {"Take", take, &beside, NULL, 0}};
+    const struct swpipe_config config = {
+        .plan_text = plan, .device = SWPIPE_CUDA, .tasks = tasks, .task_count = 2};
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe *pipe;
+    const bool done =
+        swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
+    tap_ok(done && !atomic_load(&beside.late), "memory is to be had beside work: %s",
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 enum { UNTOUCHED = -1 }; /* the caller has called nothing of CUDA */
 
 static void test_gpu(int wanted, int expected, int caller)
@@ -303,6 +364,12 @@ int main(int argc, char **argv)
         } else {
             tap_note("GPUs by number: left out, for there are %d", gpus);
         }
+        int has_pools = 0;
+        cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, 0);
+        if (has_pools)
+            test_memory_beside_work();
+        else
+            tap_note("memory beside work: left out, for the GPU has no pools");
         test_error(false, false);
         test_error(true, false);
         test_error(true, true);

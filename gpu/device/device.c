@@ -307,6 +307,13 @@ enum status device_alloc(struct device *device, enum device_memory memory, size_
     return device->ops->alloc(device, memory, bytes, out, diag);
 }
 
+enum status device_alloc_beside(struct device *device, size_t bytes, struct device_buffer **out,
+                                struct diag *diag)
+{
+    return device->ops->alloc_beside ? device->ops->alloc_beside(device, bytes, out, diag)
+                                     : device_alloc(device, MEMORY_DEVICE, bytes, out, diag);
+}
+
 void device_free(struct device_buffer *buffer)
 {
     if (buffer)

@@ -177,6 +177,9 @@ enum device_memory {
 /* Zeroed. `bytes` may be 0. May block until the device is idle, as cudaMalloc may. */
 enum status device_alloc(struct device *device, enum device_memory memory, size_t bytes,
                          struct device_buffer **out, struct diag *diag);
+/* MEMORY_DEVICE in the middle of a run: waits for no work, where the device can do without, as GPUs with memory pools. */
+enum status device_alloc_beside(struct device *device, size_t bytes, struct device_buffer **out,
+                                struct diag *diag);
 /* Waits until the streams of this device are idle, as cudaFree does: no time limit, but an abort
    ends it. NULL is allowed. */
 void device_free(struct device_buffer *buffer);

@@ -32,6 +32,9 @@ struct device_ops {
 
     enum status (*alloc)(struct device *device, enum device_memory memory, size_t bytes,
                          struct device_buffer **out, struct diag *diag);
+    /* Memory of the device, without a wait for work, if that can be; NULL: alloc never waits. */
+    enum status (*alloc_beside)(struct device *device, size_t bytes, struct device_buffer **out,
+                                struct diag *diag);
     void (*free)(struct device_buffer *buffer);
     size_t buffer_size; /* of its struct, for a buffer that wraps memory; zeroed, but for `base` */
 

@@ -41,7 +41,7 @@ static struct block *block_new(struct pool *pool, size_t bytes, struct diag *dia
     }
     block->bytes = bytes;
     if (device_event_open(pool->device, &block->event, diag) != STATUS_OK ||
-        device_alloc(pool->device, MEMORY_DEVICE, bytes, &block->buffer, diag) != STATUS_OK) {
+        device_alloc_beside(pool->device, bytes, &block->buffer, diag) != STATUS_OK) {
         block_free(block);
         return NULL;
     }

@@ -50,7 +50,7 @@ static enum status keep_memory(struct kept *kept, struct swpipe_context *context
                                struct device_buffer *from, size_t bytes, struct diag *diag)
 {
     struct device *device = context->self->run->ranks[context->self->rank].device;
-    enum status status = device_alloc(device, MEMORY_DEVICE, bytes, &kept->copy, diag);
+    enum status status = device_alloc_beside(device, bytes, &kept->copy, diag);
     kept->bytes = bytes;
     return status ? status : copy_on_device(stream_of(context), from, kept->copy, bytes, diag);
 }

@@ -364,9 +364,10 @@ void swpipe_unset(struct swpipe_context *context, const char *name);
 
 /* Device memory by name, freed by swpipe_unset or with its iteration, and then used again as soon as
    the device is done with it. The address is for device work; on the host device that is what
-   swpipe_launch starts. NULL: the device has no more. On cuda a block that is new, cudaMalloc, may wait for all work of
-   the GPU, also for a collective whose peers wait for this task: the proof does not know that. Blocks are used again, so
-   it is a matter of the first iterations; an allocator that does not wait (swpipe_own.h) avoids it. */
+   swpipe_launch starts. NULL: the device has no more. On cuda a block that is new comes from a memory pool
+   of the GPU and waits for no work of it (not run on a GPU). A GPU without pools has cudaMalloc, which may wait for all
+   work, also for a collective whose peers wait for this task: the proof does not know that. Blocks are used again, so it
+   is a matter of the first iterations; an allocator of the program's (swpipe_own.h) avoids it, too. */
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes);
 /* A buffer of the plan: this iteration's instance. NULL: the plan has none of this name. */
 void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *bytes);

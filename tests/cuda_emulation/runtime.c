@@ -288,6 +288,112 @@ cudaError_t cudaFree(void *address)
     return call_end(cudaSuccess);
 }
 
+/* ---- memory in the order of a stream ------------------------------------------------------------ */
+
+/* A pool is a number of no other use; what it gives waits for no work. Memory is the stream's from the call on, and is
+   given back behind the work that the stream has. */
+struct CUmemPoolHandle_st {
+    int gpu;
+};
+
+cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int gpu)
+{
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (gpu < 0 || gpu >= emulation.gpu_count || attribute != cudaDevAttrMemoryPoolsSupported)
+        return call_end(cudaErrorInvalidValue);
+    *out = 1;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *out, int gpu, int other)
+{
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (gpu < 0 || gpu >= emulation.gpu_count || other < 0 || other >= emulation.gpu_count)
+        return call_end(cudaErrorInvalidDevice);
+    *out = gpu != other;
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const struct cudaMemPoolProps *props)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (props->allocType != cudaMemAllocationTypePinned ||
+        props->location.type != cudaMemLocationTypeDevice || props->location.id < 0 ||
+        props->location.id >= emulation.gpu_count)
+        return call_end(cudaErrorInvalidValue);
+    struct CUmemPoolHandle_st *pool = malloc(sizeof *pool);
+    if (!pool)
+        return call_end(cudaErrorMemoryAllocation);
+    pool->gpu = props->location.id;
+    *out = pool;
+    return call_end(cudaSuccess);
+}
+
+/* No kernel reaches for another GPU's memory here, so nothing comes of it. */
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
+                                 size_t count)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    for (size_t i = 0; i < count; i++)
+        if (list[i].location.type != cudaMemLocationTypeDevice ||
+            list[i].location.id == pool->gpu || list[i].location.id >= emulation.gpu_count)
+            return call_end(cudaErrorInvalidDevice);
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
+{
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    free(pool);
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t handle)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream || stream->gpu != pool->gpu || bytes == 0)
+        return call_end(cudaErrorInvalidValue);
+    if (stream->graph)
+        return call_end(graph_forbids(stream)); /* a node of the graph, which is not offered */
+    return call_end(memory_alloc_device(pool->gpu, bytes, out));
+}
+
+static cudaError_t run_free(struct CUstream_st *stream, void *payload)
+{
+    (void)stream;
+    void *address = *(void **)payload;
+    if (!memory_free(address, true))
+        emulation_misuse("cudaFreeAsync: %p is not allocated", address);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeAsync(void *address, cudaStream_t handle)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream || !address || stream->graph)
+        return call_end(cudaErrorInvalidValue);
+    return call_end(stream_push_work(stream, run_free, &address, sizeof address, ACTIVITY_NONE));
+}
+
+/* ---- memory of the host ------------------------------------------------------------------------- */
+
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 {
     cudaError_t error = call_begin(__func__);

@@ -101,6 +101,8 @@ struct cuda_device {
     bool unfinished;             /* a stream was closed with work that the abort did not end */
     int *stop, *stop_on_device;  /* one mapped number: ends the spin kernels of an aborted run */
     cudaStream_t service;        /* for our own small work */
+    cudaMemPool_t
+        memory; /* for memory that is wanted in the middle of a run; NULL: there are no pools */
 };
 
 enum { STUCK_TEXT = 200 };
@@ -134,9 +136,14 @@ struct cuda_event {
     struct failure failure; /* of the stream that refused the last record */
 };
 
+enum cuda_origin {
+    CUDA_OF_RUNTIME,
+    CUDA_OF_POOL,
+    CUDA_OF_PROGRAM
+}; /* who gave memory of the device */
 struct cuda_buffer {
     struct device_buffer base;
-    bool adopted; /* from the program's allocator */
+    enum cuda_origin origin;
 };
 
 /* ---- device_cuda.c --------------------------------------------------------------------------- */
@@ -150,6 +157,15 @@ const char *cuda_way_out(cudaError_t error);
 enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error);
 /* Report what ended the run, if anything did: an abort, an error of NCCL. */
 enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);
+
+/* ---- cuda_memory.c --------------------------------------------------------------------------- */
+
+void cuda_pool_open(struct cuda_device *device);
+enum status cuda_alloc(struct device *device, enum device_memory memory, size_t bytes,
+                       struct device_buffer **out, struct diag *diag);
+enum status cuda_alloc_beside(struct device *device, size_t bytes, struct device_buffer **out,
+                              struct diag *diag);
+void cuda_free(struct device_buffer *buffer);
 
 /* ---- cuda_stream.c --------------------------------------------------------------------------- */
 

@@ -19,8 +19,6 @@
 #include <string.h>
 #include <time.h>
 
-enum { ALIGNMENT = 64 };
-
 /* After these the context is lost: every further call gives the same error. */
 static bool is_sticky(cudaError_t error)
 {
@@ -407,6 +405,8 @@ static enum status prepare(struct cuda_device *device, struct diag *diag)
         what = "cannot make a stream";
         error = cudaStreamCreateWithFlags(&device->service, cudaStreamNonBlocking);
     }
+    if (error == cudaSuccess)
+        cuda_pool_open(device);
     if (error == cudaSuccess) {
         what = "cannot read the GPU's clock";
         error = cuda_clock_open(device);
@@ -430,6 +430,8 @@ static void release(struct cuda_device *device)
     enter_device(&device->base);
     cuda_clock_close(device);
     markers_free(device);
+    if (device->memory && !cuda_never_ends(device))
+        cudaMemPoolDestroy(device->memory);
     if (device->service)
         cudaStreamDestroy(device->service);
     if (device->stop && !cuda_never_ends(device))
@@ -488,105 +490,7 @@ static void close_device(struct device *base)
     release(device);
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-/* The program's allocator, where it has one. */
-static cudaError_t take_memory(struct cuda_device *device, size_t bytes, void **out, bool *adopted)
-{
-    const struct device_own *own = device->base.world->config.own;
-    *adopted = own && own->alloc;
-    if (!*adopted)
-        return cudaMalloc(out, bytes);
-    *out = own->alloc(own->arg, device->base.rank, bytes);
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
-static void give_memory(struct cuda_device *device, void *address, size_t bytes, bool adopted)
-{
-    const struct device_own *own = device->base.world->config.own;
-    if (!adopted)
-        cudaFree(address);
-    else if (own->release && address)
-        own->release(own->arg, device->base.rank, address, bytes);
-}
-
-static cudaError_t alloc_device(struct cuda_device *device, size_t bytes, char **out, bool *adopted)
-{
-    void *address = NULL;
-    cudaError_t error = take_memory(device, bytes, &address, adopted);
-    if (error != cudaSuccess)
-        return error;
-    error = cudaMemsetAsync(address, 0, bytes, device->service);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(device->service);
-    if (error == cudaSuccess)
-        *out = address;
-    else
-        give_memory(device, address, bytes, *adopted);
-    return error;
-}
-
-static cudaError_t alloc_host(enum device_memory memory, size_t bytes, char **out)
-{
-    void *address = NULL;
-    if (memory == MEMORY_PINNED) {
-        cudaError_t error = cudaHostAlloc(&address, bytes, cudaHostAllocDefault);
-        if (error != cudaSuccess)
-            return error;
-    } else if (posix_memalign(&address, ALIGNMENT, bytes) != 0) {
-        return cudaErrorMemoryAllocation;
-    }
-    memset(address, 0, bytes);
-    *out = address;
-    return cudaSuccess;
-}
-
-static enum status alloc_buffer(struct device *base, enum device_memory memory, size_t bytes,
-                                struct device_buffer **out, struct diag *diag)
-{
-    struct cuda_buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer)
-        return diag_no_memory(diag);
-    buffer->base = (struct device_buffer){.device = base, .memory = memory, .bytes = bytes};
-    cudaError_t error = cuda_enter(((struct cuda_device *)base)->world);
-    if (error == cudaSuccess && bytes > 0 && memory == MEMORY_DEVICE)
-        error = alloc_device((struct cuda_device *)base, bytes, &buffer->base.address,
-                             &buffer->adopted);
-    else if (error == cudaSuccess && bytes > 0)
-        error = alloc_host(memory, bytes, &buffer->base.address);
-    if (error != cudaSuccess) {
-        free(buffer);
-        return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes: %s",
-                          base->rank, bytes, cudaGetErrorString(error));
-    }
-    *out = &buffer->base;
-    return STATUS_OK;
-}
-
-/* A failure of the device shows up in the next push or sync; freeing goes on. */
-static void free_buffer(struct device_buffer *buffer)
-{
-    struct diag ignored;
-    diag_init(&ignored);
-    enter_device(buffer->device);
-    cuda_device_sync(buffer->device, DEVICE_FOREVER, &ignored);
-    diag_fini(&ignored);
-    if (buffer->memory != MEMORY_PAGEABLE &&
-        cuda_never_ends((const struct cuda_device *)buffer->device)) {
-        atomic_fetch_add(&buffer->device->kept_bytes, (long long)buffer->bytes);
-        free(buffer);
-        return;
-    }
-    switch (buffer->memory) {
-    case MEMORY_DEVICE:
-        give_memory((struct cuda_device *)buffer->device, buffer->address, buffer->bytes,
-                    ((struct cuda_buffer *)buffer)->adopted);
-        break;
-    case MEMORY_PINNED: cudaFreeHost(buffer->address); break;
-    case MEMORY_PAGEABLE: free(buffer->address); break;
-    }
-    free(buffer);
-}
+/* ---- failures on request -------------------------------------------------------------------- */
 
 static enum status inject(struct device *base, int64_t number, enum status status,
                           struct diag *diag)
@@ -610,8 +514,9 @@ const struct device_ops device_cuda_ops = {
     .world_explain = world_explain,
     .open = open_device,
     .close = close_device,
-    .alloc = alloc_buffer,
-    .free = free_buffer,
+    .alloc = cuda_alloc,
+    .alloc_beside = cuda_alloc_beside,
+    .free = cuda_free,
     .enter = enter_device,
     .note_caller = cuda_note_caller,
     .restore_caller = cuda_restore_caller,
