@@ -100,9 +100,19 @@ static void look_at_recording(struct swpipe *pipe, struct outcome *out)
         snprintf(out->said, sizeof out->said, "%s", recorded.why);
 }
 
+/* What is told at open of waits that the proof does not know. */
+enum { CONNECTS = 1, LOADS = 2 };
+static void hear(void *arg, const char *text)
+{
+    int *heard = arg;
+    *heard |= strstr(text, "NCCL_RUNTIME_CONNECT") ? CONNECTS : 0;
+    *heard |= strstr(text, "CUDA_MODULE_LOADING") ? LOADS : 0;
+}
+
 static void take_part(struct swpipe_group *group, struct rank *rank, struct outcome *out)
 {
     struct swpipe_task task = {"Sum", sum, rank, NULL, 0};
+    int heard = 0;
     struct swpipe_config config = {.plan_text = plan_text,
                                    .plan_file = "group.yaml",
                                    .tasks = &task,
@@ -111,6 +121,8 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
                                    .device = device,
                                    .ranks = swpipe_group_size(group),
                                    .group = group,
+                                   .message = hear,
+                                   .message_arg = &heard,
                                    .gpu = threads ? SWPIPE_GPU(rank->number) : 0};
     const struct swpipe_source source = {next, rank};
     struct swpipe *pipe;
@@ -135,6 +147,8 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
     }
     if (store[0])
         look_at_recording(pipe, out);
+    else
+        out->value = heard;
     swpipe_close(pipe);
 }
 
@@ -200,6 +214,20 @@ static void test_good(int size, enum swpipe_driver driver, bool broadcast)
     for (int i = 0; i < size; i++)
         tap_ok(outcomes[i].status == SWPIPE_END && outcomes[i].count == 12, "rank %d of %d runs", i,
                size);
+}
+
+/* An environment that leaves hidden waits is told of, and one that leaves none is not. */
+static void test_hidden_waits(const char *connect, const char *loading, int expected)
+{
+    struct scene scene = scene_of(SWPIPE_DATAFLOW, 2);
+    setenv("NCCL_RUNTIME_CONNECT", connect, 1);
+    setenv("CUDA_MODULE_LOADING", loading, 1);
+    play(2, &scene, "hidden waits");
+    unsetenv("NCCL_RUNTIME_CONNECT");
+    unsetenv("CUDA_MODULE_LOADING");
+    for (int i = 0; i < 2; i++)
+        tap_is_int((int)outcomes[i].value, device == SWPIPE_CUDA ? expected : 0,
+                   "rank %d is told of hidden waits", i);
 }
 
 /* The rank with the fewest batches ends the run of all; the next run is a new one. */
@@ -348,6 +376,8 @@ int main(int argc, char **argv)
     test_good(4, SWPIPE_DATAFLOW, false);
     test_good(2, SWPIPE_CLOCK, true);
     test_good(1, SWPIPE_CLOCK, false);
+    test_hidden_waits("1", "LAZY", CONNECTS | LOADS);
+    test_hidden_waits("0", "EAGER", 0);
     test_early_end(SWPIPE_CLOCK, false, false);
     test_early_end(SWPIPE_DATAFLOW, false, true);
     test_early_end(SWPIPE_CLOCK, true, false);

@@ -377,17 +377,28 @@ static enum status make_tables(struct swpipe *pipe)
     return STATUS_OK;
 }
 
+static bool is_set(const char *variable, const char *value)
+{
+    const char *is = getenv(variable);
+    return is && strcmp(is, value) == 0;
+}
+
 /* The waits of a push that no plan tells of. */
 static void warn_of_environment(const struct swpipe *pipe, const struct swpipe_config *config)
 {
-    const char *connect = getenv("NCCL_RUNTIME_CONNECT");
     bool meets = pipe->ranks > 1 && pipe->plan.comm_count > 0;
-    if (config->message && pipe->device == DEVICE_KIND_CUDA && meets &&
-        !(connect && strcmp(connect, "0") == 0))
+    if (!config->message || pipe->device != DEVICE_KIND_CUDA || !meets)
+        return;
+    if (!is_set("NCCL_RUNTIME_CONNECT", "0"))
         config->message(config->message_arg,
                         "NCCL_RUNTIME_CONNECT is not 0: the first collective on a communicator "
                         "waits for the other ranks, which the proof does not know; see "
                         "swpipe_set_environment\n");
+    if (config->task_count > 0 && !is_set("CUDA_MODULE_LOADING", "EAGER"))
+        config->message(config->message_arg,
+                        "CUDA_MODULE_LOADING is not EAGER: a kernel of a function that has not "
+                        "been loaded before may wait for collectives at its first launch, which "
+                        "the proof does not know; see swpipe(3)\n");
 }
 
 static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
