@@ -4,6 +4,8 @@
 # folder. HEADERS (below the source folder), LD, OBJCOPY, AR, RANLIB, CC (with its flags), ABI and LIBS come from the
 # environment.
 #
+# ARCHIVE_ONLY: no shared object, for LIBS that cannot be part of one.
+#
 # Both hold one object: what the functions of HEADERS need of the archives, with their names alone.
 set -e
 name=$1 version=$2
@@ -17,14 +19,19 @@ headers=$(for header in $HEADERS; do echo "$here/../$header"; done)
 sh "$here/public_names.sh" "${name}_" $headers >"lib$name.names"
 # shellcheck disable=SC2086
 sh "$here/public_names.sh" -v "$node" "${name}_" $headers >"lib$name.map"
+# Groups of sections that C++ shares between objects end here: their names are hidden below, and another object's copy,
+# as of libstdc++.a, would be left out for one that it cannot name.
+! $LD --help 2>/dev/null | grep -q -e --force-group-allocation || groups=--force-group-allocation
 # shellcheck disable=SC2046,SC2086
-$LD -r $(sed 's/^/-u /' "lib$name.names") -o "lib$name.o" "$@"
+$LD -r ${groups:-} $(sed 's/^/-u /' "lib$name.names") -o "lib$name.o" "$@"
 $OBJCOPY --keep-global-symbols="lib$name.names" "lib$name.o"
 rm -f "lib$name.a"
 $AR cr "lib$name.a" "lib$name.o"
 $RANLIB "lib$name.a"
-# shellcheck disable=SC2086
-$CC -shared -Wl,-soname,"$soname" -Wl,--version-script="lib$name.map" -Wl,--as-needed -o "$shared" "lib$name.o" $LIBS
-ln -sf "$shared" "$soname"
-ln -sf "$soname" "lib$name.so"
+if [ -z "${ARCHIVE_ONLY:-}" ]; then
+    # shellcheck disable=SC2086
+    $CC -shared -Wl,-soname,"$soname" -Wl,--version-script="lib$name.map" -Wl,--as-needed -o "$shared" "lib$name.o" $LIBS
+    ln -sf "$shared" "$soname"
+    ln -sf "$soname" "lib$name.so"
+fi
 rm -f "lib$name.o" "lib$name.names" "lib$name.map"

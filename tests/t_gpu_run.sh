@@ -88,6 +88,26 @@ check "the JSON is there behind each row" prints 0 '^library: hooks.* ok' \
 check "with the rows so far" sh -c 'grep -q "\"complete\":false" "$1" && grep -q "\"name\":\"overhead\",\"status\":\"ok\"" "$1"' sh "$dir/broken/rows/meanwhile"
 check "a row without time fails" prints 1 '^overhead *FAILED .*no time left' \
     env SWSIM_GPU_EMULATED=1 OUT="$dir/late" ROWS=overhead SECONDS_AT_MOST=0 "$srcdir/tests/gpu/run.sh" "$build"
+# What the machine has is kept: the state of its GPU, here as a driver would tell it, and the output of all rows.
+mkdir "$dir/tools"
+cat >"$dir/tools/nvidia-smi" <<'END'
+#!/bin/sh
+case $* in
+*mig.mode.current*) echo '1980 MHz, 1980 MHz, Disabled, Default, Enabled' ;;
+*"-l 5"*) echo 'timestamp, clocks.sm'; exec sleep 613.571 ;;
+esac
+END
+chmod +x "$dir/tools/nvidia-smi"
+check "a machine without NCCL" prints 0 '^device conformance  *ok' env PATH="$dir/tools:$PATH" SWSIM_NCCL=/nowhere SWSIM_GPU_EMULATED=1 \
+    OUT="$dir/bare" ROWS='@(device*|an illegal address|1f1b, 2*)' "$srcdir/tests/gpu/run.sh" "$build"
+bare=$(ls "$dir"/bare/*.json)
+skipped() { grep -q "\"name\":\"$1\",\"status\":\"skipped\".*\"note\":\"no NCCL here\"" "$bare"; }
+check "skips the rows that need it" skipped "1f1b, 2 ranks"
+check "also that of the suite with several ranks" skipped "device conformance, several ranks"
+check "clocks, MIG and compute mode are in the JSON" grep -q '"state":"1980 MHz, 1980 MHz, Disabled, Default, Enabled"' "$bare"
+kept() { tar -tzf "$dir"/bare/*.logs.tar.gz >"$dir/names" && for name; do grep -qx "logs/$name" "$dir/names" || { cat "$dir/names"; return 1; }; done; }
+check "an archive has the output of the rows" kept device-conformance.log an-illegal-address.log clocks.csv
+check "and no process of it is left" sh -c '! ps -eo comm,args | grep "^sleep" | grep -qF 613.571'
 check "rows that there are not" prints 1 "no row matches ROWS='nothing'" \
     env SWSIM_GPU_EMULATED=1 OUT="$dir/late" ROWS=nothing "$srcdir/tests/gpu/run.sh" "$build"
 
@@ -107,11 +127,16 @@ if [ -n "${SWSIM_LONG:-}" ] && [ -w "$srcdir" ]; then
     mkdir "$dir/empty"
     check "what is carried to a GPU is built" prints 0 'packed: ' "$srcdir/tests/gpu/pack.sh" "$dir/pack"
     check "and is small" sh -c 'test "$(du -sk "$1" | cut -f 1)" -lt 40960' sh "$dir/pack"
+    if [ -x tests/dlrm_emulated ]; then
+        check "it has the DLRM with cuBLAS" test -x "$dir/pack/doc/examples/dlrm/dlrm_cuda"
+    fi
     mv "$dir/pack" "$dir/empty/carried"
     carried() { (cd "$dir/empty" && env -i "$@"); }
     check "and runs" prints 0 '"legal":true' carried carried/swrun -n 5 --json carried/plans/examples/hello.yaml
     check "the whole, emulated, from there" prints 0 'passed in .*EMULATED CUDA, not a GPU' \
         carried SWSIM_GPU_EMULATED=1 OUT="$dir/empty/out" carried/tests/gpu/run.sh
+    [ ! -x tests/dlrm_emulated ] ||
+        check "with the row of cuBLAS" grep -q '"name":"library: cuBLAS","status":"ok"' "$dir"/empty/out/*.json
     command -v nvidia-smi >/dev/null ||
         check "without a GPU nothing is run there" exits 77 carried carried/tests/gpu/run.sh
 else

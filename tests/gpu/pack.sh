@@ -8,7 +8,8 @@
 #          libswrecord.so tests/gpu/record_probe.cu                    to record a program, and one that is compiled there
 #          tests/gpu/rows                                             rows with a program of their own
 #          tests/t_swpipe_*                                           programs with the library, for the GPU
-#          tests/swrun_emulated t_device_emulated overhead_emulated   to try it out without one
+#          doc/examples/dlrm/dlrm dlrm_cuda                            the DLRM, on the host and with cuBLAS
+#          tests/*_emulated                                           to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
 #          libsqlite3.so.0                                            for all programs
 #          tests/gpu/run.sh tests/bench/ plans/ commit                the script, its inputs and the commit
@@ -16,7 +17,8 @@
 # Copy the folder and run `PACK/tests/gpu/run.sh` there, or with SWSIM_GPU_EMULATED=1 here. The
 # programs need only the C library, of this machine's version or newer: CUDA's
 # runtime, libyaml, zlib and libstdc++ are linked statically, SQLite lies beside them. Loaded there when needed: the driver
-# (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), and Graphviz for pictures, which run.sh
+# (libcuda.so.1), NCCL (libnccl.so.2, also in Python's nvidia/nccl), cuBLAS for one row (in the toolkit, or Python's
+# nvidia/cublas), and Graphviz for pictures, which run.sh
 # does not draw. Packing needs CUDA, but no GPU.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -54,15 +56,26 @@ cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 of_library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
 programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead tests/gpu/rows $of_library"
 emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library)"
+# The DLRM takes libswpipe.a; static libraries of the system do not go into libswpipe.so.
+export ARCHIVE_ONLY=yes
+home=doc/examples/dlrm
+dlrm= dlrm_emulated=
+if grep -q '^CUBLAS_LIBS = .*-lcublas' Makefile; then
+    dlrm="$home/dlrm $home/dlrm_cuda" dlrm_emulated=tests/dlrm_emulated
+fi
+programs="$programs $dlrm" emulated="$emulated $dlrm_emulated"
 plugin=tests/cuda_emulation/libnccl.so.2 # finds the emulation in the program that opens it
 system="-lrt -lpthread -ldl"
 beside='$$ORIGIN:$$ORIGIN/..:$$ORIGIN/../..' # where a program of the pack looks for SQLite
 make -s CUDA_LIBS="$cudart $stdcxx $system" LDFLAGS="-static-libgcc -s -Wl,--gc-sections -Wl,-rpath,'$beside'" emulated_stdcxx="$stdcxx $system" \
+    examples_libs='libswpipe.a $(required_libs) $(CUDA_LIBS)' \
     $programs $emulated $plugin
 for file in $programs $emulated $plugin; do
     mkdir -p "$pack/$(dirname "$file")"
     cp "$file" "$pack/$file"
     extra=$(ldd "$file" | grep -Ev 'linux-vdso|ld-linux|lib(c|m|dl|rt|pthread|sqlite3)\.so|statically linked' || true)
+    # cuBLAS is the GPU's machine's, with what it needs itself
+    [ "$file" != $home/dlrm_cuda ] || extra=$(echo "$extra" | grep -Ev 'libcublas(Lt)?\.so|libgcc_s\.so' || true)
     [ -z "$extra" ] || { echo "pack.sh: $file still needs $extra" >&2; exit 1; }
 done
 
@@ -70,12 +83,13 @@ cp -L "$sqlite" "$pack/libsqlite3.so.0"
 
 cd "$top"
 mkdir -p "$pack/tests/gpu" "$pack/tests/bench" "$pack/plans/torchrec" "$pack/plans/reference" \
-    "$pack/plans/examples"
+    "$pack/plans/examples" "$pack/$home"
 cp tests/gpu/run.sh tests/gpu/record_probe.cu "$pack/tests/gpu/"
 cp tests/bench/*.sh "$pack/tests/bench/"
 for file in tests/bench/*.yaml; do [ ! -e "$file" ] || cp "$file" "$pack/tests/bench/"; done
 cp plans/torchrec/*.yaml "$pack/plans/torchrec/"
 cp plans/reference/*.yaml "$pack/plans/reference/"
 cp plans/examples/*.yaml "$pack/plans/examples/"
+cp $home/*.yaml "$pack/$home/"
 git describe --always --dirty --abbrev=12 >"$pack/commit" 2>/dev/null || echo unknown >"$pack/commit"
 echo "packed: $pack, $(du -sk "$pack" | cut -f 1) KiB, for glibc $(getconf GNU_LIBC_VERSION | cut -d ' ' -f 2) or newer"

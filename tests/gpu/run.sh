@@ -105,7 +105,7 @@ commit=$(cat "$build/commit" 2>/dev/null || git describe --always --dirty --abbr
 # Clocks, MIG, who may use the GPU; and a process that keeps the driver loaded between rows.
 export NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 state=
-if [ -z "$emulated" ] && command -v nvidia-smi >/dev/null; then
+if command -v nvidia-smi >/dev/null; then
     state=$(nvidia-smi --query-gpu=clocks.sm,clocks.max.sm,mig.mode.current,compute_mode,persistence_mode --format=csv,noheader 2>/dev/null | head -n 1)
     mkdir -p "$dir/logs"
     nvidia-smi --query-gpu=timestamp,clocks.sm,temperature.gpu,power.draw --format=csv -l 5 >"$dir/logs/clocks.csv" 2>&1 &
@@ -390,7 +390,7 @@ export build dir dlrm emulated variant nvcc overhead sanitizer settle slack suit
 echo "GPU: $gpu, driver $driver; host: $processor, $cores cores; commit $commit"
 echo "swrun sees: $device"
 
-row 60 "device conformance" "$suite" cuda
+row 60 "device conformance" "$suite" cuda alone
 ask 60 "overhead" run_overhead $tasks
 ask 60 "what a trace costs" run_trace $((5 * iterations)) $rounds
 
@@ -440,6 +440,7 @@ row 60 "library: the program's own" "$build/tests/t_swpipe_own$variant" cuda
 
 # From here on a row needs NCCL and several processes.
 [ -n "$nccl" ] || lacks="no NCCL here"
+row 60 "device conformance, several ranks" "$suite" cuda
 row 90 "library: collectives on own memory" "$build/tests/t_swpipe_collectives$variant" cuda
 row 150 "library: groups and their recordings" "$build/tests/t_swpipe_group$variant" cuda
 for ranks in 2 4; do
