@@ -72,6 +72,8 @@ for case in missing_wait wait_before_record event_reused freed_early graph unawa
 done
 but_for() { record "$1" fixed && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 check "the host's accesses, which are not seen" but_for host_reads "the host's accesses to 1 allocation.*--host-accesses"
+check "a stream that reads what another one writes" finds driver_asked 'race.*axpy accesses.*fill'
+check "the driver's query, given out by the runtime, is a wait" proves driver_asked
 check "a half of an allocation that nothing has written" finds half_written 'value.*copy reads buffer device3.4096, which nothing has written'
 check "half_written, repaired" proves half_written
 if [ -f tests/cuda_emulation/libcublas.so ]; then

@@ -503,12 +503,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle)
     return call_end(emulation.gpus[gpu].error);
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t handle)
+static cudaError_t stream_query(cudaStream_t handle, const char *function)
 {
-    cudaError_t error = call_begin(__func__);
+    cudaError_t error = call_begin(function);
     if (error != cudaSuccess)
         return error;
-    struct CUstream_st *stream = any_stream(handle, __func__);
+    struct CUstream_st *stream = any_stream(handle, function);
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
     if (stream->graph)
@@ -516,6 +516,11 @@ cudaError_t cudaStreamQuery(cudaStream_t handle)
     if (emulation.gpus[stream->gpu].error != cudaSuccess)
         return call_end(emulation.gpus[stream->gpu].error);
     return call_end(stream_idle(stream) ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle)
+{
+    return stream_query(handle, __func__);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle)
@@ -657,17 +662,22 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
     return call_end(stream_wait_for(stream, event->last));
 }
 
-cudaError_t cudaEventQuery(cudaEvent_t handle)
+static cudaError_t event_query(cudaEvent_t handle, const char *function)
 {
-    cudaError_t error = call_begin(__func__);
+    cudaError_t error = call_begin(function);
     if (error != cudaSuccess)
         return error;
-    const struct CUevent_st *event = event_of(handle, __func__);
+    const struct CUevent_st *event = event_of(handle, function);
     if (emulation.gpus[event->gpu].error != cudaSuccess)
         return call_end(emulation.gpus[event->gpu].error);
     if (event->last && event->last->capture)
         return call_end(cudaErrorCapturedEvent);
     return call_end(!event->last || event->last->done ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle)
+{
+    return event_query(handle, __func__);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle)
@@ -720,12 +730,12 @@ static cudaError_t as_driver(cudaError_t (*query)(void *handle), void *handle)
 
 static cudaError_t query_event(void *handle)
 {
-    return cudaEventQuery(handle);
+    return event_query(handle, "cudaEventQuery");
 }
 
 static cudaError_t query_stream(void *handle)
 {
-    return cudaStreamQuery(handle);
+    return stream_query(handle, "cudaStreamQuery");
 }
 
 static int driver_event_query(cudaEvent_t event)

@@ -162,6 +162,34 @@ static void host_reads(void)
     CHECK(cudaFreeHost(memory));
 }
 
+/* A function of the driver, as the runtime gives it out. */
+static int (*driver_query(void))(cudaStream_t)
+{
+    int (*query)(cudaStream_t) = NULL;
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
+    CHECK(cudaGetDriverEntryPointByVersion("cuStreamQuery", &found, 12000, cudaEnableDefault,
+                                           &result));
+#elif CUDART_VERSION >= 12000
+    CHECK(cudaGetDriverEntryPoint("cuStreamQuery", &found, cudaEnableDefault, &result));
+#endif
+    memcpy(&query, &found, sizeof query);
+    return query;
+}
+
+/* A stream reads what another one writes, once the host has asked the driver whether that is done, or never. */
+static void driver_asked(void)
+{
+    int (*query)(cudaStream_t) = driver_query();
+    produce(one);
+    while (fixed && query(one) != 0)
+        usleep(100);
+    luck();
+    consume(two);
+    CHECK(cudaStreamSynchronize(two));
+}
+
 /* A copy reads a half of an allocation that nothing has written. */
 static void half_written(void)
 {
@@ -525,6 +553,7 @@ static const struct {
     {"host_reads", host_reads, NULL},
     {"host_writes", host_writes, NULL},
     {"half_written", half_written, NULL},
+    {"driver_asked", driver_asked, NULL},
     {"overhead", overhead, NULL},
     {"host_function", host_function, NULL},
     {"graph", graph, NULL},
