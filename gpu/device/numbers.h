@@ -20,6 +20,17 @@ enum number {
 #undef X
 };
 
+/* "f32", "f16", ... */
+static inline const char *number_key(enum number number)
+{
+    static const char *const keys[] = {
+#define X(name, key, bytes) key,
+        NUMBER_LIST(X)
+#undef X
+    };
+    return keys[number];
+}
+
 static inline int64_t number_bytes(enum number number)
 {
     static const int64_t sizes[] = {

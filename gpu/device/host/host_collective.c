@@ -112,6 +112,8 @@ static size_t stretch_bytes(const struct delivery *all)
 static size_t piece_count(const struct delivery *all)
 {
     const size_t count = (size_t)all->count, pieces = pieces_of(stretch_bytes(all));
+    if (all->bytes == 0)
+        return 0;
     switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
     case COLLECTIVE_ALL_GATHER: return count * count * pieces;
@@ -310,18 +312,31 @@ static void fail_meeting(struct meeting *meeting, int count)
                         meeting->failure.text);
 }
 
+/* "rank 1 has all_gather 'Sum' of 48 bytes of f32": the operation, and all in which it may differ. */
+static void add_presence(const struct presence *presence, char *out, size_t cap)
+{
+    char text[OP_TEXT], root[32] = "";
+    const struct device_collective *what = &presence->op->collective;
+    size_t used = strlen(out);
+    if (what->kind == COLLECTIVE_BROADCAST)
+        snprintf(root, sizeof root, " from rank %d", what->root);
+    snprintf(out + used, cap - used, "rank %d has %s of %lld bytes of %s%s", presence->rank,
+             device_op_text(presence->op, text), (long long)what->bytes, number_key(what->number),
+             root);
+}
+
 /* Two members disagree about what happens at this position. */
 static void mismatch(const struct channel *channel, struct meeting *meeting,
                      const struct presence *a, const struct presence *b)
 {
-    char text_a[OP_TEXT], text_b[OP_TEXT];
+    const size_t cap = sizeof meeting->failure.text;
+    char *text = meeting->failure.text;
     meeting->failure.status = STATUS_VIOLATED;
-    snprintf(meeting->failure.text, sizeof meeting->failure.text,
-             "collective mismatch on communicator %s, position %llu: rank %d has %s of %lld bytes, "
-             "rank %d has %s of %lld bytes",
-             channel->name, (unsigned long long)meeting->position, a->rank,
-             device_op_text(a->op, text_a), (long long)a->op->collective.bytes, b->rank,
-             device_op_text(b->op, text_b), (long long)b->op->collective.bytes);
+    snprintf(text, cap, "collective mismatch on communicator %s, position %llu: ", channel->name,
+             (unsigned long long)meeting->position);
+    add_presence(a, text, cap);
+    strncat(text, ", ", cap - strlen(text) - 1);
+    add_presence(b, text, cap);
 }
 
 /* A large collective is worth the second message that it costs if each member takes its own. */
