@@ -115,8 +115,29 @@ static void test_wrong(void)
     swpipe_plan_free(NULL);
 }
 
+/* A name is a name, whatever it looks like; a name that is set as a key is one as a plan has it. */
+static void test_names(void)
+{
+    struct swpipe_plan *plan = swpipe_plan_new("a: \"b\" # c");
+    swpipe_plan_task(plan, "A", "stage", "0");
+    char *text = swpipe_plan_print(plan);
+    tap_ok(text && strstr(text, "'a: \"b\" # c'"), "a plan of any name: %s%s", text ? text : "",
+           swpipe_plan_error(plan));
+    free(text);
+    swpipe_plan_set(plan, "name", "other");
+    text = swpipe_plan_print(plan);
+    tap_ok(text && strstr(text, "name: other\n"), "that gets another one");
+    free(text);
+    swpipe_plan_free(plan);
+    tap_ok(!swpipe_plan_new(NULL) && !swpipe_plan_new("") && swpipe_plan_set(NULL, "a", "b") &&
+               swpipe_plan_task(NULL, "A", "stage", "0") && swpipe_plan_comm(NULL, "dp", "[0]") &&
+               swpipe_plan_needs(NULL, "A", "B", 0) && !swpipe_plan_print(NULL),
+           "no plan");
+}
+
 int main(void)
 {
+    test_names();
     test_same();
     test_wrong();
     return tap_done();

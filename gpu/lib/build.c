@@ -18,7 +18,7 @@ struct entry {
     char *key, *value;
 };
 
-/* A task, a buffer, ...: a name and its keys. The plan itself is one without a name. */
+/* A task, a buffer, ..., the plan itself: a name and its keys. */
 struct thing {
     struct thing *next;
     char *name;
@@ -105,7 +105,7 @@ static int set_in(struct thing **list, const char *name, const char *key, const 
 struct swpipe_plan *swpipe_plan_new(const char *name)
 {
     struct swpipe_plan *plan = calloc(1, sizeof *plan);
-    if (plan && set(&plan->own, "name", name) == 0)
+    if (plan && is_line(name) && (plan->own.name = strdup(name)) != NULL)
         return plan;
     swpipe_plan_free(plan);
     return NULL;
@@ -113,36 +113,37 @@ struct swpipe_plan *swpipe_plan_new(const char *name)
 
 int swpipe_plan_set(struct swpipe_plan *plan, const char *key, const char *value)
 {
-    return set(&plan->own, key, value);
+    return plan ? set(&plan->own, key, value) : -1;
 }
 
 int swpipe_plan_task(struct swpipe_plan *plan, const char *task, const char *key, const char *value)
 {
-    return set_in(&plan->tasks, task, key, value);
+    return plan ? set_in(&plan->tasks, task, key, value) : -1;
 }
 
 int swpipe_plan_buffer(struct swpipe_plan *plan, const char *buffer, const char *key,
                        const char *value)
 {
-    return set_in(&plan->buffers, buffer, key, value);
+    return plan ? set_in(&plan->buffers, buffer, key, value) : -1;
 }
 
 int swpipe_plan_stream(struct swpipe_plan *plan, const char *stream, const char *key,
                        const char *value)
 {
-    return set_in(&plan->streams, stream, key, value);
+    return plan ? set_in(&plan->streams, stream, key, value) : -1;
 }
 
 int swpipe_plan_comm(struct swpipe_plan *plan, const char *comm, const char *ranks)
 {
-    return set_in(&plan->comms, comm, "ranks", ranks);
+    return plan ? set_in(&plan->comms, comm, "ranks", ranks) : -1;
 }
 
 int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on, int distance)
 {
+    if (!plan || !is_line(task) || !is_line(on) || distance < 0)
+        return -1;
     struct need **at = &plan->needs;
-    struct need *need =
-        is_line(task) && is_line(on) && distance >= 0 ? calloc(1, sizeof *need) : NULL;
+    struct need *need = calloc(1, sizeof *need);
     if (!need)
         return -1;
     *need = (struct need){.task = strdup(task), .on = strdup(on), .distance = distance};
@@ -185,6 +186,7 @@ void swpipe_plan_free(struct swpipe_plan *plan)
     if (!plan)
         return;
     free_entries(plan->own.entries);
+    free(plan->own.name);
     free_things(plan->tasks);
     free_things(plan->buffers);
     free_things(plan->streams);
@@ -258,6 +260,14 @@ static void write_needs(FILE *out, const char *section, const struct need *need,
     }
 }
 
+static bool has_key(const struct thing *thing, const char *key)
+{
+    const struct entry *at = thing->entries;
+    while (at && strcmp(at->key, key) != 0)
+        at = at->next;
+    return at;
+}
+
 static char *write_plan(const struct swpipe_plan *plan)
 {
     char *text = NULL;
@@ -266,6 +276,11 @@ static char *write_plan(const struct swpipe_plan *plan)
     if (!out)
         return NULL;
     fputs("swplan: 1\n", out);
+    if (!has_key(&plan->own, "name")) {
+        fputs("name: ", out);
+        write_name(out, plan->own.name);
+        fputc('\n', out);
+    }
     for (const struct entry *at = plan->own.entries; at; at = at->next)
         fprintf(out, "%s: %s\n", at->key, at->value);
     write_things(out, "schedule", plan->tasks);
@@ -291,6 +306,8 @@ static void keep_error(struct swpipe_plan *plan, const struct diag *diag)
 
 char *swpipe_plan_print(struct swpipe_plan *plan)
 {
+    if (!plan)
+        return NULL;
     char *raw = write_plan(plan), *text = NULL;
     struct plan parsed;
     struct diag diag;

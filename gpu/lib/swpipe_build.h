@@ -15,6 +15,8 @@
  * plan in any order; a key that is given again replaces its value. A fault comes out when the plan is
  * printed, with the reason in swpipe_plan_error.
  *
+ * Names are any text and need no quotes: the plan's, given to swpipe_plan_new, as those of tasks.
+ *
  * Every call returns 0, or -1 when memory is exhausted, or what is given cannot be a name or a value: it is empty or has a line's end.
  */
 #ifndef SWPIPE_BUILD_H
