@@ -68,7 +68,7 @@ enum status quick_proof_make(const struct plan *plan, const struct program_optio
 {
     struct verify_options verify = {.program = *options,
                                     .any_witness = true,
-                                    .limits = {.until_ns = stopwatch_now_ns() + limit_ns}};
+                                    .limits = {.until_ns = stopwatch_until(limit_ns)}};
     struct arena arena;
     arena_init(&arena, 0);
     verify.program.iterations = -1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* swsim.c - see swsim.h: plans, and what all questions and results have in common. */
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +74,7 @@ static enum swsim_status take(const char *name, const char *text, struct swsim_p
 
 enum swsim_status swsim_read(const char *path, struct swsim_plan **out)
 {
-    return take(path, NULL, out);
+    return take(path ? path : "", NULL, out);
 }
 
 enum swsim_status swsim_parse(const char *name, const char *text, struct swsim_plan **out)
@@ -143,12 +145,32 @@ int asking_drivers(struct asking *asking, const struct plan *plan, bool both,
 static enum status check_options(struct asking *asking)
 {
     const struct swsim_options *o = &asking->options;
-    if (o->ranks < 0 || o->ranks > PLAN_MAX_RANKS || o->max_depth < 0 ||
-        o->max_depth > PLAN_MAX_DEPTH || o->threads < 0 || o->iterations < 0 ||
-        o->limit_states < 0 || o->limit_bytes < 0 || o->limit_ns < 0 || o->seed < 0 ||
-        o->replications < 0 || o->memory_bytes < 0 || o->candidates < 0 || o->samples < 0 ||
-        o->half_size < 0)
-        return diag_error(&asking->diag, STATUS_USAGE, "an option is negative, or too large");
+    const struct {
+        const char *name;
+        int64_t found, most;
+    } numbers[] = {{"ranks", o->ranks, PLAN_MAX_RANKS},
+                   {"max_depth", o->max_depth, PLAN_MAX_DEPTH},
+                   {"threads", o->threads, INT_MAX},
+                   {"iterations", o->iterations, INT64_MAX},
+                   {"limit_states", o->limit_states, INT64_MAX},
+                   {"limit_bytes", o->limit_bytes, INT64_MAX},
+                   {"limit_ns", o->limit_ns, INT64_MAX},
+                   {"seed", o->seed, INT64_MAX},
+                   {"replications", o->replications, INT64_MAX},
+                   {"memory_bytes", o->memory_bytes, INT64_MAX},
+                   {"candidates", o->candidates, INT64_MAX},
+                   {"samples", o->samples, INT_MAX},
+                   {"half_size", o->half_size, INT_MAX}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].found < 0 || numbers[i].found > numbers[i].most)
+            return diag_error(&asking->diag, STATUS_USAGE,
+                              "%s is %" PRId64 ": expected 0 to %" PRId64, numbers[i].name,
+                              numbers[i].found, numbers[i].most);
+    for (size_t i = 0; i < sizeof o->reserved / sizeof *o->reserved; i++)
+        if (o->reserved[i])
+            return diag_error(
+                &asking->diag, STATUS_USAGE,
+                "reserved[%zu] is not 0: a later version of swsim.h has an option there", i);
     if (o->driver < SWSIM_DRIVER_OF_PLAN || o->driver > SWSIM_DRIVER_BOTH)
         return diag_error(&asking->diag, STATUS_USAGE, "there is no such driver");
     if (o->driver != SWSIM_DRIVER_OF_PLAN && asking->asked->has_plan &&

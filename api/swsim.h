@@ -123,7 +123,7 @@ struct swsim_options {
     int half_size; /* samples at which passes have half their best speed: 0 */
     /* render */
     const char *title; /* the plan's name */
-    void *reserved[8];
+    void *reserved[8]; /* 0; else SWSIM_USAGE, for an option that this version does not know */
 };
 
 /* Prove the plan or refute it. The result has a verdict, the story of a violation and its repair. */

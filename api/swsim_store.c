@@ -25,7 +25,7 @@ enum swsim_status swsim_store_open(const char *path, struct swsim_store **out)
     if (!store)
         return SWSIM_SYSTEM;
     diag_init(&diag);
-    enum status status = store_open(path, false, &store->store, &diag);
+    enum status status = store_open(path ? path : "", false, &store->store, &diag);
     if (status != STATUS_OK) {
         store->store = NULL;
         store->error = swsim_all_messages(&diag);

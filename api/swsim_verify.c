@@ -17,7 +17,7 @@ static enum status options_of(struct asking *asking, struct verify_options *out)
         .faults = o->faults,
         .limits = {.states = (uint64_t)o->limit_states,
                    .mem_bytes = (size_t)o->limit_bytes,
-                   .until_ns = o->limit_ns ? stopwatch_now_ns() + o->limit_ns : 0},
+                   .until_ns = o->limit_ns ? stopwatch_until(o->limit_ns) : 0},
         .threads = o->threads,
         .interrupted = &asking->asked->interrupted};
     return o->properties ? option_properties(asking_reader(asking), o->properties, &out->properties)

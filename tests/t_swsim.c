@@ -117,7 +117,23 @@ static void errors(void)
     plan = plan_of(copy_in);
     const struct swsim_options negative = {.ranks = -1};
     tap_is_int(swsim_predict(plan, &negative, &result), SWSIM_USAGE, "no negative numbers");
+    contains(swsim_error(result), "ranks is -1: expected 0 to", "the option is named");
     swsim_free(result);
+    const struct swsim_options later = {.reserved = {[3] = &plan}};
+    tap_is_int(swsim_verify(plan, &later, &result), SWSIM_USAGE, "an option of a later version");
+    contains(swsim_error(result), "reserved[3] is not 0", "is not left unread");
+    swsim_free(result);
+    const struct swsim_options endless = {.limit_ns = INT64_MAX};
+    tap_is_int(swsim_verify(plan, &endless, &result), SWSIM_OK, "a limit that never comes");
+    tap_is_int(swsim_verdict(result), SWSIM_PROVED, "does not end a proof");
+    swsim_free(result);
+    struct swsim_plan *no_plan;
+    struct swsim_store *no_store;
+    tap_is_int(swsim_read(NULL, &no_plan), SWSIM_SYSTEM, "no path of a plan");
+    swsim_close(no_plan);
+    tap_ok(swsim_store_open(NULL, &no_store) != SWSIM_OK, "no path of a store: %s",
+           swsim_store_error(no_store));
+    swsim_store_close(no_store);
     tap_is_int(swsim_render(plan, NULL, "x.bmp", &result), SWSIM_USAGE, "no such picture");
     contains(swsim_error(result), ".svg", "it says which");
     swsim_free(result);
