@@ -63,12 +63,14 @@ static bool is_here(uint32_t address)
     return here;
 }
 
+enum { MOST_PASSWORD = 250 };
+
 /* MEETING_SECRET bytes of the password, others for each `purpose`. */
 static void make_secret(const char *password, char purpose, char out[MEETING_SECRET])
 {
     char text[300];
     for (int i = 0; i < MEETING_SECRET; i += 8) {
-        int length = snprintf(text, sizeof text, "%c%d %.250s", purpose, i, password);
+        int length = snprintf(text, sizeof text, "%c%d %s", purpose, i, password);
         uint64_t word = hash_bytes(text, (size_t)length);
         memcpy(out + i, &word, sizeof word);
     }
@@ -83,6 +85,9 @@ enum status address_place(const char *address, const char *password, struct meet
     if (!split(address, host, &port))
         return diag_error(diag, STATUS_USAGE,
                           "found '%s', expected the address of rank 0 as host:port", address);
+    if (password && strlen(password) > MOST_PASSWORD)
+        return diag_error(diag, STATUS_USAGE, "found a password of %zu bytes, expected at most %d",
+                          strlen(password), MOST_PASSWORD);
     enum status status = look_up(host, &place.addresses[0], diag);
     if (status)
         return status;

@@ -352,6 +352,12 @@ static void refuse(struct swpipe_join join, const char *words)
     swpipe_leave(group);
 }
 
+static int keep_all(void *arg, void *data, size_t bytes)
+{
+    (void)arg, (void)data, (void)bytes;
+    return 0;
+}
+
 static void test_refusals(void)
 {
     bool in_time = processes_run(1, alone, NULL, 20, outcomes, ended);
@@ -362,6 +368,23 @@ static void test_refusals(void)
     refuse((struct swpipe_join){.rank = 0, .size = 2}, "either an address or a broadcast");
     refuse((struct swpipe_join){.rank = 0, .size = 1, .address = "localhost"}, "host:port");
     refuse((struct swpipe_join){.rank = 0, .size = 1, .address = "127.0.0.1:99999"}, "host:port");
+    refuse((struct swpipe_join){.rank = 0, .size = 0, .address = "a:1"}, "a group of 0 processes");
+    refuse((struct swpipe_join){.rank = 0, .size = 1, .address = "a:1", .timeout_ns = -2},
+           "timeout_ns is -2");
+    refuse((struct swpipe_join){.rank = 0, .size = 1, .broadcast = keep_all, .password = "x"},
+           "has no password");
+    char password[300] = "";
+    memset(password, 'x', sizeof password - 1);
+    refuse((struct swpipe_join){.size = 1, .address = "127.0.0.1:1", .password = password},
+           "a password of 299 bytes, expected at most 250");
+    struct swpipe_group *group;
+    int status = swpipe_join(NULL, &group);
+    tap_ok(status == SWPIPE_USAGE, "a join that says nothing: %s", swpipe_group_error(group));
+    swpipe_leave(group);
+    tap_ok(swpipe_join(&(struct swpipe_join){.size = 1}, NULL) == SWPIPE_USAGE &&
+               swpipe_group_wait(NULL) == SWPIPE_USAGE && swpipe_group_rank(NULL) == -1 &&
+               swpipe_group_size(NULL) == -1,
+           "no group");
 }
 
 int main(int argc, char **argv)

@@ -73,14 +73,14 @@ struct device_own {
     void *(*comm)(void *arg, int rank, const char *name);   /* an ncclComm_t */
     /* An abort has ended that communicator, and its handle is gone. */
     void (*comm_lost)(void *arg, int rank, const char *name);
-    /* Memory of the device, aligned to 256 bytes; NULL: there is no more. Given back when nothing uses it, but for an
+    /* Memory of the device, aligned to DEVICE_OWN_ALIGN; NULL: there is no more. Given back when nothing uses it, but for an
        abort in which work may never end. */
     void *(*alloc)(void *arg, int rank, size_t bytes);
     void (*release)(void *arg, int rank, void *address, size_t bytes);
     void *arg;
 };
 
-enum { DEVICE_GPU_CURRENT = -1 };
+enum { DEVICE_GPU_CURRENT = -1, DEVICE_OWN_ALIGN = 256 /* bytes */ };
 struct device_config {
     enum device_kind kind;
     int ranks;       /* of the world */
@@ -132,6 +132,12 @@ enum status device_world_status(struct device_world *world, struct diag *diag);
 void device_world_explain(struct device_world *world, struct diag *diag);
 
 int64_t device_now(const struct device_world *world);
+
+/* The moment `limit_ns` after `now_ns`; a limit that no process lives to see is none. */
+static inline int64_t device_deadline(int64_t now_ns, int64_t limit_ns)
+{
+    return limit_ns > DEVICE_FOREVER / 2 ? DEVICE_FOREVER : now_ns + limit_ns;
+}
 
 /* In a loop that spins: the core may do something else for a moment. */
 static inline void device_relax(void)

@@ -30,7 +30,8 @@ static bool note_op(struct run_thread *self, const struct op *op, int64_t iterat
 
 static int64_t wait_deadline(const struct run *run)
 {
-    return run->config.wait_ns ? run_now(run) + run->config.wait_ns : DEVICE_FOREVER;
+    return run->config.wait_ns ? device_deadline(run_now(run), run->config.wait_ns)
+                               : DEVICE_FOREVER;
 }
 
 /* Without the lock; always false. */

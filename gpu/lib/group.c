@@ -18,14 +18,27 @@ enum { LEAVE_TICK_NS = 1000000 };
 
 static enum status check(const struct swpipe_join *join, struct diag *diag)
 {
-    if (join->size < 1 || join->size > RENDEZVOUS_MAX_MEMBERS || join->rank < 0 ||
-        join->rank >= join->size)
-        return diag_error(diag, STATUS_USAGE, "found rank %d of %d, expected 0 to size - 1",
-                          join->rank, join->size);
+    if (join->size < 1 || join->size > RENDEZVOUS_MAX_MEMBERS)
+        return diag_error(diag, STATUS_USAGE, "found a group of %d processes, expected 1 to %d",
+                          join->size, RENDEZVOUS_MAX_MEMBERS);
+    if (join->rank < 0 || join->rank >= join->size)
+        return diag_error(diag, STATUS_USAGE, "found rank %d of %d, expected 0 to %d", join->rank,
+                          join->size, join->size - 1);
+    if (join->timeout_ns < -1)
+        return diag_error(diag, STATUS_USAGE, "timeout_ns is %lld: expected at least -1",
+                          (long long)join->timeout_ns);
     if (!join->address == !join->broadcast)
         return diag_error(diag, STATUS_USAGE,
                           "a join needs either an address or a broadcast to find the others");
+    if (join->broadcast && join->password)
+        return diag_error(diag, STATUS_USAGE,
+                          "a join by broadcast has no password: it makes a secret of its own");
     return STATUS_OK;
+}
+
+int64_t group_deadline(const struct swpipe_group *group)
+{
+    return device_deadline(device_clock_ns(), group->patience_ns);
 }
 
 /* Rank 0 listens before anybody is told where. */
@@ -92,10 +105,7 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
     }
     if (status)
         return status;
-    int64_t deadline_ns = group->patience_ns == RENDEZVOUS_FOREVER
-                              ? RENDEZVOUS_FOREVER
-                              : device_clock_ns() + group->patience_ns;
-    return reach(group, &place, deadline_ns, diag);
+    return reach(group, &place, group_deadline(group), diag);
 }
 
 /* The first error of `diag`, if there is one, is the group's. */
@@ -110,13 +120,18 @@ static int finish(struct swpipe_group *group, enum status status, struct diag *d
 
 int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
 {
-    struct swpipe_group *group = calloc(1, sizeof *group);
+    struct swpipe_group *group = out ? calloc(1, sizeof *group) : NULL;
     struct diag diag;
+    if (!out)
+        return SWPIPE_USAGE;
     *out = group;
     if (!group)
         return SWPIPE_SYSTEM;
     diag_init(&diag);
-    return finish(group, come_together(group, join, &diag), &diag);
+    return finish(group,
+                  join ? come_together(group, join, &diag)
+                       : diag_error(&diag, STATUS_USAGE, "the join has no rank and no address"),
+                  &diag);
 }
 
 const char *swpipe_group_error(const struct swpipe_group *group)
@@ -126,24 +141,22 @@ const char *swpipe_group_error(const struct swpipe_group *group)
 
 int swpipe_group_rank(const struct swpipe_group *group)
 {
-    return group->rank;
+    return group ? group->rank : -1;
 }
 
 int swpipe_group_size(const struct swpipe_group *group)
 {
-    return group->size;
+    return group ? group->size : -1;
 }
 
 int swpipe_group_wait(struct swpipe_group *group)
 {
     struct diag diag;
+    if (!group)
+        return SWPIPE_USAGE;
     diag_init(&diag);
     enum status status = group->rendezvous
-                             ? rendezvous_barrier(group->rendezvous,
-                                                  group->patience_ns == RENDEZVOUS_FOREVER
-                                                      ? RENDEZVOUS_FOREVER
-                                                      : device_clock_ns() + group->patience_ns,
-                                                  &diag)
+                             ? rendezvous_barrier(group->rendezvous, group_deadline(group), &diag)
                              : diag_error(&diag, STATUS_USAGE, "the group did not come together");
     return finish(group, status, &diag);
 }

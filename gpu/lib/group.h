@@ -36,6 +36,8 @@ struct swpipe_group {
     char error[512];
 };
 
+/* The moment at which a wait for the other processes, begun now, has taken too long. */
+int64_t group_deadline(const struct swpipe_group *group);
 /* A world of devices has been opened by all. */
 void group_new_world(struct swpipe_group *group);
 /* All begin a run: none reads numbers of the last one any more. */

@@ -182,11 +182,8 @@ static enum status hear(const struct group_recording *recording, const char *wha
     struct diag why;
     make_key(recording, what, key);
     diag_init(&why);
-    enum status status = rendezvous_get(group->rendezvous, key, answer, &bytes,
-                                        group->patience_ns == RENDEZVOUS_FOREVER
-                                            ? RENDEZVOUS_FOREVER
-                                            : device_clock_ns() + group->patience_ns,
-                                        &why);
+    enum status status =
+        rendezvous_get(group->rendezvous, key, answer, &bytes, group_deadline(group), &why);
     if (status || bytes != sizeof *answer)
         status = diag_error(diag, STATUS_SYSTEM,
                             "rank 0, which keeps the recording, does not answer: %s",

@@ -28,11 +28,7 @@ void group_new_world(struct swpipe_group *group)
 
 enum status group_begin_run(struct swpipe_group *group, struct diag *diag)
 {
-    return rendezvous_barrier(group->rendezvous,
-                              group->patience_ns == RENDEZVOUS_FOREVER
-                                  ? RENDEZVOUS_FOREVER
-                                  : device_clock_ns() + group->patience_ns,
-                              diag);
+    return rendezvous_barrier(group->rendezvous, group_deadline(group), diag);
 }
 
 void group_end_run(struct swpipe_group *group, int64_t end)
