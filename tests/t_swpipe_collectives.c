@@ -404,7 +404,8 @@ static int go_wrong(struct swpipe_context *context, void *arg)
 {
     struct wrong *wrong = arg;
     int rank = swpipe_rank(context);
-    float *x = wrong->numbers;
+    float *x = wrong->numbers, *mine = x + 8 * rank;
+    static const size_t ones[2] = {1, 1}, none[2] = {1, 0}, huge[2] = {SIZE_MAX / 4 + 1, 1};
     switch (wrong->which) {
     case 0: return swpipe_all_reduce(context, "tp", x, x, 4, SWPIPE_F32);
     case 1: return swpipe_all_reduce(context, NULL, x, x, 4, (enum swpipe_number)9);
@@ -413,9 +414,25 @@ static int go_wrong(struct swpipe_context *context, void *arg)
     case 4:
         return swpipe_all_reduce(context, NULL, x, x + 8 + 8 * rank, 4,
                                  rank ? SWPIPE_I32 : SWPIPE_F32);
-    default:
+    case 5:
         return rank ? swpipe_receive(context, NULL, x + 8, 5, SWPIPE_F32, 0)
                     : swpipe_send(context, NULL, x, 4, SWPIPE_F32, 1);
+    case 6: return swpipe_all_reduce(context, NULL, x, NULL, 4, SWPIPE_F32);
+    case 7: return swpipe_all_reduce(context, NULL, x, x, SIZE_MAX / 4 + 2, SWPIPE_F32);
+    case 8: return swpipe_all_gather(context, NULL, x, x, SIZE_MAX / 8 + 1, SWPIPE_F32);
+    case 9: return swpipe_all_reduce(context, NULL, x, x + 1, 4, SWPIPE_F32);
+    case 10: return swpipe_all_gather(context, NULL, x + 3, x, 4, SWPIPE_F32);
+    case 11: return swpipe_all_to_all(context, NULL, x, x, 4, SWPIPE_F32);
+    case 12: return swpipe_all_to_all_v(context, NULL, x, ones, x, ones, SWPIPE_F32);
+    case 13: return swpipe_all_to_all_v(context, NULL, x, ones, x + 8, NULL, SWPIPE_F32);
+    case 14: return swpipe_all_to_all_v(context, NULL, x, huge, x + 8, ones, SWPIPE_F32);
+    case 15: return swpipe_all_to_all_v(context, NULL, NULL, ones, x + 8, ones, SWPIPE_F32);
+    case 16: return swpipe_send(context, NULL, NULL, 1, SWPIPE_F32, !rank);
+    case 17: return swpipe_all_reduce(context, NULL, mine, mine, rank ? 4 : 0, SWPIPE_F32);
+    case 18:
+        return swpipe_all_to_all_v(context, NULL, x + 8 * rank, rank ? ones : none,
+                                   x + 32 + 8 * rank, ones, SWPIPE_F32);
+    default: return swpipe_broadcast(context, NULL, mine, mine, 4, SWPIPE_F32, rank);
     }
 }
 
@@ -580,7 +597,22 @@ int main(int argc, char **argv)
         refuse(2, false, "no place 7 among 2");
         refuse(3, false, "no other member at place");
         refuse(4, false, "mismatch");
+        refuse(4, false, "of 16 bytes of i32");
         refuse(5, false, "point-to-point mismatch");
+        refuse(6, false, "the memory to receive is NULL, expected 16 bytes");
+        refuse(7, false, "more than memory can hold");
+        refuse(8, false, "more than memory can hold");
+        refuse(9, false, "overlap");
+        refuse(10, false, "overlap");
+        refuse(11, false, "overlap");
+        refuse(12, false, "overlap");
+        refuse(13, false, "the counts to receive are NULL, expected one for each of 2");
+        refuse(14, false, "more than memory can hold");
+        refuse(15, false, "the memory to send is NULL, expected 8 bytes");
+        refuse(16, false, "the memory to send is NULL");
+        refuse(17, false, "all_reduce 'Meet' of 0 bytes");
+        refuse(18, false, "sends '' of 0 bytes, rank 1 receives '' of 4");
+        refuse(19, false, "of f32 from rank 1");
         refuse(0, true, "the plan gives Look no communicator");
         refuse_in_graph();
         test_legal((struct around){0}, (struct around){0}, "no work around a collective");

@@ -33,6 +33,7 @@ struct request {
     struct device_comm *comm;
     const struct comm_desc *desc;
     size_t number_bytes;
+    int peer; /* the place of a message's other end; -1: all places take part */
     enum number number;
     struct diag diag;
 };
@@ -129,6 +130,7 @@ static bool begin(struct request *call, struct swpipe_context *context, const ch
     call->desc = desc;
     call->stream = engine_stream(context->engine, rank, context->task);
     call->comm = context->self->run->comms[desc->first_member + place_in(desc, rank)];
+    call->peer = -1;
     call->number = (enum number)number;
     call->number_bytes = (size_t)number_bytes(call->number);
     return called_pushes(context->self);
@@ -221,6 +223,45 @@ static bool deliver(struct request *call, struct side *side, bool received)
     return done;
 }
 
+static bool apart(const struct side *a, const struct side *b)
+{
+    uintptr_t x = (uintptr_t)a->user, y = (uintptr_t)b->user;
+    return x <= y ? a->bytes <= y - x : b->bytes <= x - y;
+}
+
+/* Is there memory, and none of it on both sides? `in_place`: the two lie as the kind of call allows. */
+static bool check_sides(struct request *call, const struct side *send, const struct side *recv,
+                        bool in_place)
+{
+    const struct side *const sides[] = {send, recv};
+    for (int i = 0; i < 2; i++)
+        if (sides[i]->bytes && !sides[i]->user) {
+            swpipe_fail(call->context, "the memory to %s is NULL, expected %zu bytes",
+                        i ? "receive" : "send", sides[i]->bytes);
+            return false;
+        }
+    if (in_place || apart(send, recv))
+        return true;
+    swpipe_fail(call->context, "the memory to send and the memory to receive overlap");
+    return false;
+}
+
+/* *bytes of `count` numbers; false: more than there can be. */
+static bool count_bytes(struct request *call, size_t count, size_t *bytes)
+{
+    if (!__builtin_mul_overflow(count, call->number_bytes, bytes) && *bytes <= INT64_MAX)
+        return true;
+    swpipe_fail(call->context, "%zu numbers of %zu bytes are more than memory can hold", count,
+                call->number_bytes);
+    return false;
+}
+
+/* NCCL takes no part in what has no bytes; on the host device all meet, and one with other counts is told. */
+static bool is_nothing(const struct request *call, size_t count)
+{
+    return count == 0 && call->context->engine->pipe->device != DEVICE_KIND_HOST;
+}
+
 static struct device_ref at(const struct side *side, size_t offset)
 {
     return (struct device_ref){side->buffer, offset};
@@ -232,7 +273,7 @@ static struct device_ref at(const struct side *side, size_t offset)
 static bool push_collective(struct request *call, enum collective_kind kind, struct side *send,
                             struct side *recv, size_t bytes, int root)
 {
-    if (bytes == 0)
+    if (is_nothing(call, bytes))
         return true;
     bool in_place = send->user == recv->user && send->bytes == recv->bytes;
     struct device_staging staging = {0};
@@ -269,10 +310,14 @@ static int collective(struct swpipe_context *context, const char *comm, enum col
     bool done = begin(&call, context, comm, number);
     if (!done)
         return -1;
-    size_t members = (size_t)call.desc->count, whole = count * call.number_bytes;
     bool blocks = kind == COLLECTIVE_ALL_TO_ALL || kind == COLLECTIVE_ALL_GATHER ||
                   kind == COLLECTIVE_REDUCE_SCATTER;
-    size_t bytes = blocks ? whole * members : whole;
+    size_t members = blocks ? (size_t)call.desc->count : 1, numbers, bytes, whole;
+    if (__builtin_mul_overflow(count, members, &numbers))
+        numbers = SIZE_MAX;
+    if (!count_bytes(&call, numbers, &bytes))
+        return end(&call, false);
+    whole = bytes / members; /* of one block */
     if (root < 0 || root >= call.desc->count) {
         swpipe_fail(context, "there is no place %d among %d members", root, call.desc->count);
         return end(&call, false);
@@ -285,7 +330,14 @@ static int collective(struct swpipe_context *context, const char *comm, enum col
                                  : kind == COLLECTIVE_ALL_GATHER ? whole
                                                                  : bytes},
                 to = {.user = recv, .bytes = kind == COLLECTIVE_REDUCE_SCATTER ? whole : bytes};
-    return end(&call, push_collective(&call, kind, &from, &to, bytes, root));
+    size_t place = (size_t)place_in(call.desc, context->self->rank);
+    uintptr_t at_send = (uintptr_t)send, at_recv = (uintptr_t)recv;
+    bool in_place = kind == COLLECTIVE_ALL_GATHER ? at_send == at_recv + place * whole
+                    : kind == COLLECTIVE_REDUCE_SCATTER
+                        ? at_recv == at_send + place * whole
+                        : kind != COLLECTIVE_ALL_TO_ALL && send == recv;
+    return end(&call, check_sides(&call, &from, &to, in_place) &&
+                          push_collective(&call, kind, &from, &to, bytes, root));
 }
 
 int swpipe_all_reduce(struct swpipe_context *context, const char *comm, const void *send,
@@ -320,22 +372,25 @@ int swpipe_all_to_all(struct swpipe_context *context, const char *comm, const vo
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static size_t sum_of(const size_t *counts, int places)
+/* *bytes of all blocks; false: more than there can be. */
+static bool sum_bytes(struct request *call, const size_t *counts, size_t *bytes)
 {
     size_t sum = 0;
-    for (int i = 0; counts && i < places; i++)
-        sum += counts[i];
-    return sum;
+    for (int i = 0; i < call->desc->count; i++)
+        if (__builtin_add_overflow(sum, counts[i], &sum))
+            sum = SIZE_MAX;
+    return count_bytes(call, sum, bytes);
 }
 
-/* Parts with nothing to carry are none, on both sides; the devices keep copies of the others. */
+/* Of a message the other places have no part; of an exchange those without bytes have one that carries nothing. The
+   devices keep copies. */
 static size_t add_parts(const struct request *call, struct device_p2p *parts,
                         const struct side *side, const size_t *counts, bool send)
 {
     size_t offset = 0, count = 0;
     for (int i = 0; i < call->desc->count && counts; i++) {
         size_t bytes = counts[i] * call->number_bytes;
-        if (bytes)
+        if ((call->peer < 0 || call->peer == i) && !is_nothing(call, bytes))
             parts[count++] = (struct device_p2p){.send = send,
                                                  .peer = call->desc->members[i],
                                                  .bytes = (int64_t)bytes,
@@ -370,11 +425,16 @@ int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const 
     struct request call = {0};
     if (!begin(&call, context, comm, number))
         return -1;
-    int places = call.desc->count;
-    struct side from = {.user = (void *)(uintptr_t)send,
-                        .bytes = sum_of(send_counts, places) * call.number_bytes},
-                to = {.user = recv, .bytes = sum_of(recv_counts, places) * call.number_bytes};
-    return end(&call, push_parts(&call, &from, send_counts, &to, recv_counts));
+    struct side from = {.user = (void *)(uintptr_t)send}, to = {.user = recv};
+    if (!send_counts || !recv_counts) {
+        swpipe_fail(context, "the counts to %s are NULL, expected one for each of %d members",
+                    send_counts ? "receive" : "send", call.desc->count);
+        return end(&call, false);
+    }
+    return end(&call, sum_bytes(&call, send_counts, &from.bytes) &&
+                          sum_bytes(&call, recv_counts, &to.bytes) &&
+                          check_sides(&call, &from, &to, false) &&
+                          push_parts(&call, &from, send_counts, &to, recv_counts));
 }
 
 /* One message: counts of all places but one are 0. */
@@ -392,9 +452,13 @@ static int message(struct swpipe_context *context, const char *comm, void *data,
     if (!counts)
         return end(&call, false);
     counts[peer] = count;
-    struct side side = {.user = data, .bytes = count * call.number_bytes}, none = {0};
-    bool done = send ? push_parts(&call, &side, counts, &none, NULL)
-                     : push_parts(&call, &none, NULL, &side, counts);
+    call.peer = peer;
+    struct side side = {.user = data}, none = {0};
+    bool done = count_bytes(&call, count, &side.bytes) &&
+                (send ? check_sides(&call, &side, &none, false) &&
+                            push_parts(&call, &side, counts, &none, NULL)
+                      : check_sides(&call, &none, &side, false) &&
+                            push_parts(&call, &none, NULL, &side, counts));
     free(counts);
     return end(&call, done);
 }
@@ -420,7 +484,8 @@ int swpipe_sync(struct swpipe_context *context)
     diag_init(&diag);
     bool done =
         device_stream_sync(engine_stream(engine, context->self->rank, context->task),
-                           limit_ns ? run_now(run) + limit_ns : DEVICE_FOREVER, &diag) == STATUS_OK;
+                           limit_ns ? device_deadline(run_now(run), limit_ns) : DEVICE_FOREVER,
+                           &diag) == STATUS_OK;
     if (!done)
         swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
     diag_fini(&diag);

@@ -26,8 +26,15 @@
  * Sums. On the host device in the order of the places: f32 in f32; f16 and bf16 in f32, rounded once; i32 and i64 wrap
  * around: the same bits on every rank and in every run. On cuda NCCL adds, in an order and precision of its own.
  *
+ * Memory. What is sent and what is received lie apart, or in place, as NCCL has it: all_reduce and broadcast with recv =
+ * send, all_gather with send at this rank's block of recv, reduce_scatter with recv at this rank's block of send. NULL is
+ * allowed where there are no bytes.
+ *
+ * A call is one operation of its stream, and what is pushed behind it waits for it: ranks that all send first and then
+ * receive wait for each other. An exchange is swpipe_all_to_all_v.
+ *
  * Every function returns 0, or -1: the task fails, with a reason. Members that call different things, or with
- * different counts, are told on the host device; NCCL waits for ever, until a time limit ends the run. Functions that
+ * different counts, 0 too, are told on the host device; NCCL waits for ever, until a time limit ends the run. Functions that
  * are device_only cannot call them: a graph keeps the addresses and counts of the call that was captured, and neither
  * need be those of the next iteration. The call is refused, and the task fails.
  */
