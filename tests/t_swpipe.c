@@ -771,7 +771,12 @@ static void refuse(struct swpipe_config config, const char *words, const char *w
     enum swpipe_status status = swpipe_open(&config, &pipe);
     check(status != SWPIPE_OK && strstr(swpipe_error(pipe), words), "%s: %s", what,
           swpipe_error(pipe));
-    check(swpipe_run(pipe, NULL, NULL) == SWPIPE_USAGE, "%s: what did not open does nothing", what);
+    struct numbers numbers = {0, 3, -1};
+    const struct swpipe_source source = source_of(&numbers);
+    check(swpipe_run(pipe, &source, NULL) == SWPIPE_USAGE && numbers.next == 0 &&
+              strstr(swpipe_error(pipe), "did not open") && swpipe_depth(pipe) == -1 &&
+              swpipe_task_count(pipe) == -1,
+          "%s: what did not open does nothing: %s", what, swpipe_error(pipe));
     swpipe_close(pipe);
 }
 
@@ -805,6 +810,140 @@ static void test_sources(void)
     swpipe_close(pipe);
 }
 
+static void give_nothing(void *arg, int rank, void *address, size_t bytes)
+{
+    (void)arg, (void)rank, (void)address, (void)bytes;
+}
+
+/* In place of a pipeline that memory was too short for, of a place for an answer, of a name. */
+static void test_nothing(void)
+{
+    const struct swpipe_config config = {.plan_text = plan_text};
+    struct numbers numbers = {0, 3, -1};
+    const struct swpipe_source source = source_of(&numbers);
+    const struct swpipe_profile_options skip = {.skip_count = 1};
+    struct swpipe_recorded recorded;
+    struct swpipe_answer answer;
+    struct swpipe_profile profile;
+    struct swpipe_event *event;
+    struct swpipe *pipe;
+    tap_is_int(swpipe_open(&config, NULL), SWPIPE_USAGE, "no place for the pipeline");
+    tap_is_int(swpipe_open(NULL, &pipe), SWPIPE_USAGE, "no configuration");
+    swpipe_close(pipe);
+    tap_ok(swpipe_fill(NULL, &source) == SWPIPE_USAGE &&
+               swpipe_progress(NULL, &source, NULL) == SWPIPE_USAGE &&
+               swpipe_drain(NULL) == SWPIPE_USAGE &&
+               swpipe_run(NULL, &source, NULL) == SWPIPE_USAGE &&
+               swpipe_run_serial(NULL, &source, NULL) == SWPIPE_USAGE &&
+               swpipe_run_one_serial(NULL, NULL, 0) == SWPIPE_USAGE &&
+               swpipe_verify(NULL, 0, &answer) == SWPIPE_USAGE &&
+               swpipe_predict(NULL, &answer) == SWPIPE_USAGE &&
+               swpipe_record(NULL, "") == SWPIPE_USAGE &&
+               swpipe_recorded(NULL, &recorded) == SWPIPE_USAGE &&
+               swpipe_enable_shortcut(NULL, "Load") == SWPIPE_USAGE &&
+               swpipe_disable_shortcut(NULL, NULL) == SWPIPE_USAGE &&
+               swpipe_profile(NULL, NULL, NULL, &profile) == SWPIPE_USAGE &&
+               swpipe_print(NULL, stdout) == SWPIPE_USAGE && !swpipe_format(NULL) &&
+               swpipe_event_open(NULL, 0, &event) == SWPIPE_USAGE,
+           "without a pipeline every call is refused");
+    tap_ok(swpipe_depth(NULL) == -1 && swpipe_task_count(NULL) == -1 &&
+               swpipe_rank_count(NULL) == -1 && !swpipe_task_name(NULL, 0) &&
+               swpipe_in_flight(NULL) == 0 && !swpipe_result(NULL, 0) &&
+               swpipe_graph_launches(NULL) == 0 && !swpipe_comm_is_lost(NULL, "dp") &&
+               swpipe_event_done(NULL) == -1 && swpipe_event_sync(NULL, 0) == SWPIPE_USAGE,
+           "and says nothing");
+    if (swpipe_open(&config, &pipe) == SWPIPE_OK) {
+        tap_ok(swpipe_verify(pipe, 0, NULL) == SWPIPE_USAGE &&
+                   swpipe_verify(pipe, -1, &answer) == SWPIPE_USAGE &&
+                   strstr(swpipe_error(pipe), "limit_ns is negative") &&
+                   swpipe_predict(pipe, NULL) == SWPIPE_USAGE &&
+                   swpipe_recorded(pipe, NULL) == SWPIPE_USAGE &&
+                   swpipe_profile(pipe, NULL, NULL, NULL) == SWPIPE_USAGE &&
+                   swpipe_profile_many(pipe, NULL, 2, NULL, &profile) == SWPIPE_USAGE &&
+                   swpipe_profile(pipe, NULL, &skip, &profile) == SWPIPE_USAGE &&
+                   strstr(swpipe_error(pipe), "skip is NULL") &&
+                   swpipe_print(pipe, NULL) == SWPIPE_USAGE && !swpipe_format_profile(pipe, NULL) &&
+                   swpipe_event_open(pipe, 0, NULL) == SWPIPE_USAGE &&
+                   !swpipe_comm_is_lost(pipe, NULL),
+               "answers need a place, options their arrays");
+        tap_is_int(swpipe_verify(pipe, INT64_MAX, &answer), SWPIPE_OK, "a limit without end");
+    }
+    swpipe_close(pipe);
+    const struct swpipe_config endless = {.plan_text = plan_text,
+                                          .wait_timeout_ns = INT64_MAX - 1,
+                                          .progress_timeout_ns = INT64_MAX - 1,
+                                          .spin_ns = INT64_MAX,
+                                          .proof_limit_ns = INT64_MAX};
+    check(swpipe_open(&endless, &pipe) == SWPIPE_OK && swpipe_run(pipe, &source, NULL) == SWPIPE_OK,
+          "limits without end do not pass at once: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+static int use_nothing(struct swpipe_context *context, void *arg)
+{
+    (void)arg;
+    if (swpipe_get(context, NULL) || swpipe_buffer(context, NULL, NULL) ||
+        swpipe_set(context, NULL, arg, NULL) == 0 || swpipe_alloc(context, NULL, 8) ||
+        swpipe_event_record(context, NULL) == 0 || swpipe_event_wait(context, NULL) == 0)
+        return swpipe_fail(context, "something without a name");
+    swpipe_unset(context, NULL);
+    return 0;
+}
+
+/* ---- calls within calls ---------------------------------------------------------------------------- */
+
+struct within {
+    struct swpipe *pipe;
+    atomic_int refused, calls;
+    int left;
+};
+
+static void call_within(struct within *within)
+{
+    struct swpipe_answer answer;
+    const bool refused = swpipe_drain(within->pipe) == SWPIPE_USAGE &&
+                         swpipe_progress(within->pipe, NULL, NULL) == SWPIPE_USAGE &&
+                         swpipe_verify(within->pipe, 0, &answer) == SWPIPE_USAGE &&
+                         !swpipe_format(within->pipe);
+    swpipe_close(within->pipe);
+    atomic_fetch_add(&within->refused, refused);
+    atomic_fetch_add(&within->calls, 1);
+}
+
+static int next_within(void *arg, int rank, void **batch)
+{
+    struct within *within = arg;
+    (void)rank;
+    *batch = NULL;
+    call_within(within);
+    return within->left-- > 0;
+}
+
+static void retired_within(void *arg, const struct swpipe_retired *retired)
+{
+    (void)retired;
+    call_within(arg);
+}
+
+/* A pipeline that is at work is not drained or closed by its own functions. */
+static void test_within(void)
+{
+    struct within within = {.left = 3};
+    struct swpipe_task task = {"Load", use_nothing, NULL, NULL, 0};
+    const struct swpipe_config config = {.plan_text = plan_text,
+                                         .tasks = &task,
+                                         .task_count = 1,
+                                         .hooks = {.retired = retired_within, .arg = &within}};
+    const struct swpipe_source source = {next_within, &within};
+    bool ran = swpipe_open(&config, &within.pipe) == SWPIPE_OK &&
+               swpipe_run(within.pipe, &source, NULL) == SWPIPE_OK;
+    check(ran, "a run whose functions call it, and give no names: %s", swpipe_error(within.pipe));
+    tap_ok(within.calls == 7 && within.refused == 7, "%d of %d calls within it were refused",
+           within.refused, within.calls);
+    tap_is_int(swpipe_drain(within.pipe), SWPIPE_OK, "behind it they are not");
+    swpipe_close(within.pipe);
+}
+
 static void test_refusals(void)
 {
     struct swpipe_task unknown = {"Fwd", forward, NULL, NULL, 0};
@@ -816,8 +955,23 @@ static void test_refusals(void)
            "no task 'Fwd'", "an unknown task");
     refuse((struct swpipe_config){.plan_text = plan_text, .tasks = twice, .task_count = 2}, "twice",
            "a task given twice");
-    refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = -3}, "negative",
+    refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = -3}, "expected at least 0",
            "a negative depth");
+    refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = -3}, "max_depth is -3",
+           "it is named");
+    refuse((struct swpipe_config){.plan_text = plan_text, .proof_limit_ns = -2},
+           "proof_limit_ns is -2", "a negative limit of the proof");
+    refuse((struct swpipe_config){.plan_text = plan_text, .wait_timeout_ns = -2},
+           "wait_timeout_ns is -2", "a negative limit of waits");
+    refuse((struct swpipe_config){.plan_text = plan_text, .max_depth = 2}, "the data-flow driver",
+           "a depth of the clock");
+    refuse((struct swpipe_config){.plan_text = plan_text,
+                                  .graph = SWPIPE_GRAPH_REQUIRE,
+                                  .driver = SWPIPE_DATAFLOW},
+           "no graphs", "graphs of data-flow");
+    refuse((struct swpipe_config){.plan_text = plan_text,
+                                  .own = {.allocator = {.release = give_nothing}}},
+           "a release, but no alloc", "half an allocator");
     struct swpipe_task half = {"Load", load, NULL, NULL, 1};
     const char *const none = NULL;
     refuse((struct swpipe_config){.plan_text = plan_text, .task_count = 1}, "tasks is NULL",
@@ -923,6 +1077,8 @@ int main(void)
     test_record_kinds();
     test_record_illegal();
     test_refusals();
+    test_nothing();
+    test_within();
     test_sources();
     test_fault();
     return tap_done();

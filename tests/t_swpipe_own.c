@@ -108,6 +108,18 @@ static void give(void *arg, int rank, void *address, size_t bytes)
     free(address);
 }
 
+/* Memory that begins where no memory of a device does. */
+static void *take_askew(void *arg, int rank, size_t bytes)
+{
+    char *address = take(arg, rank, bytes + 8);
+    return address ? address + 8 : NULL;
+}
+
+static void give_askew(void *arg, int rank, void *address, size_t bytes)
+{
+    give(arg, rank, (char *)address - 8, bytes + 8);
+}
+
 static void test_memory(void)
 {
     struct memory memory = {0};
@@ -126,6 +138,13 @@ static void test_memory(void)
            swpipe_error(pipe));
     swpipe_close(pipe);
     tap_is_int(memory.given, 1, "and what there was is given back");
+    memory = (struct memory){0};
+    own.allocator = (struct swpipe_allocator){take_askew, give_askew, &memory};
+    status = open_own(&own, NULL, &pipe);
+    tap_ok(status == SWPIPE_SYSTEM && strstr(swpipe_error(pipe), "align"), "askew: %s",
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_ok(memory.taken > 0 && memory.taken == memory.given, "it is given back");
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

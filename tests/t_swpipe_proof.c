@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t_swpipe_proof.c - the proof that a pipeline is opened with, swpipe_verify and swpipe_predict. */
+#include <semaphore.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,6 +188,63 @@ static void a_wait_that_ends(void)
     swpipe_close(pipe);
 }
 
+/* ---- functions that do not end ------------------------------------------------------------------- */
+
+struct stuck {
+    sem_t entered, leave;
+    bool on_device;
+};
+
+static void stay(void *arg)
+{
+    struct stuck *stuck = arg;
+    sem_post(&stuck->entered);
+    while (sem_wait(&stuck->leave) != 0)
+        continue;
+}
+
+static int stay_in_task(struct swpipe_context *context, void *arg)
+{
+    struct stuck *stuck = arg;
+    if (stuck->on_device)
+        return swpipe_launch(context, stay, stuck);
+    stay(stuck);
+    return 0;
+}
+
+/* One iteration, whose first task does not end: every limit but that of progress is off. */
+static void a_function_that_stays(bool on_device, const char *what, const char *who)
+{
+    struct stuck stuck = {.on_device = on_device};
+    struct swpipe_task task = {"A", stay_in_task, &stuck, NULL, 0};
+    struct swpipe *pipe;
+    int next = 7;
+    const struct swpipe_source source = {next_of_two, &next};
+    const struct swpipe_config config = {.plan_text = proved,
+                                         .tasks = &task,
+                                         .task_count = 1,
+                                         .wait_timeout_ns = -1,
+                                         .progress_timeout_ns = 300000000};
+    sem_init(&stuck.entered, 0, 0);
+    sem_init(&stuck.leave, 0, 0);
+    bool filled =
+        swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_fill(pipe, &source) == SWPIPE_OK;
+    while (filled && sem_wait(&stuck.entered) != 0)
+        continue;
+    enum swpipe_status status = SWPIPE_OK;
+    while (filled && status == SWPIPE_OK)
+        status = swpipe_progress(pipe, &source, NULL);
+    tap_is_int(status, SWPIPE_TIMEOUT, "work that does not end on %s ends the wait for it",
+               on_device ? "the device" : "a thread");
+    contains(swpipe_error(pipe), what, "the error says what did not finish");
+    contains(swpipe_error(pipe), who, "and because of whom");
+    sem_post(&stuck.leave);
+    tap_is_int(swpipe_drain(pipe), SWPIPE_OK, "drained when it has ended");
+    swpipe_close(pipe);
+    sem_destroy(&stuck.entered);
+    sem_destroy(&stuck.leave);
+}
+
 static const char exchange[] =
     "swplan: 1\nname: exchange\nranks: 2\ncomms: {world: all}\nschedule:\n"
     "  Exchange: {stage: 0, stream: net, time: 10us,"
@@ -215,6 +274,28 @@ static void data_that_end_early(void)
     swpipe_close(pipe);
 }
 
+static int call_on_rank_0(struct swpipe_context *context, void *arg)
+{
+    return swpipe_rank(context) ? 0 : swpipe_all_reduce(context, NULL, arg, arg, 1, SWPIPE_I32);
+}
+
+/* Rank 1 does not come to a collective of a function's own: the iteration whose place is needed is not over, or, in
+   a short run, the device's work at the end. */
+static void a_call_that_is_missing(int iterations, const char *what)
+{
+    int numbers[2] = {0}, left[2] = {iterations, iterations};
+    struct swpipe_task task = {"Exchange", call_on_rank_0, numbers, NULL, 0};
+    struct swpipe *pipe;
+    const struct swpipe_source source = {next_of_rank, left};
+    const struct swpipe_config config = {
+        .plan_text = exchange, .tasks = &task, .task_count = 1, .progress_timeout_ns = 300000000};
+    tap_is_int(swpipe_open(&config, &pipe), SWPIPE_OK, "functions that do not make the same calls");
+    tap_is_int(swpipe_run(pipe, &source, NULL), SWPIPE_TIMEOUT, "one call waits until the limit");
+    contains(swpipe_error(pipe), what, "what did not finish");
+    contains(swpipe_error(pipe), "on communicator world waits for rank 1", "and for whom it waits");
+    swpipe_close(pipe);
+}
+
 static void the_rest_is_told(void)
 {
     static struct told told;
@@ -238,5 +319,9 @@ int main(void)
     the_rest_is_told();
     a_wait_that_ends();
     data_that_end_early();
+    a_function_that_stays(false, "iteration 0 of rank 0 did not finish", "is at A(0)");
+    a_function_that_stays(true, "the device work of rank 0 did not finish", "'A' is running");
+    a_call_that_is_missing(1, "the device work of rank 0 did not finish");
+    a_call_that_is_missing(30, " of rank 0 did not finish in time");
     return tap_done();
 }

@@ -91,16 +91,23 @@ static void note_streams(const struct run *run, char *text, size_t cap)
     diag_fini(&streams);
 }
 
-/* Later than its caller can bear: everything stops. */
-static bool late(struct run_thread *self, int64_t iteration)
+/* Later than its caller can bear: everything stops, and the reasons are the threads and streams that have work. */
+static bool late(struct run_thread *self, const char *what)
 {
     struct run *run = self->run;
     char causes[sizeof run->failure_text] = "";
     note_shorter_data(run, self->rank, causes, sizeof causes);
+    waits_of_others(self, causes + strlen(causes), sizeof causes - strlen(causes));
     note_streams(run, causes, sizeof causes);
-    run_fail(run, STATUS_LIMIT, "iteration %" PRId64 " of rank %d did not finish in time%s",
-             iteration, self->rank, causes);
+    run_fail(run, STATUS_LIMIT, "%s of rank %d did not finish in time%s", what, self->rank, causes);
     return false;
+}
+
+static bool late_iteration(struct run_thread *self, int64_t iteration)
+{
+    char what[40];
+    snprintf(what, sizeof what, "iteration %" PRId64, iteration);
+    return late(self, what);
 }
 
 static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, int last,
@@ -114,7 +121,8 @@ static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, in
          task--) { /* the first sleeps longest, the others rarely */
         struct device_event *event = push_done_event(run, self->rank, task, iteration);
         enum status status = device_event_sync(event, deadline_ns, &diag);
-        done = status == STATUS_LIMIT ? late(self, iteration) : run_check(run, status, &diag);
+        done = status == STATUS_LIMIT ? late_iteration(self, iteration)
+                                      : run_check(run, status, &diag);
     }
     diag_fini(&diag);
     return done;
@@ -135,7 +143,7 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
     if (run_stopped(run))
         return false;
     if (!in_time)
-        return late(self, iteration);
+        return late_iteration(self, iteration);
     int last = run->program->last_task;
     switch (goal) {
     case GOAL_SUBMITTED: return true;
@@ -150,13 +158,14 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
 /* The next iteration takes the place in the window of one that must be over; `*room_for` is the last
    one for which that is known. Where retiring waits for the device, that one was retired, and its events
    may have been recorded again since. False when the run stopped. */
-static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
+static bool make_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns,
+                      int64_t *room_for)
 {
     int window = self->run->program->window;
     *room_for = admitted;
     if (admitted < window || retire_goal(self->run) == GOAL_DEVICE)
         return true;
-    return await_iteration(self, admitted - window, GOAL_DEVICE, DEVICE_FOREVER);
+    return await_iteration(self, admitted - window, GOAL_DEVICE, deadline_ns);
 }
 
 /* Can the next period be handed out now? One that is to be a graph waits for the workers first; then all has
@@ -218,7 +227,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
         if (*room_for == admitted)
             return !is_ready(self) || enqueue(self);
         run_unlock(run);
-        goes_on = make_room(self, admitted, room_for);
+        goes_on = make_room(self, admitted, DEVICE_FOREVER, room_for);
         break;
     }
     case POLICY_RETIRE:
@@ -285,10 +294,22 @@ int64_t drive_admitted(struct run_thread *self)
     return admitted;
 }
 
-bool drive_make_room(struct run_thread *self, int64_t admitted)
+bool drive_make_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
 {
     int64_t room_for;
-    return !run_stopped(self->run) && make_room(self, admitted, &room_for);
+    return !run_stopped(self->run) && make_room(self, admitted, deadline_ns, &room_for);
+}
+
+bool drive_sync(struct run_thread *self, int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    struct diag diag;
+    diag_init(&diag);
+    enum status status = device_sync(run->ranks[self->rank].device, deadline_ns, &diag);
+    bool done =
+        status == STATUS_LIMIT ? late(self, "the device work") : run_check(run, status, &diag);
+    diag_fini(&diag);
+    return done;
 }
 
 bool drive_enqueue(struct run_thread *self)

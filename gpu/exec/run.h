@@ -370,13 +370,15 @@ void drive_done(struct run *run);
 enum policy_next drive_next(struct run_thread *self, int64_t *iteration);
 /* The iteration this rank admits next. */
 int64_t drive_admitted(struct run_thread *self);
-/* Wait until the place in the window that this iteration takes is free: the one that had it is over. */
-bool drive_make_room(struct run_thread *self, int64_t admitted);
+/* Wait until the place in the window that this iteration takes is free: the one that had it is over. Later than the
+   deadline: the run fails with STATUS_LIMIT, here and below. */
+bool drive_make_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns);
 /* When drive_next says ENQUEUE, and there is room. */
 bool drive_enqueue(struct run_thread *self);
-/* When drive_next says RETIRE: wait until the iteration is over, and retire it. Later than the
-   deadline: the run fails with STATUS_LIMIT. */
+/* When drive_next says RETIRE: wait until the iteration is over, and retire it. */
 bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns);
+/* Wait until the rank's device has nothing left to do. */
+bool drive_sync(struct run_thread *self, int64_t deadline_ns);
 /* There is no data for another iteration on this rank. */
 void drive_end_data(struct run_thread *self);
 /* Nothing more will be handed out: workers end when their queues are empty. */

@@ -361,14 +361,20 @@ bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, 
     return false;
 }
 
+static int64_t deadline(const struct engine *engine, int64_t limit_ns)
+{
+    return device_deadline(run_now(&engine->run), limit_ns);
+}
+
 static enum status advance_rank(struct engine *engine, int rank, const struct swpipe_source *source,
-                                struct diag *diag)
+                                int64_t limit_ns, struct diag *diag)
 {
     struct run_thread *driver = driver_of(engine, rank);
     int64_t iteration;
     while (drive_next(driver, &iteration) == POLICY_ENQUEUE) {
         int64_t admitted = drive_admitted(driver);
-        if (!drive_make_room(driver, admitted) || !fetch(engine, rank, admitted, source))
+        if (!drive_make_room(driver, admitted, deadline(engine, limit_ns)) ||
+            !fetch(engine, rank, admitted, source))
             return failure(engine, diag);
         if (drive_next(driver, &iteration) == POLICY_ENQUEUE && !drive_enqueue(driver))
             return failure(engine, diag);
@@ -377,17 +383,12 @@ static enum status advance_rank(struct engine *engine, int rank, const struct sw
 }
 
 enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
-                           struct diag *diag)
+                           int64_t limit_ns, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int rank = first_rank(engine); rank < end_rank(engine) && !status; rank++)
-        status = advance_rank(engine, rank, source, diag);
+        status = advance_rank(engine, rank, source, limit_ns, diag);
     return status;
-}
-
-static int64_t deadline(const struct engine *engine, int64_t limit_ns)
-{
-    return limit_ns == DEVICE_FOREVER ? DEVICE_FOREVER : run_now(&engine->run) + limit_ns;
 }
 
 static void tell_retired(struct engine *engine, const struct iteration *iteration)
@@ -439,7 +440,7 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
     for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
         struct run_thread *driver = driver_of(engine, rank);
         int64_t admitted = drive_admitted(driver);
-        if (!drive_make_room(driver, admitted))
+        if (!drive_make_room(driver, admitted, deadline(engine, limit_ns)))
             return failure(engine, diag);
         prepare(engine, rank, admitted, number,
                 batches ? batches[rank - first_rank(engine)] : NULL);
@@ -449,11 +450,11 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
     return engine_retire(engine, limit_ns, &iteration, diag);
 }
 
-enum status engine_sync(struct engine *engine, struct diag *diag)
+enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *diag)
 {
-    struct run *run = &engine->run;
+    int64_t until_ns = deadline(engine, limit_ns);
     for (int rank = first_rank(engine); rank < end_rank(engine); rank++)
-        if (!run_check(run, device_sync(run->ranks[rank].device, DEVICE_FOREVER, diag), diag))
+        if (!drive_sync(driver_of(engine, rank), until_ns))
             return failure(engine, diag);
     return STATUS_OK;
 }

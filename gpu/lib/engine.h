@@ -68,9 +68,9 @@ static inline bool engine_is_open(const struct engine *engine)
 /* Ask the source for a batch: 1, 0: there is none, -1: it failed, or answered something else. */
 int engine_next(const struct swpipe_source *source, int rank, void **batch);
 /* Submit what there is room for on all ranks, asking `source` (NULL: the data ends here) for batches.
-   STATUS_VIOLATED: a task or the source failed. */
+   STATUS_VIOLATED: a task or the source failed. STATUS_LIMIT: the room took too long to come. */
 enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
-                           struct diag *diag);
+                           int64_t limit_ns, struct diag *diag);
 /* Retire the oldest iteration of all ranks; *iteration is its number, -1: there is none left.
    STATUS_LIMIT: it took too long. */
 enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iteration,
@@ -78,8 +78,8 @@ enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iter
 /* One iteration of a serial engine. */
 enum status engine_single(struct engine *engine, void *const *batches, int64_t number,
                           int64_t limit_ns, struct diag *diag);
-/* Wait until the device has nothing left to do. */
-enum status engine_sync(struct engine *engine, struct diag *diag);
+/* Wait until the device has nothing left to do. STATUS_LIMIT: it took too long. */
+enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *diag);
 
 /* group_agree for a run of this engine. False: why the run stopped is in `diag`. */
 bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag);

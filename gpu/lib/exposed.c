@@ -40,8 +40,10 @@ static enum swpipe_status iterate(struct swpipe *pipe, void *const *batches, int
     enum swpipe_status status = SWPIPE_OK;
     for (int i = 0; i < count && status == SWPIPE_OK; i++)
         status = swpipe_run_one_serial(pipe, batches, i);
+    if (status == SWPIPE_OK && count > 0 && !pipe_enter(pipe))
+        return SWPIPE_USAGE;
     if (status == SWPIPE_OK && count > 0)
-        status = swpipe_finish(pipe, engine_sync(&pipe->serial, &pipe->diag));
+        status = swpipe_finish(pipe, engine_sync(&pipe->serial, pipe->progress_ns, &pipe->diag));
     return status;
 }
 
@@ -88,8 +90,13 @@ static enum status check(struct swpipe *pipe, const struct swpipe_profile_option
     if (options->warmup < 0 || options->measure < 1 || options->rounds < 1)
         return diag_error(&pipe->diag, STATUS_USAGE,
                           "warmup, measure and rounds of a profile: expected positive numbers");
+    if (options->skip_count && !options->skip)
+        return diag_error(&pipe->diag, STATUS_USAGE, "skip is NULL, but its count is %zu",
+                          options->skip_count);
     for (size_t i = 0; i < options->skip_count; i++)
-        if (swpipe_find_task(pipe, options->skip[i]) < 0)
+        if (!options->skip[i])
+            return diag_error(&pipe->diag, STATUS_USAGE, "skip: name %zu is NULL", i);
+        else if (swpipe_find_task(pipe, options->skip[i]) < 0)
             return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file,
                               options->skip[i]);
     return STATUS_OK;
@@ -143,8 +150,10 @@ static enum swpipe_status measure_many(struct swpipe *pipe, void *const *const *
                              pipe->exposed + i * pipe->plan.pipeline.task_count, &out[i]);
     pipe->loose = false;
     pipe->db = db;
-    enum status closed = swpipe_close_serial(pipe);
-    return status == SWPIPE_OK && closed ? swpipe_finish(pipe, closed) : status;
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
+    enum swpipe_status closed = swpipe_finish(pipe, swpipe_close_serial(pipe));
+    return status == SWPIPE_OK ? closed : status;
 }
 
 enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *batches,
@@ -155,16 +164,21 @@ enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *
     filled.warmup = filled.warmup ? filled.warmup : 3;
     filled.measure = filled.measure ? filled.measure : 10;
     filled.rounds = filled.rounds ? filled.rounds : 3;
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
+    double *rounds = NULL;
     enum status status = swpipe_must_be_open(pipe);
+    if (!status && count > 0 && (!batches || !out))
+        status =
+            diag_error(&pipe->diag, STATUS_USAGE, "a profile needs batches and a place for it");
     if (!status)
         status = check(pipe, &filled);
     if (!status)
         status = list_tasks(pipe, count);
-    if (status)
-        return swpipe_finish(pipe, status);
-    double *rounds = calloc((size_t)filled.rounds, sizeof *rounds);
-    if (!rounds)
-        return swpipe_finish(pipe, diag_no_memory(&pipe->diag));
+    if (!status && !(rounds = calloc((size_t)filled.rounds, sizeof *rounds)))
+        status = diag_no_memory(&pipe->diag);
+    if (swpipe_finish(pipe, status) != SWPIPE_OK)
+        return status_for_caller(status);
     enum swpipe_status ended = measure_many(pipe, batches, count, &filled, rounds, out);
     free(rounds);
     return ended;
@@ -175,7 +189,8 @@ enum swpipe_status swpipe_profile(struct swpipe *pipe, void *const *batches,
                                   struct swpipe_profile *out)
 {
     struct swpipe_profile profile = {0};
-    enum swpipe_status status = swpipe_profile_many(pipe, &batches, 1, options, &profile);
+    enum swpipe_status status =
+        swpipe_profile_many(pipe, &batches, 1, options, out ? &profile : NULL);
     if (status == SWPIPE_OK)
         *out = profile;
     return status;

@@ -149,7 +149,8 @@ enum status own_check(struct swpipe *pipe)
 
 int swpipe_comm_is_lost(const struct swpipe *pipe, const char *comm)
 {
-    const struct own_thing *found = find(pipe->own.comms, pipe->own.comm_count, comm);
+    const struct own_thing *found =
+        pipe && comm ? find(pipe->own.comms, pipe->own.comm_count, comm) : NULL;
     return found && atomic_load(&found->lost);
 }
 
@@ -182,6 +183,8 @@ void own_close_events(struct swpipe *pipe)
 static enum status event_open(struct swpipe *pipe, int rank, struct swpipe_event **out)
 {
     enum status status = swpipe_must_be_open(pipe);
+    if (!status && !out)
+        status = diag_error(&pipe->diag, STATUS_USAGE, "the event has no place to go to");
     if (!status && (rank < pipe->first_rank || rank >= pipe->first_rank + pipe->local_ranks))
         status = diag_error(&pipe->diag, STATUS_USAGE, "rank %d is not in this process", rank);
     if (status)
@@ -202,7 +205,8 @@ static enum status event_open(struct swpipe *pipe, int rank, struct swpipe_event
 
 int swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out)
 {
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return (int)SWPIPE_USAGE;
     return (int)swpipe_finish(pipe, event_open(pipe, rank, out));
 }
 
@@ -232,6 +236,10 @@ static int push_event(struct swpipe_context *context, struct swpipe_event *event
 {
     struct diag diag;
     int rank = context->self->rank;
+    if (!event)
+        return swpipe_fail(context, "the event is NULL");
+    if (event->pipe != context->engine->pipe)
+        return swpipe_fail(context, "the event is of another pipeline");
     if (event->rank != rank || !event->handle)
         return swpipe_fail(context, "the event is of rank %d, the task of rank %d", event->rank,
                            rank);
@@ -261,6 +269,8 @@ int swpipe_event_done(struct swpipe_event *event)
 {
     bool done = true;
     struct device_caller caller;
+    if (!event)
+        return -1;
     device_note_caller(event->pipe->device, &caller);
     enum status status =
         event->handle ? device_event_query(event->handle, &done, NULL) : STATUS_VIOLATED;
@@ -271,12 +281,15 @@ int swpipe_event_done(struct swpipe_event *event)
 int swpipe_event_sync(struct swpipe_event *event, long long limit_ns)
 {
     struct device_caller caller;
+    if (!event)
+        return SWPIPE_USAGE;
     const struct swpipe *pipe = event->pipe;
     if (!event->handle)
         return SWPIPE_FAILED;
     device_note_caller(pipe->device, &caller);
     enum status status = device_event_sync(
-        event->handle, limit_ns < 0 ? DEVICE_FOREVER : device_now(pipe->world) + limit_ns, NULL);
+        event->handle,
+        limit_ns < 0 ? DEVICE_FOREVER : device_deadline(device_now(pipe->world), limit_ns), NULL);
     device_restore_caller(pipe->device, &caller);
     return (int)status_for_caller(status);
 }

@@ -142,6 +142,10 @@ static enum status question(struct swpipe *pipe, ask *verb, int64_t limit_ns,
     static const int holds[] = {[SWSIM_PROVED] = 1, [SWSIM_VIOLATED] = 0, [SWSIM_UNDECIDED] = -1};
     if (!pipe->has_plan)
         return diag_error(&pipe->diag, STATUS_USAGE, "the plan was not read");
+    if (!out || limit_ns < 0)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          out ? "limit_ns is negative: expected 0, as long as it takes, or more"
+                              : "the answer has no place to go to");
     const struct swsim_plan plan = {.plan = pipe->plan, .has_plan = true};
     const struct swsim_options options = {
         .driver = pipe->driver == DRIVER_DATAFLOW ? SWSIM_DRIVER_DATAFLOW : SWSIM_DRIVER_CLOCK,
@@ -161,10 +165,14 @@ static enum status question(struct swpipe *pipe, ask *verb, int64_t limit_ns,
 
 enum swpipe_status swpipe_verify(struct swpipe *pipe, int64_t limit_ns, struct swpipe_answer *out)
 {
-    return swpipe_finish(pipe, question(pipe, swsim_verify, limit_ns < 0 ? 0 : limit_ns, out));
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
+    return swpipe_finish(pipe, question(pipe, swsim_verify, limit_ns, out));
 }
 
 enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out)
 {
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, question(pipe, swsim_predict, 0, out));
 }

@@ -51,26 +51,27 @@ static void describe(struct swpipe *pipe)
     diag_first_error(&pipe->diag, pipe->error, sizeof pipe->error);
 }
 
-void pipe_enter(struct swpipe *pipe)
+bool pipe_enter(struct swpipe *pipe)
 {
+    if (!pipe || atomic_exchange(&pipe->entered, true))
+        return false;
     device_note_caller(pipe->device, &pipe->caller);
-    pipe->entered = true;
+    return true;
 }
 
 static void leave(struct swpipe *pipe)
 {
-    if (pipe->entered)
-        device_restore_caller(pipe->device, &pipe->caller);
-    pipe->entered = false;
+    device_restore_caller(pipe->device, &pipe->caller);
+    atomic_store(&pipe->entered, false);
 }
 
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
 {
-    leave(pipe);
     if (status)
         describe(pipe);
     diag_fini(&pipe->diag);
     diag_init(&pipe->diag);
+    leave(pipe);
     return status_for_caller(status);
 }
 
@@ -311,6 +312,25 @@ static enum status check_config(struct swpipe *pipe, const struct swpipe_config 
                           "driver, device or graph is %d, %d, %d: expected at most %d, %d, %d",
                           driver, device, graph, SWPIPE_DATAFLOW, SWPIPE_CUDA,
                           SWPIPE_GRAPH_REQUIRE);
+    if (config->own.allocator.release && !config->own.allocator.alloc)
+        return diag_error(
+            &pipe->diag, STATUS_USAGE,
+            "own.allocator has a release, but no alloc: the library's memory is its own");
+    const struct {
+        const char *name;
+        int64_t found, least;
+    } numbers[] = {{"ranks", config->ranks, 0},
+                   {"max_depth", config->max_depth, 0},
+                   {"gpu", config->gpu, 0},
+                   {"wait_timeout_ns", config->wait_timeout_ns, -1},
+                   {"progress_timeout_ns", config->progress_timeout_ns, -1},
+                   {"spin_ns", config->spin_ns, -1},
+                   {"proof_limit_ns", config->proof_limit_ns, -1}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].found < numbers[i].least)
+            return diag_error(&pipe->diag, STATUS_USAGE,
+                              "%s is %" PRId64 ": expected at least %" PRId64, numbers[i].name,
+                              numbers[i].found, numbers[i].least);
     if (config->ranks > PLAN_MAX_RANKS || config->max_depth > PLAN_MAX_DEPTH)
         return diag_error(&pipe->diag, STATUS_USAGE,
                           "ranks or max_depth is %d, %d: expected at most %d, %d", config->ranks,
@@ -320,10 +340,9 @@ static enum status check_config(struct swpipe *pipe, const struct swpipe_config 
 
 static enum status take_options(struct swpipe *pipe, const struct swpipe_config *config)
 {
-    if (config->ranks < 0 || config->max_depth < 0 || config->wait_timeout_ns < -1 ||
-        config->spin_ns < -1 || config->gpu < 0 || config->progress_timeout_ns < -1)
-        return diag_error(&pipe->diag, STATUS_USAGE,
-                          "ranks, max_depth, gpu and timeouts are not negative");
+    /* first: a refused pipeline can be asked swpipe_verify */
+    pipe->driver = config->driver == SWPIPE_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
+    pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
     if (config->max_depth && config->driver != SWPIPE_DATAFLOW)
         return diag_error(
             &pipe->diag, STATUS_USAGE,
@@ -344,9 +363,6 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
     pipe->graph = config->graph == SWPIPE_GRAPH_REQUIRE ? RUNTIME_GRAPH_REQUIRE
                   : config->graph == SWPIPE_GRAPH_AUTO  ? RUNTIME_GRAPH_AUTO
                                                         : RUNTIME_GRAPH_OFF;
-    pipe->driver = config->driver == SWPIPE_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
-    pipe->device = config->device == SWPIPE_CUDA ? DEVICE_KIND_CUDA : DEVICE_KIND_HOST;
-    pipe_enter(pipe);
     pipe->hooks = config->hooks;
     status = policy_take(pipe, &config->policy);
     pipe->gpu = config->gpu > 0 ? config->gpu : DEVICE_GPU_CURRENT;
@@ -403,7 +419,9 @@ static void warn_of_environment(const struct swpipe *pipe, const struct swpipe_c
 
 static enum status set_up(struct swpipe *pipe, const struct swpipe_config *config)
 {
-    enum status status = check_config(pipe, config);
+    enum status status = config
+                             ? check_config(pipe, config)
+                             : diag_error(&pipe->diag, STATUS_USAGE, "no configuration is given");
     if (!status)
         status = read_plan(pipe, config);
     if (!status)
@@ -423,7 +441,10 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
     if (!status)
         warn_of_environment(pipe, config);
     /* an error of the plan shows now, not when the pipeline is filled */
-    return status ? status : need_engine(pipe, false);
+    if (!status)
+        status = need_engine(pipe, false);
+    pipe->open = !status;
+    return status;
 }
 
 int swpipe_set_environment(void)
@@ -433,11 +454,17 @@ int swpipe_set_environment(void)
 
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out)
 {
-    struct swpipe *pipe = calloc(1, sizeof *pipe);
+    struct swpipe *pipe = out ? calloc(1, sizeof *pipe) : NULL;
+    if (!out)
+        return SWPIPE_USAGE;
     *out = pipe;
     if (!pipe)
         return SWPIPE_SYSTEM;
     diag_init(&pipe->diag);
+    if (config &&
+        config->device == SWPIPE_CUDA) /* known before the call is, which looks at its GPU */
+        pipe->device = DEVICE_KIND_CUDA;
+    (void)pipe_enter(pipe);
     return swpipe_finish(pipe, set_up(pipe, config));
 }
 
@@ -445,7 +472,12 @@ void swpipe_close(struct swpipe *pipe)
 {
     if (!pipe)
         return;
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe)) {
+        if (pipe->message)
+            pipe->message(pipe->message_arg,
+                          "swpipe_close within a call of the pipeline: it stays open\n");
+        return;
+    }
     (void)close_engine(pipe, &pipe->pipelined); /* swpipe_drain has reported a failed trace */
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
@@ -471,17 +503,17 @@ void swpipe_close(struct swpipe *pipe)
 
 int swpipe_depth(const struct swpipe *pipe)
 {
-    return pipe->exposed ? pipe->depth : -1;
+    return pipe && pipe->open ? pipe->depth : -1;
 }
 
 int swpipe_task_count(const struct swpipe *pipe)
 {
-    return pipe->exposed ? (int)pipe->plan.pipeline.task_count : -1;
+    return pipe && pipe->open ? (int)pipe->plan.pipeline.task_count : -1;
 }
 
 int swpipe_rank_count(const struct swpipe *pipe)
 {
-    return pipe->exposed ? pipe->ranks : -1;
+    return pipe && pipe->open ? pipe->ranks : -1;
 }
 
 const char *swpipe_task_name(const struct swpipe *pipe, int task)
@@ -492,17 +524,18 @@ const char *swpipe_task_name(const struct swpipe *pipe, int task)
 
 int swpipe_in_flight(const struct swpipe *pipe)
 {
-    const struct engine *engine = &pipe->pipelined;
-    return engine->has_threads ? engine_in_flight(engine) : 0;
+    return pipe && pipe->pipelined.has_threads ? engine_in_flight(&pipe->pipelined) : 0;
 }
 
 void *swpipe_result(const struct swpipe *pipe, int rank)
 {
-    return pipe->results && rank >= 0 && rank < pipe->ranks ? pipe->results[rank] : NULL;
+    return pipe && pipe->results && rank >= 0 && rank < pipe->ranks ? pipe->results[rank] : NULL;
 }
 
 int64_t swpipe_graph_launches(const struct swpipe *pipe)
 {
+    if (!pipe)
+        return 0;
     const struct engine *engine = &pipe->pipelined;
     return pipe->graph_launches + (engine->has_run ? graph_launches(&engine->run) : 0);
 }
@@ -511,8 +544,8 @@ int64_t swpipe_graph_launches(const struct swpipe *pipe)
 
 enum status swpipe_must_be_open(struct swpipe *pipe)
 {
-    return pipe->exposed ? STATUS_OK
-                         : diag_error(&pipe->diag, STATUS_USAGE, "the pipeline did not open");
+    return pipe->open ? STATUS_OK
+                      : diag_error(&pipe->diag, STATUS_USAGE, "the pipeline did not open");
 }
 
 static enum status must_not_be_filled(struct swpipe *pipe, const char *what)
@@ -553,19 +586,21 @@ static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
     if (status)
         return status;
     pipe->state = PIPE_FILLED;
-    return break_pipe(pipe, engine_advance(&pipe->pipelined, source, &pipe->diag));
+    return break_pipe(pipe,
+                      engine_advance(&pipe->pipelined, source, pipe->progress_ns, &pipe->diag));
 }
 
 enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *source)
 {
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, fill(pipe, source));
 }
 
 /* All iterations are retired: the next fill starts anew. */
 static enum status finish_run(struct swpipe *pipe)
 {
-    enum status status = engine_sync(&pipe->pipelined, &pipe->diag);
+    enum status status = engine_sync(&pipe->pipelined, pipe->progress_ns, &pipe->diag);
     if (status)
         return break_pipe(pipe, status);
     pipe->state = PIPE_ENDED;
@@ -590,7 +625,7 @@ static enum status progress(struct swpipe *pipe, const struct swpipe_source *sou
         return status;
     status = engine_retire(engine, pipe->progress_ns, iteration, &pipe->diag);
     if (!status && *iteration >= 0)
-        status = engine_advance(engine, source, &pipe->diag);
+        status = engine_advance(engine, source, pipe->progress_ns, &pipe->diag);
     if (status)
         return break_pipe(pipe, status);
     return *iteration >= 0 ? STATUS_OK : finish_run(pipe);
@@ -600,7 +635,8 @@ enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_sour
                                    int64_t *iteration)
 {
     int64_t retired;
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     enum swpipe_status status = swpipe_finish(pipe, progress(pipe, source, &retired));
     if (status != SWPIPE_OK)
         return status;
@@ -628,7 +664,8 @@ static enum status drain(struct swpipe *pipe)
 
 enum swpipe_status swpipe_drain(struct swpipe *pipe)
 {
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, drain(pipe));
 }
 
@@ -676,16 +713,17 @@ static enum status record(struct swpipe *pipe, const char *file)
 
 enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file)
 {
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, record(pipe, file));
 }
 
 enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out)
 {
+    if (!pipe || !out || !pipe->recorded.is)
+        return SWPIPE_USAGE; /* the error of the call before this one stays */
     const struct recorded *recorded = &pipe->recorded;
     const struct runtime_result *result = &recorded->result;
-    if (!recorded->is)
-        return SWPIPE_USAGE; /* the error of the call before this one stays */
     *out = (struct swpipe_recorded){.run = result->run,
                                     .iterations = result->iterations,
                                     .steps = result->steps,
@@ -725,7 +763,8 @@ static enum status one_serial(struct swpipe *pipe, void *const *batches, int64_t
 enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
                                          int64_t iteration)
 {
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, one_serial(pipe, batches, iteration));
 }
 
@@ -779,7 +818,8 @@ enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_so
                                      double *seconds)
 {
     struct timespec start;
-    pipe_enter(pipe);
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     enum status status = must_not_be_filled(pipe, "a serial run");
     if (!status)
         status = need_engine(pipe, true);
@@ -795,7 +835,6 @@ enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_so
 
 static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
 {
-    pipe_enter(pipe);
     enum status status = must_not_be_filled(pipe, "a short-cut changes");
     if (status)
         return status;
@@ -823,12 +862,16 @@ static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
 
 enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task)
 {
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, task ? set_shortcut(pipe, task, true)
                                     : diag_error(&pipe->diag, STATUS_USAGE, "no task is named"));
 }
 
 enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task)
 {
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     return swpipe_finish(pipe, set_shortcut(pipe, task, false));
 }
 
@@ -873,6 +916,8 @@ static struct device_stream *stream_of(const struct swpipe_context *context)
 int swpipe_set(struct swpipe_context *context, const char *name, void *value,
                const struct swpipe_kind *kind)
 {
+    if (!name)
+        return swpipe_fail(context, "swpipe_set: the name is NULL");
     return iteration_set(context->iteration, name, value, kind, context->task, stream_of(context))
                ? 0
                : -1;
@@ -880,19 +925,21 @@ int swpipe_set(struct swpipe_context *context, const char *name, void *value,
 
 void *swpipe_get(struct swpipe_context *context, const char *name)
 {
-    return iteration_get(context->iteration, name);
+    return name ? iteration_get(context->iteration, name) : NULL;
 }
 
 void swpipe_unset(struct swpipe_context *context, const char *name)
 {
-    iteration_unset(context->iteration, name, stream_of(context));
+    if (name)
+        iteration_unset(context->iteration, name, stream_of(context));
 }
 
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes)
 {
     struct diag diag;
-    if (graph_captures(context->self->run, context->self->rank)) {
-        swpipe_fail(context, "a device_only function cannot allocate");
+    if (!name || graph_captures(context->self->run, context->self->rank)) {
+        swpipe_fail(context, name ? "a device_only function cannot allocate"
+                                  : "swpipe_alloc: the name is NULL");
         return NULL;
     }
     diag_init(&diag);
@@ -908,7 +955,7 @@ void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *by
 {
     const struct run *run = context->self->run;
     const struct program *p = run->program;
-    for (int b = 0; b < p->buffer_count; b++) {
+    for (int b = 0; b < p->buffer_count && name; b++) {
         if (p->buffers[b].rank != context->self->rank || strcmp(p->buffers[b].name, name) != 0 ||
             run->buffers[b].count == 0)
             continue;

@@ -29,8 +29,10 @@
  * called for each of them (swpipe_rank), sources are asked for each of them. With a group (swpipe_group.h) each
  * process has one of them; so it is always on the cuda device, where a pipeline without a group has one rank.
  *
- * Threads. A pipeline belongs to one thread at a time. Functions run on the library's threads; one task of
- * one rank never runs twice at the same time. A context may be used by all tasks of its iteration.
+ * Threads. A pipeline belongs to one thread at a time. A call that is made while another one is under way, by its
+ * source, a hook or a task, is SWPIPE_USAGE and changes nothing, not even swpipe_error; swpipe_close then does nothing.
+ * Functions run on the library's threads; one task of one rank never runs twice at the same time. A context may be used
+ * by all tasks of its iteration.
  *
  * Errors. Every call returns a status; swpipe_error describes the last one that was not OK or END. When a
  * task fails, everything stops: no later instance starts, every waiter wakes at
@@ -158,9 +160,11 @@ struct swpipe_config {
     int64_t wait_timeout_ns; /* a task waits for another one, or its turn: 30 s; -1: no limit */
     int64_t spin_ns; /* a waiting thread spins for so long before it sleeps; 0: 50 us where a
                                     core is free for it; -1: not at all */
-    int64_t progress_timeout_ns; /* swpipe_progress waits for an iteration: 60 s; -1: no limit */
+    int64_t
+        progress_timeout_ns; /* any call waits for an iteration, or at the end for the device: 60 s; -1: no limit */
     enum swpipe_graph graph;
-    const char *const *device_only; /* names of tasks with device-only functions */
+    const char *const *
+        device_only; /* names of tasks with device-only functions; without graphs these are like others */
     size_t device_only_count;
     struct swpipe_group *group; /* the other ranks are other processes; NULL: all ranks are here */
     struct swpipe_hooks hooks;
@@ -211,8 +215,8 @@ struct swpipe_answer {
     const char *json; /* that of `swsim verify --json` and `predict --json` */
     const char *repair; /* the repaired plan; "" */
 };
-/* Prove the plan or refute it, for at most `limit_ns` (0: as long as it takes). The work of functions is what the plan
-   declares of their tasks. Also after a failed open. */
+/* Prove the plan or refute it, for at most `limit_ns` (0: as long as it takes; negative: SWPIPE_USAGE). The work of
+   functions is what the plan declares of their tasks. Also after a failed open. */
 enum swpipe_status swpipe_verify(struct swpipe *pipe, int64_t limit_ns, struct swpipe_answer *out);
 /* Simulate 1000 iterations with the plan's times. */
 enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out);

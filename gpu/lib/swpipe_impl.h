@@ -5,6 +5,8 @@
 #ifndef SWPIPE_IMPL_H
 #define SWPIPE_IMPL_H
 
+#include <stdatomic.h>
+
 #include "plan/plan.h"
 #include "engine.h"
 #include "own.h"
@@ -35,8 +37,9 @@ struct swpipe {
     void (*message)(void *arg, const char *text); /* NULL: nobody wants to know */
     void *message_arg;
     int gpu;                     /* as struct device_config */
-    struct device_caller caller; /* as it was before the call, ... */
-    bool entered;                /* ... which is under way */
+    struct device_caller caller; /* as it was before the call that is under way */
+    bool open;                   /* swpipe_open went well */
+    atomic_bool entered;         /* a call is under way: another one is refused */
     void **results;              /* [ranks], of the iteration retired last */
     int64_t spin_ns;             /* as run_config */
     enum runtime_graph graph;
@@ -55,7 +58,7 @@ struct swpipe {
     char *db;                 /* runs from now on go there; NULL: nowhere */
     struct recorded recorded; /* the last run that did */
 
-    struct swpipe_exposed *exposed; /* of the last profile; NULL: the pipeline did not open */
+    struct swpipe_exposed *exposed; /* of the last profile */
     bool
         loose; /* a serial iteration is over when it is submitted: several in a row are timed as one */
     struct swsim_result *answer; /* of the last question; NULL: none was asked */
@@ -70,8 +73,9 @@ enum status swpipe_must_be_open(struct swpipe *pipe);
 /* Close the serial engine; the next serial iteration opens a new one. */
 enum status swpipe_close_serial(struct swpipe *pipe);
 enum swpipe_status status_for_caller(enum status status);
-/* Begin a call that may work with the device; swpipe_finish ends it. */
-void pipe_enter(struct swpipe *pipe);
+/* Begin a call; swpipe_finish ends it. False: there is no pipeline, or one of its calls is under way, in which this one
+   was made: it is SWPIPE_USAGE, and nothing is changed. */
+bool pipe_enter(struct swpipe *pipe);
 /* End a call: the status for the caller, its words for swpipe_error. */
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status);
 

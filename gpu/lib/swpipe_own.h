@@ -44,7 +44,8 @@ struct swpipe_own_comm {
 };
 
 /* Device memory: of the plan's buffers, swpipe_alloc, and what the library needs besides. Called on the calling thread
-   and on those of the library, several at a time; aligned to 256 bytes; NULL: there is no more. Memory in which an aborted run may still work is
+   and on those of the library, several at a time; aligned to 256 bytes, else SWPIPE_SYSTEM; NULL: there is no more.
+   Without `release` nothing is given back; without `alloc` there must be no release. Memory in which an aborted run may still work is
    not released. */
 struct swpipe_allocator {
     void *(*alloc)(void *arg, int rank, size_t bytes);

@@ -124,9 +124,10 @@ static void write_line(int width, FILE *out)
 static enum status write_profile(struct swpipe *pipe, const struct table *table, FILE *out)
 {
     const struct swpipe_profile *profile = table->profile;
-    double sum = 0, baseline = profile->baseline_seconds;
     int width = 4;
-    (void)pipe;
+    if (!profile || (profile->task_count && !profile->tasks))
+        return diag_error(&pipe->diag, STATUS_USAGE, "there is no profile");
+    double sum = 0, baseline = profile->baseline_seconds;
     for (size_t i = 0; i < profile->task_count; i++) {
         int length = (int)strlen(profile->tasks[i].task);
         width = length > width ? length : width;
@@ -168,7 +169,11 @@ static enum status write_stats(struct swpipe *pipe, const struct table *table, F
 
 static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *out)
 {
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     enum status status = swpipe_must_be_open(pipe);
+    if (!status && !out)
+        status = diag_error(&pipe->diag, STATUS_USAGE, "the table has no file to go to");
     if (!status)
         status = table.write(pipe, &table, out);
     if (!status && (fflush(out) != 0 || ferror(out)))
@@ -179,13 +184,10 @@ static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *o
 static char *format(struct swpipe *pipe, struct table table)
 {
     struct text_stream stream;
-    if (!text_open(&stream)) {
-        swpipe_finish(pipe, diag_no_memory(&pipe->diag));
-        return NULL;
-    }
-    enum swpipe_status status = print(pipe, table, stream.out);
-    char *text = text_close(&stream, status == SWPIPE_OK, NULL);
-    if (status == SWPIPE_OK && !text)
+    bool is = text_open(&stream);
+    enum swpipe_status status = is ? print(pipe, table, stream.out) : SWPIPE_OK;
+    char *text = is ? text_close(&stream, status == SWPIPE_OK, NULL) : NULL;
+    if (status == SWPIPE_OK && !text && pipe_enter(pipe))
         swpipe_finish(pipe, diag_no_memory(&pipe->diag));
     return text;
 }

@@ -73,7 +73,11 @@ static cudaError_t take_memory(struct cuda_device *device, size_t bytes, bool be
     case CUDA_OF_PROGRAM: break;
     }
     *out = own->alloc(own->arg, device->base.rank, bytes);
-    return *out ? cudaSuccess : cudaErrorMemoryAllocation;
+    if (*out && (uintptr_t)*out % DEVICE_OWN_ALIGN == 0)
+        return cudaSuccess;
+    if (*out && own->release)
+        own->release(own->arg, device->base.rank, *out, bytes);
+    return *out ? cudaErrorMisalignedAddress : cudaErrorMemoryAllocation;
 }
 
 static void give_memory(struct cuda_device *device, void *address, size_t bytes,

@@ -410,6 +410,16 @@ static enum status alloc_own(struct device_buffer *buffer, struct diag *diag)
     if (!buffer->address)
         return diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes",
                           buffer->device->rank, bytes);
+    if (own && (uintptr_t)buffer->address % DEVICE_OWN_ALIGN) {
+        void *address = buffer->address;
+        if (own->release)
+            own->release(own->arg, buffer->device->rank, address, bytes);
+        return diag_error(
+            diag, STATUS_SYSTEM,
+            "rank %d: the program's allocator gave %p, expected an address aligned to "
+            "%d bytes",
+            buffer->device->rank, address, DEVICE_OWN_ALIGN);
+    }
     if (own)
         memset(buffer->address, 0, bytes);
     return STATUS_OK;
