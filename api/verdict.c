@@ -24,6 +24,15 @@ static const char *plural(size_t count)
     return count == 1 ? "" : "s";
 }
 
+/* Ranks may have data for different numbers of them. */
+static void print_iterations(const struct verify_report *report, FILE *out)
+{
+    fprintf(out, "%" PRId64, report->iterations);
+    if (report->most_iterations > report->iterations)
+        fprintf(out, " to %" PRId64, report->most_iterations);
+    fprintf(out, " iteration%s", plural((size_t)report->most_iterations));
+}
+
 static void print_reach(const struct verify_report *report, FILE *out)
 {
     if (report->verdict == VERDICT_VIOLATED && report->stories[report->first].step_count == 0)
@@ -45,7 +54,7 @@ static void print_reach(const struct verify_report *report, FILE *out)
     else if (report->iterations < 0)
         fputs("any number of iterations", out);
     else
-        fprintf(out, "%" PRId64 " iterations", report->iterations);
+        print_iterations(report, out);
     if (report->any_ranks && report->verdict == VERDICT_PROVED)
         fputs(", any number of ranks", out);
     if (report->driver_named)
@@ -415,7 +424,7 @@ static void write_iterations(const struct verify_report *report, struct json *js
     else if (report->iterations < 0)
         json_string(json, "unbounded");
     else
-        json_int(json, report->iterations);
+        json_int(json, report->most_iterations);
 }
 
 /* The iterations in flight at most, and the queues that let no more in. */

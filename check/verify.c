@@ -657,6 +657,17 @@ static void report_in_flight(const struct program *program, struct verify_report
             report->launch_queue = program->streams[s].cap;
 }
 
+/* Ranks may have data for different numbers of iterations. */
+static void report_data(const struct program *program, struct verify_report *report)
+{
+    report->iterations = report->most_iterations = program->ends[0];
+    for (int rank = 1; rank < program->ranks; rank++) {
+        int64_t end = program->ends[rank];
+        report->iterations = end < report->iterations ? end : report->iterations;
+        report->most_iterations = end > report->most_iterations ? end : report->most_iterations;
+    }
+}
+
 static enum status verify_program(const struct plan *plan, const struct program *program,
                                   const struct verify_options *options,
                                   struct verify_report *report, struct diag *diag)
@@ -680,7 +691,8 @@ static enum status verify_program(const struct plan *plan, const struct program 
     status = search_whole(plan, program, options, by_structure, searched, report, diag);
     if (program->tasks == 0 && status == STATUS_OK)
         leave_out_serial(report, asked);
-    report->iterations = program->tasks ? program->ends[0] : 0;
+    if (program->tasks)
+        report_data(program, report);
     report->finite = program->tasks == 0;
     report->repeated = plan_repeats(plan);
     report->ranks = program->ranks;

@@ -41,10 +41,10 @@ struct verify_report {
     const char *plan; /* its name */
     const char *file;
     enum driver driver;
-    bool driver_named;  /* it is the one that the plan is for, `driver:` */
-    int64_t iterations; /* -1: any number */
-    bool finite;        /* a form without iterations */
-    int repeated;       /* ... but with a repeat, of so many at most; 0: none */
+    bool driver_named;                   /* it is the one that the plan is for, `driver:` */
+    int64_t iterations, most_iterations; /* of the ranks' data: least, most; -1: any number */
+    bool finite;                         /* a form without iterations */
+    int repeated;                        /* ... but with a repeat, of so many at most; 0: none */
     int ranks;
     bool any_ranks;                     /* proved for any number of them */
     int64_t most_in_flight, most_bytes; /* of a rank at once: never more iterations, buffer bytes */

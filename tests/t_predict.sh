@@ -260,4 +260,13 @@ sed 's/B: 2ms/B: 2ms, SEND_F: 601us, RECV_F: 601us/' "$dir/passes.yaml" >"$dir/m
 total() { "$SWSIM" predict --json "$1" | field makespan_ns; }
 slower() { [ "$(total "$dir/messages.yaml")" -gt "$(total "$dir/passes.yaml")" ]; }
 check "messages take the time that is given for them" slower
+# Ranks may have data for different numbers of iterations, and for none.
+sed 's/^batches.*/batches: [0, 0]/' "$dir/drain.yaml" >"$dir/no_data.yaml"
+says_no_data()
+{
+    "$SWSIM" predict "$dir/no_data.yaml" >"$dir/out" && "$SWSIM" predict --json "$dir/no_data.yaml" >"$dir/json" &&
+        grep -q 'total .*: no rank has data for an iteration$' "$dir/out" && ! grep -q 'has a time' "$dir/out" &&
+        grep -q '"untimed":false' "$dir/json"
+}
+check "a plan without data has times all the same" says_no_data
 done_testing

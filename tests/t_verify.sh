@@ -215,4 +215,16 @@ sed 's/^ranks: .*/ranks: 4096/' "$plans/examples/two_ranks.yaml" >"$dir/ranks.ya
 check "4,096 ranks are proved without a state" exits 0 "$SWSIM" verify --quiet "$dir/ranks.yaml"
 check "and lowered" exits 0 "$SWSIM" lower --quiet "$dir/ranks.yaml"
 check "where a state is needed it is too large" complains 3 'more than 2 GiB' "$SWSIM" verify --no-reduction "$dir/ranks.yaml"
+# Ranks have data for different numbers of iterations.
+printf '%s\n' 'swplan: 1' 'name: uneven' 'ranks: 2' 'batches: [0, 3]' 'schedule: {A: {stage: 0}, B: {stage: 1}}' \
+    'intra_iter_deps: [[B, A]]' >"$dir/uneven.yaml"
+says_iterations()
+{
+    sed "s/^batches.*/batches: $1/" "$dir/uneven.yaml" >"$dir/data.yaml"
+    "$SWSIM" verify --driver=clock "$dir/data.yaml" >"$dir/out" && "$SWSIM" verify --driver=clock --json "$dir/data.yaml" >"$dir/json" &&
+        grep -q " race: nothing declared  $2  " "$dir/out" && grep -q "\"iterations\":$3," "$dir/json"
+}
+check "a verdict says for how many iterations ranks have data" says_iterations '[0, 3]' '0 to 3 iterations' 3
+check "... whichever rank has more" says_iterations '[5, 1]' '1 to 5 iterations' 5
+check "... and of one it says so" says_iterations '[1, 1]' '1 iteration' 1
 done_testing

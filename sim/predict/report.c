@@ -40,6 +40,24 @@ static const struct op_time *task_time(const struct prediction *prediction, int 
 
 /* ---- text: figures --------------------------------------------------------------------------- */
 
+static int64_t most_iterations(const struct program *p)
+{
+    int64_t most = 0;
+    for (int rank = 0; rank < p->ranks; rank++)
+        most = p->ends[rank] > most ? p->ends[rank] : most;
+    return most;
+}
+
+static bool has_no_data(const struct program *p)
+{
+    return p->tasks && most_iterations(p) == 0;
+}
+
+bool report_is_untimed(const struct prediction *prediction)
+{
+    return prediction->total_ns == 0 && !has_no_data(prediction->program);
+}
+
 static void print_head(const struct prediction *prediction, FILE *out)
 {
     const struct program *p = prediction->program;
@@ -49,9 +67,7 @@ static void print_head(const struct prediction *prediction, FILE *out)
     if (p->ranks > 1)
         fprintf(out, ", %d ranks", p->ranks);
     if (p->tasks) {
-        int64_t most = 0;
-        for (int rank = 0; rank < p->ranks; rank++)
-            most = p->ends[rank] > most ? p->ends[rank] : most;
+        int64_t most = most_iterations(p);
         fprintf(out, ", %" PRId64 " iteration%s", most, most == 1 ? "" : "s");
     }
     if (p->repeats)
@@ -147,8 +163,10 @@ static void print_totals(const struct prediction *prediction, FILE *out)
     else if (p->repeats)
         fprintf(out, "   fill %s", report_show(prediction->fill_ns, fill));
     int compute = prediction_compute_stream(prediction, 0);
-    if (prediction->total_ns == 0)
-        fprintf(out, ": no work of the plan has a time (keys time, times)");
+    if (report_is_untimed(prediction))
+        fputs(": " REPORT_UNTIMED, out);
+    else if (has_no_data(p))
+        fputs(": no rank has data for an iteration", out);
     if (compute >= 0 && !isnan(prediction->bubble))
         fprintf(out, "\n  bubble      %.1f%% of stream %s", 100 * prediction->bubble,
                 p->streams[compute].name);

@@ -15,6 +15,9 @@ double report_share(const struct prediction *prediction, int64_t ns);
 const char *report_show(double ns, char out[UNITS_TEXT]);
 
 /* NAN if it is not exact. */
+/* Nothing in it takes time, as far as the plan says. */
+#define REPORT_UNTIMED "no work of the plan has a time (keys time, times)"
+bool report_is_untimed(const struct prediction *prediction);
 double report_steady_ns(const struct steady *steady);
 
 /* The rest of a line: the parts of the critical cycle. */

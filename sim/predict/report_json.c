@@ -316,7 +316,7 @@ static void write_body(const struct prediction *prediction, const struct report_
     json_put_double(json, "fill_ns", prediction->fill_ns);
     json_put_double(json, "drain_ns", prediction->drain_ns);
     json_put_double(json, "makespan_ns", prediction->makespan_ns);
-    json_put_bool(json, "untimed", prediction->total_ns == 0);
+    json_put_bool(json, "untimed", report_is_untimed(prediction));
     write_steady(prediction, json);
     json_put_double(json, "jitter_penalty", prediction->jitter_penalty);
     json_put_double(json, "bubble", prediction->bubble);

@@ -93,9 +93,7 @@ static void print_total(const struct prediction *prediction, const struct report
         else
             fputs("         -\n", out);
     } else {
-        fputs(prediction->total_ns == 0 ? ": no work of the plan has a time (keys time, times)\n"
-                                        : "\n",
-              out);
+        fputs(report_is_untimed(prediction) ? ": " REPORT_UNTIMED "\n" : "\n", out);
     }
 }
 
