@@ -192,15 +192,24 @@ static void print_candidate(const struct frontier *f, const struct candidate *ca
 }
 
 /* The candidates stand in order: the first of a schedule is its best. */
+static bool is_best_of_others(const struct frontier *f, size_t i)
+{
+    const struct candidate *candidate = &f->candidates[i];
+    bool first = fate_is_tried(candidate->fate) && !candidate->frontier;
+    for (size_t j = 0; first && j < i; j++)
+        first = f->candidates[j].at[AXIS_SCHEDULE] != candidate->at[AXIS_SCHEDULE];
+    return first;
+}
+
 static void print_schedules(const struct frontier *f, FILE *out)
 {
+    const char *head = "\nother schedules, the best of each\n";
     for (size_t i = 0; i < f->count; i++) {
-        const struct candidate *candidate = &f->candidates[i];
-        bool first = fate_is_tried(candidate->fate) && !candidate->frontier;
-        for (size_t j = 0; first && j < i; j++)
-            first = f->candidates[j].at[AXIS_SCHEDULE] != candidate->at[AXIS_SCHEDULE];
-        if (first)
-            print_candidate(f, candidate, out);
+        if (!is_best_of_others(f, i))
+            continue;
+        fputs(head, out);
+        head = "";
+        print_candidate(f, &f->candidates[i], out);
     }
 }
 
@@ -271,10 +280,8 @@ void frontier_print(const struct frontier *f, bool quiet, FILE *out)
         for (size_t i = 0; i < f->count && f->candidates[i].frontier; i++)
             print_candidate(f, &f->candidates[i], out);
     }
-    if (!quiet) {
-        fprintf(out, "\nother schedules, the best of each\n");
+    if (!quiet)
         print_schedules(f, out);
-    }
     print_counts(f, out);
     if (f->fates[FATE_PROVED])
         return;
@@ -358,7 +365,8 @@ enum status frontier_best(const struct frontier *f, struct plan *out, bool *foun
     if (!fastest)
         return STATUS_OK;
     enum status status = frontier_plan(f, fastest, f->arena, out, diag);
-    if (status == STATUS_OK && !(out->name = tune_name(out->name, f->arena)))
+    if (status == STATUS_OK && !frontier_is_given(f, fastest) &&
+        !(out->name = tune_name(out->name, f->arena)))
         status = diag_no_memory(diag);
     if (status == STATUS_OK && !f->has_bytes) /* what they were counted with is not the plan's */
         out->programs.stages.stages.of[COST_ACTIVATION] = (struct cost_list){0};

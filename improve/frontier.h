@@ -112,11 +112,15 @@ struct frontier {
     int stages;                            /* of one copy of its model */
     bool trains;                           /* it has passes backward */
     bool has_times;                        /* else F, I and W are taken to last 1 ms each */
-    bool has_bytes;               /* else `bytes` are FRONTIER_ACTIVATION for an activation */
+    bool has_bytes; /* else `bytes` are FRONTIER_ACTIVATION for an activation */
+    struct candidate given;
     struct candidate *candidates; /* the first is the given plan */
     size_t count;
     size_t fates[FATES];
 };
+
+/* Is it the choice that the given plan made? */
+bool frontier_is_given(const struct frontier *frontier, const struct candidate *candidate);
 
 /* Candidates that could stand on the frontier and are not judged: interrupted, refused (beyond a limit of plans, say), or undecided by the checker.
    0: no choice of these values is faster with no more memory. After frontier_sort. */

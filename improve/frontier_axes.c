@@ -162,12 +162,18 @@ static bool equal_choice(const struct candidate *a, const struct candidate *b)
 }
 
 /* The given plan, then all combinations. */
+bool frontier_is_given(const struct frontier *f, const struct candidate *candidate)
+{
+    return equal_choice(candidate, &f->given);
+}
+
 enum status frontier_list(struct frontier *f, struct diag *diag)
 {
     struct axis_values axes[AXES];
     struct candidate first = {.fate = FATE_UNTRIED};
     size_t count = 1;
     put_given(f, &first);
+    f->given = first;
     f->candidates = &first;
     for (int a = 0; a < AXES; a++) {
         axes[a] = axis_of(f, (enum axis)a);

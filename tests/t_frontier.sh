@@ -322,4 +322,18 @@ check "an option that tune does not have is refused" complains 2 "unknown option
 check "and those of rank programs" complains 2 'found --chunks, but' \
     "$SWSIM" tune --chunks=2 "$srcdir/plans/examples/hello.yaml"
 
+# The given plan keeps its name where none is better.
+sed 's/^generate.*/generate: {schedule: zb_h2, ranks: 4, microbatches: 8}/' "$dir/stack.yaml" >"$dir/best_given.yaml"
+keeps_name()
+{
+    "$SWSIM" tune --schedule=zb_h2 --chunks=1 --balance=even --checkpoint=never -o "$dir/same.yaml" "$dir/best_given.yaml" \
+        >"$dir/out" && grep -qx 'name: stack' "$dir/same.yaml" && ! grep -q 'other schedules' "$dir/out"
+}
+check "where nothing is better the plan keeps its name" keeps_name
+renamed()
+{
+    "$SWSIM" tune -q --schedule=zb_h2,gpipe --chunks=1 --balance=even --checkpoint=never -o "$dir/other.yaml" \
+        "$dir/stack.yaml" >"$dir/out" && grep -qx 'name: stack_tuned' "$dir/other.yaml"
+}
+check "... and a better one has another" renamed
 done_testing
