@@ -297,6 +297,7 @@ static void begin_child(void)
     file.failed = false;
     file.end = 0;
     atomic_store(&file.threads, 0);
+    threads_begin_child();
 }
 
 static void end_thread(void *at)

@@ -11,6 +11,8 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <threads.h>
 #include <time.h>
 
 #include "real.h"
@@ -18,13 +20,19 @@
 #include "threads.h"
 #include "touch.h"
 
-enum { TABLE = 1 << 16, WAYS = 8 };
+enum { TABLE = 1 << 16, WAYS = 64, PAGES = 1 << 16 };
 
-/* Several threads may let one go on: each has its way. */
-static struct left {
+/* Several threads may let one go on: each has its way. In pages of its own. */
+static _Alignas(PAGES) struct left {
     _Atomic(const void *) object;
+    atomic_ullong used;         /* ways, as bits */
     atomic_ullong places[WAYS]; /* thread << 40 | count */
 } table[TABLE];
+
+void threads_begin_child(void)
+{
+    madvise(table, sizeof table, MADV_DONTNEED);
+}
 
 static __thread bool internal __attribute__((tls_model("initial-exec"))); /* a thread of CUDA */
 static __thread int host_calls __attribute__((tls_model("initial-exec")));
@@ -57,6 +65,26 @@ static struct left *find(const void *object)
     return &table[(uintptr_t)object * 0x9e3779b97f4a7c15U >> 48];
 }
 
+static struct tape_place place_of(unsigned long long packed)
+{
+    return (struct tape_place){(uint32_t)(packed >> 40), packed & ((UINT64_C(1) << 40) - 1)};
+}
+
+static unsigned long long pack(struct tape_place place)
+{
+    return (unsigned long long)place.thread << 40 | place.count;
+}
+
+/* Another thread's place in the same way is not lost: this thread comes after it. */
+static void leave_in_way(struct left *left, int way)
+{
+    unsigned long long there = atomic_load_explicit(&left->places[way], memory_order_acquire);
+    do
+        tape_after(place_of(there));
+    while (!atomic_compare_exchange_weak(&left->places[way], &there, pack(tape_here())));
+    atomic_fetch_or_explicit(&left->used, 1ULL << way, memory_order_release);
+}
+
 /* `alone`: what others have left there is of no more use. */
 static void leave(const void *object, bool alone)
 {
@@ -64,9 +92,13 @@ static void leave(const void *object, bool alone)
     if (here.count == 0 || is_left_out())
         return;
     struct left *left = find(object);
-    const unsigned long long place = (unsigned long long)here.thread << 40 | here.count;
-    atomic_store_explicit(&left->places[alone ? 0 : here.thread % WAYS], place,
-                          memory_order_release);
+    if (!alone) {
+        leave_in_way(left, (int)(here.thread % WAYS));
+        return;
+    }
+    atomic_store_explicit(&left->places[0], pack(here), memory_order_release);
+    if (!(atomic_load_explicit(&left->used, memory_order_relaxed) & 1))
+        atomic_fetch_or_explicit(&left->used, 1, memory_order_release);
 }
 
 static void follow(const void *object)
@@ -74,25 +106,22 @@ static void follow(const void *object)
     if (is_left_out())
         return;
     struct left *left = find(object);
-    for (int i = 0; i < WAYS; i++) {
-        const unsigned long long place =
-            atomic_load_explicit(&left->places[i], memory_order_acquire);
-        if (place)
-            tape_after(
-                (struct tape_place){(uint32_t)(place >> 40), place & ((UINT64_C(1) << 40) - 1)});
-    }
+    unsigned long long used = atomic_load_explicit(&left->used, memory_order_acquire);
+    for (; used; used &= used - 1)
+        tape_after(place_of(
+            atomic_load_explicit(&left->places[__builtin_ctzll(used)], memory_order_acquire)));
 }
 
 /* ---- threads ---------------------------------------------------------------------------------- */
 
 struct start {
     void *(*function)(void *);
+    thrd_start_t c_function; /* the other one, of thrd_create */
     void *arg;
     struct tape_place parent;
     bool internal;
 };
 static pthread_key_t at_exit;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void leave_thread(void *unused)
 {
@@ -100,12 +129,13 @@ static void leave_thread(void *unused)
     leave((void *)(uintptr_t)pthread_self(), true);
 }
 
-static void make_key(void)
+__attribute__((constructor)) static void make_key(void)
 {
     pthread_key_create(&at_exit, leave_thread);
 }
 
-static void *run_thread(void *arg)
+/* In the new thread: what its creator has told it. */
+static struct start begin_thread(void *arg)
 {
     const struct start start = *(struct start *)arg;
     free(arg);
@@ -115,31 +145,113 @@ static void *run_thread(void *arg)
         pthread_setspecific(at_exit, &at_exit);
         tape_after(start.parent);
     }
+    return start;
+}
+
+static void *run_thread(void *arg)
+{
+    const struct start start = begin_thread(arg);
     return start.function(start.arg);
+}
+
+static int run_c_thread(void *arg)
+{
+    const struct start start = begin_thread(arg);
+    return start.c_function(start.arg);
+}
+
+/* NULL: the thread is to start as it would alone. */
+static struct start *new_start(struct start like)
+{
+    struct start *start = tape_on() ? malloc(sizeof *start) : NULL;
+    if (!start)
+        return NULL;
+    like.parent = tape_here();
+    like.internal = tape_in_call() || internal;
+    *start = like;
+    return start;
 }
 
 int pthread_create(pthread_t *restrict out, const pthread_attr_t *restrict attributes,
                    void *(*function)(void *), void *restrict arg)
 {
     REAL(pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))
-    struct start *start = tape_on() ? malloc(sizeof *start) : NULL;
-    if (!start)
-        return real(out, attributes, function, arg);
-    pthread_once(&once, make_key);
-    *start = (struct start){function, arg, tape_here(), tape_in_call() || internal};
-    const int result = real(out, attributes, run_thread, start);
+    struct start *start = new_start((struct start){.function = function, .arg = arg});
+    const int result =
+        start ? real(out, attributes, run_thread, start) : real(out, attributes, function, arg);
     if (result != 0)
         free(start);
     return result;
 }
 
-int pthread_join(pthread_t thread, void **out)
+int thrd_create(thrd_t *out, thrd_start_t function, void *arg)
 {
-    REAL(pthread_join, (pthread_t, void **))
-    const int result = real(thread, out);
-    if (result == 0)
-        follow((void *)(uintptr_t)thread);
+    REAL(thrd_create, (thrd_t *, thrd_start_t, void *))
+    struct start *start = new_start((struct start){.c_function = function, .arg = arg});
+    const int result = start ? real(out, run_c_thread, start) : real(out, function, arg);
+    if (result != thrd_success)
+        free(start);
     return result;
+}
+
+#define JOINS(name, PARAMS, ARGS)                                                                  \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const int result = real ARGS;                                                              \
+        if (result == 0)                                                                           \
+            follow((void *)(uintptr_t)thread);                                                     \
+        return result;                                                                             \
+    }
+JOINS(pthread_join, (pthread_t thread, void **out), (thread, out))
+JOINS(pthread_tryjoin_np, (pthread_t thread, void **out), (thread, out))
+JOINS(pthread_timedjoin_np, (pthread_t thread, void **out, const struct timespec *until),
+      (thread, out, until))
+JOINS(pthread_clockjoin_np,
+      (pthread_t thread, void **out, clockid_t clock, const struct timespec *until),
+      (thread, out, clock, until))
+JOINS(thrd_join, (thrd_t thread, int *out), (thread, out))
+
+/* ---- once ------------------------------------------------------------------------------------- */
+
+/* The function that is to be called once: its end lets all others go on. */
+static __thread struct {
+    void (*function)(void);
+    const void *flag;
+} first __attribute__((tls_model("initial-exec")));
+
+static void run_first(void)
+{
+    const void *flag = first.flag;
+    first.function();
+    leave(flag, true);
+}
+
+int pthread_once(pthread_once_t *flag, void (*function)(void))
+{
+    REAL(pthread_once, (pthread_once_t *, void (*)(void)))
+    if (is_left_out())
+        return real(flag, function);
+    first.function = function;
+    first.flag = flag;
+    const int result = real(flag, run_first);
+    follow(flag);
+    return result;
+}
+
+void call_once(once_flag *flag, void (*function)(void))
+{
+    static void (*real)(once_flag *, void (*)(void));
+    if (!real_find(&real, "call_once"))
+        return;
+    if (is_left_out()) {
+        real(flag, function);
+        return;
+    }
+    first.function = function;
+    first.flag = flag;
+    real(flag, run_first);
+    follow(flag);
 }
 
 /* ---- locks ------------------------------------------------------------------------------------ */
@@ -168,12 +280,27 @@ FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), lock, result ==
 FOLLOWS(pthread_mutex_timedlock,
         (pthread_mutex_t *restrict lock, const struct timespec *restrict until), (lock, until),
         lock, result == 0)
+FOLLOWS(pthread_mutex_clocklock,
+        (pthread_mutex_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+        (lock, clock, until), lock, result == 0)
 LEAVES(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock), lock, true)
 
 FOLLOWS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
 FOLLOWS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
 FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
 FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_rwlock_timedrdlock,
+        (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
+        lock, result == 0)
+FOLLOWS(pthread_rwlock_timedwrlock,
+        (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
+        lock, result == 0)
+FOLLOWS(pthread_rwlock_clockrdlock,
+        (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+        (lock, clock, until), lock, result == 0)
+FOLLOWS(pthread_rwlock_clockwrlock,
+        (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
+        (lock, clock, until), lock, result == 0)
 LEAVES(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock), lock, false)
 
 FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
@@ -184,10 +311,21 @@ FOLLOWS(sem_wait, (sem_t * semaphore), (semaphore), semaphore, result == 0)
 FOLLOWS(sem_trywait, (sem_t * semaphore), (semaphore), semaphore, result == 0)
 FOLLOWS(sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict until),
         (semaphore, until), semaphore, result == 0)
+FOLLOWS(sem_clockwait,
+        (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until),
+        (semaphore, clock, until), semaphore, result == 0)
 LEAVES(sem_post, (sem_t * semaphore), (semaphore), semaphore, false)
+
+FOLLOWS(mtx_lock, (mtx_t * lock), (lock), lock, result == thrd_success)
+FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), lock, result == thrd_success)
+FOLLOWS(mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until), (lock, until),
+        lock, result == thrd_success)
+LEAVES(mtx_unlock, (mtx_t * lock), (lock), lock, true)
 
 LEAVES(pthread_cond_signal, (pthread_cond_t * condition), (condition), condition, false)
 LEAVES(pthread_cond_broadcast, (pthread_cond_t * condition), (condition), condition, false)
+LEAVES(cnd_signal, (cnd_t * condition), (condition), condition, false)
+LEAVES(cnd_broadcast, (cnd_t * condition), (condition), condition, false)
 
 /* A wait gives the lock away and takes it again. */
 #define WAITS(name, PARAMS, ARGS)                                                                  \
@@ -211,6 +349,10 @@ WAITS(pthread_cond_clockwait,
       (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock, clockid_t clock,
        const struct timespec *restrict until),
       (condition, lock, clock, until))
+WAITS(cnd_wait, (cnd_t * condition, mtx_t *lock), (condition, lock))
+WAITS(cnd_timedwait,
+      (cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until),
+      (condition, lock, until))
 
 int pthread_barrier_wait(pthread_barrier_t *barrier)
 {

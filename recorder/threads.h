@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads.h - the order of threads that locks, conditions, semaphores, barriers, creation and joining make.
+ * threads.h - the order of threads that locks, conditions, semaphores, barriers, functions called once, creation and
+ * joining make.
  */
 #ifndef SWSIM_THREADS_H
 #define SWSIM_THREADS_H
@@ -12,5 +13,8 @@ void threads_host_call(int by);
 
 /* Is this a thread of CUDA that executes none of the program's code? */
 bool threads_are_internal(void);
+
+/* In a new process: what the threads of its parent have left is of no use. */
+void threads_begin_child(void);
 
 #endif
