@@ -114,6 +114,17 @@ static void print_verdict(const struct verdict_view *view, FILE *out)
     tell_reasons(view, print_reason, &listing);
 }
 
+/* Of a violation: the job may have had an order that the plan lacks. */
+static void print_unrecorded(const struct verdict_view *view, FILE *out)
+{
+    struct listing listing = {out, ""};
+    char text[COVERAGE_TEXT];
+    fputs("  the plan does not have: ", out);
+    for (size_t i = 0; i < view->coverage->unrecorded_count; i++)
+        print_reason(&listing, coverage_unrecorded(&view->coverage->unrecorded[i], text));
+    fputc('\n', out);
+}
+
 static void print_line(const struct verdict_view *view, bool color, FILE *out)
 {
     const struct verify_report *report = view->report;
@@ -332,6 +343,8 @@ enum status verdict_print(const struct verdict_style *style, const struct verdic
             fprintf(out, "  %s, %s: %s\n", property_key((enum property)p),
                     report->outcome[p] == OUTCOME_ALWAYS ? "always" : "in some interleavings",
                     report->stories[p].sentence);
+    if (report->verdict == VERDICT_VIOLATED && view->coverage->unrecorded_count > 0)
+        print_unrecorded(view, out);
     if (report->verdict != VERDICT_VIOLATED || style->quiet)
         return STATUS_OK;
     enum status status = print_story(style, &report->stories[report->first], out);

@@ -44,6 +44,7 @@ bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
 {
     if (stream && stream->capture >= 0)
         return append(walk, &walk->process->graphs[stream->capture].ops, op);
+    walk_order_accesses(walk, op);
     return append(walk, &walk->thread->ops, op);
 }
 
@@ -227,6 +228,8 @@ static bool take_record(const struct walk *walk)
 {
     struct recorded_event *event = find_event(walk, walk->item->word[0]);
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
+    if (event && stream)
+        event->recorded = walk_order_here(walk);
     return event && stream && record_event(walk, event, stream);
 }
 
@@ -239,6 +242,7 @@ static bool take_wait(const struct walk *walk)
         return false;
     if (event->capture >= 0 && !walk->process->graphs[event->capture].over)
         stream->capture = event->capture;
+    walk_order_use(walk, &event->recorded);
     return wait_for_event(walk, stream, event);
 }
 
@@ -266,6 +270,7 @@ static bool take_sync_event(const struct walk *walk)
     struct recorded_event *event = find_event(walk, walk->item->word[0]);
     if (!event)
         return false;
+    walk_order_use(walk, &event->recorded);
     if (event->records == 0 || event->capture >= 0 ||
         known_already(walk, event->records, &event->synced, &event->synced_by))
         return true;
@@ -441,6 +446,7 @@ static bool take_host_call(const struct walk *walk)
 static bool take_host_bound(const struct walk *walk, bool begins)
 {
     struct recorded_op op = walk_op(walk, OP_HOST);
+    walk->thread->hosting = begins;
     op.begins = begins;
     op.ends = !begins;
     op.host_call = walk->item->word[0];
@@ -542,6 +548,7 @@ static bool take_after(const struct walk *walk)
         return true;
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
+    walk_order_follow(walk, (size_t)thread - 1, count);
     return walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op);
 }
 
@@ -640,6 +647,8 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
         return diag_no_memory(job->diag);
     for (size_t i = 0; i < process->tapes.thread_count; i++)
         process->threads[i] = (struct recorded_thread){0};
+    if (!walk_order_begin(job, process))
+        return diag_no_memory(job->diag);
     while ((walk.item = tapes_next(&process->tapes, &walk.number))) {
         walk.thread = &process->threads[walk.number];
         walk.thread->place++;

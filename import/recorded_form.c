@@ -545,7 +545,8 @@ static bool say_unseen(struct recorded_job *job)
            say_untouched(job) && say_unended(job) &&
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",
-                                "memory from each pointer to the next that is used"));
+                                "memory from each pointer to the next that is used")) &&
+           (job->options->order == RECORDED_SEEN || recorded_order_say(job));
 }
 
 bool recorded_write(struct recorded_job *job)

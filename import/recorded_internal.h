@@ -71,6 +71,12 @@ struct recorded_ops {
     size_t count, cap;
 };
 
+/* A use of a thing by a thread. */
+struct recorded_use {
+    size_t thread;
+    uint64_t place; /* among its items; 0: none */
+};
+
 struct recorded_thread {
     struct recorded_ops ops;
     uint64_t place; /* items so far */
@@ -79,6 +85,7 @@ struct recorded_thread {
     uint64_t push;            /* the number of the next call that pushes; 0: none */
     struct recorded_op group; /* under way; its parts */
     uint64_t *after;          /* by thread: the items that it is known to come after */
+    bool hosting;             /* it executes a host function: the order of a stream is its own */
     int home;                 /* its rank, once the plan has it ... */
     const char *name;         /* ... and its name there; NULL: it is none of the plan's */
 };
@@ -106,6 +113,7 @@ struct recorded_event {
     int64_t capture;
     int64_t ready_ns; /* the record is done */
     uint64_t records, synced;
+    struct recorded_use recorded; /* the last time */
     int64_t synced_by;
 };
 
@@ -121,6 +129,8 @@ struct recorded_block {
     uint64_t *cuts;
     size_t cut_count;
     bool written, uses;
+    struct recorded_access last_write, last_read;
+    struct recorded_use writer, reader; /* of these */
 };
 
 struct recorded_graph {
@@ -196,6 +206,7 @@ struct recorded_job {
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
     size_t opaque_launches, strange_accesses, struct_launches;
+    size_t unordered_uses;         /* by two threads, without an order that was seen */
     bool unseen;                   /* libraries or calls that the recorder does not see */
     int64_t begin_ns;              /* the first call, by the time of day */
     bool timed;                    /* some operation of a device has a measured time */
@@ -279,6 +290,11 @@ int recorded_comm_rank(const struct recorded_job *job, int comm, int member);
 /* An operation of an item COLLECTIVE or MESSAGE, with its accesses. */
 bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process,
                       const struct recording_item *item, struct recorded_op *out);
+
+/* ---- recorded_order.c ------------------------------------------------------------------------- */
+
+/* The plan says that something which was not seen may order threads. */
+bool recorded_order_say(struct recorded_job *job);
 
 /* ---- recorded_form.c -------------------------------------------------------------------------- */
 

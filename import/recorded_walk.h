@@ -44,6 +44,16 @@ bool walk_is_legacy(const struct recorded_stream *stream);
    stream is made. */
 struct recorded_stream *walk_peer_stream(const struct walk *walk, int device);
 
+/* ---- recorded_order.c: what this thread is seen to come after ----------------------------------- */
+
+bool walk_order_begin(struct recorded_job *job, struct recorded_process *process);
+/* The thread goes on after so many items of another one. */
+void walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
+/* The thread uses what was used so before: counts a use that nothing orders. */
+void walk_order_use(const struct walk *walk, const struct recorded_use *before);
+struct recorded_use walk_order_here(const struct walk *walk);
+void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);
+
 /* ---- recorded_copies.c: the walk's item, of each of these kinds -------------------------------- */
 
 bool walk_take_alloc(const struct walk *walk);
