@@ -111,13 +111,31 @@ static bool has_loader(const struct image *image)
     return false;
 }
 
+/* The loader takes no library from those who start such a program. */
+static bool runs_as_another(const struct stat *info)
+{
+    return ((info->st_mode & S_ISUID) && info->st_uid != geteuid()) ||
+           ((info->st_mode & S_ISGID) && info->st_gid != getegid());
+}
+
 static enum status look_at_program(struct recording *recording)
 {
     struct app *app = recording->app;
     struct image image;
+    struct stat info;
     const char *path = find_program(app, recording->program[0]);
+    if (!path && strchr(recording->program[0], '/') && access(recording->program[0], F_OK) == 0)
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s cannot be executed: permission denied",
+                          recording->program[0]);
     if (!path)
         return diag_error(&app->diag, STATUS_SYSTEM, "%s: no such program", recording->program[0]);
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s is a folder, not a program", path);
+    if (stat(path, &info) == 0 && runs_as_another(&info))
+        return diag_error(&app->diag, STATUS_INPUT,
+                          "%s runs as its owner or group (set-user-ID, set-group-ID): nothing can "
+                          "be put before its libraries",
+                          path);
     if (!map_file(path, &image))
         return STATUS_OK;
     const bool loaded = has_loader(&image);
@@ -294,16 +312,29 @@ static enum status describe(struct recording *recording, const struct names_foun
     return STATUS_OK;
 }
 
+static bool was_cut(const struct recording *recording)
+{
+    const char *mark = arena_printf(&recording->app->arena, "%s/" RECORDING_CUT, recording->folder);
+    return mark && unlink(mark) == 0;
+}
+
 static enum status collect(struct recording *recording)
 {
     struct names_found files = {0};
+    const bool cut = was_cut(recording);
     enum status status = list_files(recording, &files);
     if (status != STATUS_OK)
         return status;
     if (files.count == 0)
         return say_nothing_seen(recording);
     status = describe(recording, &files);
-    return status == STATUS_OK ? put_in_place(recording, &files) : status;
+    if (status == STATUS_OK)
+        status = put_in_place(recording, &files);
+    return status == STATUS_OK && cut
+               ? diag_error(&recording->app->diag, STATUS_SYSTEM,
+                            "%s: later calls are missing: they could not be written",
+                            recording->path)
+               : status;
 }
 
 /* Beside the recording, so that it can be renamed. */

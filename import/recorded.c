@@ -15,7 +15,9 @@ static int by_rank(const void *left, const void *right)
                        *b = &((const struct recorded_process *)right)->tapes;
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
-    return (a->pid > b->pid) - (a->pid < b->pid);
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    return strcmp(a->path, b->path); /* one process, program after program */
 }
 
 /* A file of which only the path is given is open while it is read. */

@@ -525,7 +525,8 @@ static bool say_unended(struct recorded_job *job)
            plan_add_unrecorded(job->plan,
                                arena_printf(job->arena, "later calls of %zu process%s", count,
                                             count == 1 ? "" : "es"),
-                               count == 1 ? "it was ended" : "they were ended");
+                               count == 1 ? "it was ended, or its calls were not written"
+                                          : "they were ended, or their calls were not written");
 }
 
 static bool say_unseen(struct recorded_job *job)

@@ -16,6 +16,7 @@
 
 #include <stdint.h>
 
+#define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
 enum { RECORDING_VERSION = 3, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 

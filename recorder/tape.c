@@ -51,6 +51,18 @@ static int64_t now_ns(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* For swsim record, which cannot tell a recording that was cut from one of a process that was killed. */
+static void mark_folder(void)
+{
+    char name[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(name, sizeof name, "%.*s/" RECORDING_CUT, slash ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    const int fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
 static void fail(const char *what)
 {
     char text[PATH_MAX + 200];
@@ -59,15 +71,29 @@ static void fail(const char *what)
                  (int)getpid(), what, strerror(errno));
     if (!file.failed && write(STDERR_FILENO, text, (size_t)length) < 0)
         file.failed = true;
+    if (!file.failed)
+        mark_folder();
     file.failed = true;
+}
+
+/* A process that has become another program has a file already. */
+static int make_file(void)
+{
+    enum { PROGRAMS = 1000 };
+    char name[PATH_MAX];
+    int fd;
+    snprintf(name, sizeof name, "%s.%d", path, (int)getpid());
+    for (int i = 2; (fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0 &&
+                    errno == EEXIST && i < PROGRAMS;
+         i++)
+        snprintf(name, sizeof name, "%s.%d.%d", path, (int)getpid(), i);
+    return fd;
 }
 
 /* The lock is held. Far from the numbers that programs expect their files to have. */
 static void open_file(void)
 {
-    char name[PATH_MAX];
-    snprintf(name, sizeof name, "%s.%d", path, (int)getpid());
-    const int fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    const int fd = make_file();
     file.fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 400);
     file.process = getpid();
     if (fd >= 0 && file.fd >= 0)
@@ -312,7 +338,7 @@ static void end_thread(void *at)
 /* Behind what other parts of the recorder write at the end. */
 __attribute__((destructor(101))) static void end_process(void)
 {
-    if (file.fd >= 0 && file.process == getpid())
+    if (file.fd >= 0 && !file.failed && file.process == getpid())
         tape_put(RECORDING_END, 0, &(uint64_t){0});
 }
 
@@ -335,5 +361,6 @@ __attribute__((constructor)) static void begin_process(void)
     if (!wanted || !*wanted || pthread_key_create(&file.at_exit, end_thread))
         return;
     pthread_atfork(NULL, NULL, begin_child);
+    at_quick_exit(end_process);
     path = strdup(wanted);
 }

@@ -4,7 +4,8 @@
  *
  * A call is bracketed by tape_begin and tape_end, which writes its item. A call that a library makes in turn is no call of
  * the program: calls within a bracketed one write nothing. The file is made when the first item is written; a
- * process that forks gets one of its own. SWSIM_RECORD says where: PATH.PID is the file.
+ * process that forks gets one of its own, and so does a program that another one becomes. SWSIM_RECORD says where:
+ * PATH.PID is the file, PATH.PID.2 that of the process' second program.
  */
 #ifndef SWSIM_TAPE_H
 #define SWSIM_TAPE_H

@@ -10,6 +10,14 @@ swrun=$PWD/tests/swrun_shared
 
 # Without CUDA's toolkit there is nothing to record, but what goes wrong is told.
 check "no program" complains 2 'missing' "$SWSIM" record
+check "a folder" complains 2 'is a folder, not a program' "$SWSIM" record -- "$dir"
+echo 'no program' >"$dir/text"
+check "one that nobody may execute" complains 2 'text cannot be executed' "$SWSIM" record -- "$dir/text"
+if [ "$(id -u)" = 0 ] && cp /bin/true "$dir/other" && chown nobody "$dir/other" && chmod u+s "$dir/other"; then
+    check "one that runs as its owner" complains 3 'other runs as its owner or group' "$SWSIM" record -- "$dir/other"
+else
+    skip "only root can make a program of another owner"
+fi
 check "a program that is not there" complains 2 'no/such/program: no such program' "$SWSIM" record -- no/such/program
 check "one that uses no CUDA" complains 3 'true made no call to CUDA' "$SWSIM" record -o "$dir/none" -- true
 check "which leaves nothing behind" sh -c '! ls "$1" | grep -q none' sh "$dir"
@@ -67,6 +75,8 @@ check "... that a later stream does not wait for" finds peer_copy_first 'race'
 for case in default_stream behind_default plain_copy thread_stream streams_of_threads peer_copy peer_copy_alone peer_copy_first; do
     check "$case, repaired" proves $case
 done
+check "a program that becomes another" finds becomes_another 'race.*axpy.*fill'
+check "the first one repaired" proves becomes_another
 for case in missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group host_function sync_behind_wait; do
     check "$case, repaired" proves $case
 done

@@ -30,4 +30,26 @@ for case in $("$program"); do
     case $unseen in *" $case "*) check "$case: in order, which is not seen" tells "$case"; continue ;; esac
     check "$case: in order" proves "$case"
 done
+
+# Room for two threads of many, the first and last one among them.
+cat >"$dir/full.c" <<'END'
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+int posix_fallocate(int fd, off_t from, off_t bytes) { return from >= 2 << 18 ? ENOSPC : ftruncate(fd, from + bytes) ? errno : 0; }
+END
+cut()
+{
+    complains 2 'run.swr: later calls are missing: they could not be written' \
+        env LD_PRELOAD="$dir/full.so${LD_PRELOAD:+:$LD_PRELOAD}" "$SWSIM" record -o "$dir/run.swr" -- "$program" many_meet fixed
+}
+if "$CC" -shared -fPIC -o "$dir/full.so" "$dir/full.c" 2>"$dir/log"; then
+    check "no room for all calls" cut
+    check "the mark is gone" sh -c '! ls -A "$0" | grep -q "cut\|run.swr\."' "$dir"
+    check "what is there has a plan" "$SWSIM" import -o "$dir/run.yaml" "$dir/run.swr"
+    check "which says what it lacks" sh -c '"$0" verify --no-fix "$1" | grep "later calls of 1 process: it was ended, or its calls were not written"' \
+        "$SWSIM" "$dir/run.yaml"
+else
+    skip "nothing can be linked here"
+fi
 done_testing

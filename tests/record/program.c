@@ -271,6 +271,15 @@ static void sync_behind_wait(void)
     consume(three);
 }
 
+/* The mistake is in the program that the process was before it became another one. */
+static void becomes_another(void)
+{
+    missing_wait();
+    CHECK(cudaDeviceSynchronize());
+    execl("/proc/self/exe", "program", "missing_wait", "fixed", NULL);
+    exit(1);
+}
+
 /* ---- default streams and several devices ------------------------------------------------------ */
 
 /* The default stream waits for streams that are not cudaStreamNonBlocking, and for no others. */
@@ -558,6 +567,7 @@ static const struct {
     {"host_function", host_function, NULL},
     {"graph", graph, NULL},
     {"sync_behind_wait", sync_behind_wait, NULL},
+    {"becomes_another", becomes_another, NULL},
     {"default_stream", default_stream, NULL},
     {"behind_default", behind_default, NULL},
     {"plain_copy", plain_copy, NULL},
