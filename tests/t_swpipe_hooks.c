@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #ifdef HAVE_CUDA
 #include <cuda_runtime_api.h>
@@ -344,8 +345,34 @@ static void test_error(bool had_one, bool serial)
 }
 #endif
 
+/* Threads that take their time to stop are no part of a run's time. */
+static void stopped_late(void *arg, int rank, const char *group)
+{
+    (void)arg, (void)rank, (void)group;
+    nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+}
+
+static void test_seconds(void)
+{
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    const struct swpipe_config config = {.plan_text = plan_text, .hooks.stopped = stopped_late};
+    struct timespec start, end;
+    struct swpipe *pipe;
+    double seconds = -1;
+    swpipe_open(&config, &pipe);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    enum swpipe_status status = swpipe_run(pipe, &source, &seconds);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    double all = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+    tap_ok(status == SWPIPE_OK && seconds > 0 && all - seconds > 0.39,
+           "a run's seconds end when its device work is done: %.3f of %.3f", seconds, all);
+    swpipe_close(pipe);
+}
+
 int main(int argc, char **argv)
 {
+    test_seconds();
     test_good(SWPIPE_CLOCK, false);
     test_good(SWPIPE_DATAFLOW, false);
     test_good(SWPIPE_CLOCK, true);

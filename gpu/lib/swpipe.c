@@ -603,6 +603,7 @@ static enum status finish_run(struct swpipe *pipe)
     enum status status = engine_sync(&pipe->pipelined, pipe->progress_ns, &pipe->diag);
     if (status)
         return break_pipe(pipe, status);
+    clock_gettime(CLOCK_MONOTONIC, &pipe->idle_at);
     pipe->state = PIPE_ENDED;
     return break_pipe(pipe, close_engine(pipe, &pipe->pipelined));
 }
@@ -669,11 +670,16 @@ enum swpipe_status swpipe_drain(struct swpipe *pipe)
     return swpipe_finish(pipe, drain(pipe));
 }
 
+static double seconds_between(const struct timespec *start, const struct timespec *end)
+{
+    return (double)(end->tv_sec - start->tv_sec) + 1e-9 * (double)(end->tv_nsec - start->tv_nsec);
+}
+
 static double seconds_since(const struct timespec *start)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - start->tv_sec) + 1e-9 * (double)(now.tv_nsec - start->tv_nsec);
+    return seconds_between(start, &now);
 }
 
 enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *source,
@@ -686,8 +692,8 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
         status = swpipe_progress(pipe, source, NULL);
     if (status != SWPIPE_END)
         return status;
-    if (seconds)
-        *seconds = seconds_since(&start);
+    if (seconds) /* without the end of the threads and of a recording */
+        *seconds = seconds_between(&start, &pipe->idle_at);
     pipe->state = PIPE_IDLE;
     return SWPIPE_OK;
 }

@@ -6,6 +6,7 @@
 #define SWPIPE_IMPL_H
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "plan/plan.h"
 #include "engine.h"
@@ -53,6 +54,7 @@ struct swpipe {
     int device_count;           /* opened */
     struct engine pipelined, serial;
     enum pipe_state state;
+    struct timespec idle_at;    /* all device work of the run that ended last was done */
     struct shortcut *shortcuts; /* [rank * tasks + task] */
 
     char *db;                 /* runs from now on go there; NULL: nowhere */
