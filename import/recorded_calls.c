@@ -447,6 +447,8 @@ static bool take_host_bound(const struct walk *walk, bool begins)
 {
     struct recorded_op op = walk_op(walk, OP_HOST);
     walk->thread->hosting = begins;
+    if (begins)
+        walk_order_host(walk);
     op.begins = begins;
     op.ends = !begins;
     op.host_call = walk->item->word[0];

@@ -56,7 +56,7 @@ bool walk_take_free(const struct walk *walk)
     const struct recorded_block freed = walk->process->blocks[block];
     const bool waits = walk->item->word[1] == RECORDING_MEMORY_DEVICE;
     op.op.name = arena_printf(walk->job->arena, "free %s", freed.name);
-    if (!op.op.name || (freed.begin_count > 0 && waits && !walk_sync_device(walk, freed.device)) ||
+    if (!op.op.name || (waits && !walk_sync_device(walk, freed.device)) ||
         (freed.begin_count > 0 && !recorded_memory_access(walk->job, walk->process, &op,
                                                           freed.address, freed.bytes, true, -1)))
         return false;

@@ -3,7 +3,8 @@
  * recorded_order.c - uses of one event or memory by two threads that no call was seen to order.
  *
  * Each thread has a vector clock: how many items of each other thread it comes after. What those threads had learned
- * until now counts as known to them at that item, so the list may be too short, and never too long. Such uses are a
+ * until now counts as known to them at that item, and a host function as behind all calls until then, so the list may be
+ * too short, and never too long. Such uses are a
  * mistake of the program, or it orders its threads by means that are not seen: nobody can tell which.
  */
 #include "recorded_walk.h"
@@ -32,6 +33,14 @@ void walk_order_follow(const struct walk *walk, size_t other, uint64_t count)
     for (size_t i = 0; i < process->tapes.thread_count; i++)
         learn(&walk->thread->after[i], process->threads[other].after[i]);
     learn(&walk->thread->after[other], count);
+}
+
+/* The call that pushed it has begun, so its item may be the next one of its thread. */
+void walk_order_host(const struct walk *walk)
+{
+    const struct recorded_process *process = walk->process;
+    for (size_t i = 0; i < process->tapes.thread_count; i++)
+        walk_order_follow(walk, i, process->threads[i].place + 1);
 }
 
 static bool is_behind(const struct walk *walk, const struct recorded_use *use)

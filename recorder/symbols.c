@@ -2,10 +2,13 @@
 /*
  * symbols.c - dlsym as programs call it: one that asks a library for a function of CUDA or NCCL gets the recorder's.
  *
+ * A library that is opened with RTLD_DEEPBIND finds its own functions first, past the recorder: that is remembered.
+ *
  * RTLD_NEXT means the library behind the caller, which the C library knows by the address to return to: so the call
  * goes on as a jump, and this file is compiled with optimisation always.
  */
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -73,4 +76,23 @@ OPTIMISED void *dlsym(void *restrict library, const char *restrict name)
     dlsym_function *go_on =
         library != RTLD_NEXT && tape_on() && may_be_ours(name) ? ours : real_dlsym();
     AS_A_JUMP return go_on(library, name);
+}
+
+static atomic_bool bound_deeply;
+
+bool symbols_bound_deeply(void)
+{
+    return atomic_load(&bound_deeply);
+}
+
+typedef void *dlopen_function(const char *file, int mode);
+
+OPTIMISED void *dlopen(const char *file, int mode)
+{
+    static dlopen_function *real;
+    if (!real_find(&real, "dlopen"))
+        return NULL;
+    if (mode & RTLD_DEEPBIND)
+        atomic_store(&bound_deeply, true);
+    AS_A_JUMP return real(file, mode);
 }

@@ -9,4 +9,7 @@
    caller, an address of code, is in a library of NVIDIA's. */
 void *symbols_ours(const char *name, void *theirs, const void *caller);
 
+/* Has a library been opened with RTLD_DEEPBIND? */
+bool symbols_bound_deeply(void);
+
 #endif

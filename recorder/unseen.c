@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols.h"
 #include "tape.h"
 
 static bool begins_with(const char *text, const char *begin)
@@ -83,4 +84,6 @@ __attribute__((destructor)) static void end_process(void)
     dl_iterate_phdr(look_at, NULL);
     if (linked_in && *linked_in)
         note("CUDA's runtime in the program");
+    if (symbols_bound_deeply())
+        note("a library opened with RTLD_DEEPBIND");
 }

@@ -5,6 +5,7 @@
  * nothing is waited for, the host sleeps instead.
  */
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 #include <nccl.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -278,6 +279,31 @@ static void becomes_another(void)
     CHECK(cudaDeviceSynchronize());
     execl("/proc/self/exe", "program", "missing_wait", "fixed", NULL);
     exit(1);
+}
+
+/* cudaFree waits for the device, also of memory that nothing uses. */
+static void free_waits(void)
+{
+    void *unused;
+    CHECK(cudaMalloc(&unused, BYTES));
+    produce(one);
+    luck();
+    if (fixed)
+        CHECK(cudaFree(unused));
+    consume(two);
+    if (!fixed)
+        CHECK(cudaFree(unused));
+}
+
+/* A library that finds CUDA's functions before the recorder's. */
+static void deep_library(void)
+{
+    void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_DEEPBIND);
+    if (!library)
+        exit(1);
+    produce(one);
+    CHECK(cudaStreamSynchronize(one));
+    consume(two);
 }
 
 /* ---- default streams and several devices ------------------------------------------------------ */
@@ -567,6 +593,8 @@ static const struct {
     {"host_function", host_function, NULL},
     {"graph", graph, NULL},
     {"sync_behind_wait", sync_behind_wait, NULL},
+    {"free_waits", free_waits, NULL},
+    {"deep_library", deep_library, NULL},
     {"becomes_another", becomes_another, NULL},
     {"default_stream", default_stream, NULL},
     {"behind_default", behind_default, NULL},

@@ -472,6 +472,32 @@ static void c_created(void)
     CHECK(thrd_join(thread, NULL));
 }
 
+/* A host function lets the thread go on that consumes: its stream orders the two. */
+static void give_from_stream(void *unused)
+{
+    (void)unused;
+    cond_give();
+}
+static void *take_in_thread(void *unused)
+{
+    (void)unused;
+    cond_take();
+    usleep(WHILE_US);
+    consume();
+    return NULL;
+}
+static void by_host_function(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, take_in_thread, NULL));
+    if (fixed)
+        produce();
+    CHECK(cudaLaunchHostFunc(one, give_from_stream, NULL));
+    if (!fixed)
+        produce();
+    CHECK(pthread_join(thread, NULL));
+}
+
 /* ---- once ------------------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -582,6 +608,7 @@ static const struct {
     {"c_joined", c_joined},
     {"created", created},
     {"c_created", c_created},
+    {"by_host_function", by_host_function},
     {"once", once_by_two},
     {"c_once", c_once_by_two},
     {"many_post", many_post},
