@@ -144,6 +144,20 @@ check "no file" bad 'clicks: No such file'
 mkdir "$dir/clicks"
 check "a folder" bad 'clicks: Is a directory'
 
+# Options: refused with their reason before anything is opened.
+refused() { pattern=$1; shift; prints 2 "^dlrm: $pattern" sh -c '"$@" 2>&1' sh "$dlrm" "$@"; }
+check "ranks that do not divide the samples" refused '--ranks: the samples of an iteration cannot be divided' plain --ranks 3
+check "too many ranks" refused "--ranks: found '16', expected a number from 1 to 8" plain --ranks 16
+check "ranks that are no number" refused "--ranks: found '2x', expected a number" plain --ranks 2x
+check "no iterations" refused "--iterations: found '0', expected a number" plain --iterations 0
+check "a number that is none" refused "--iterations: found '', expected a number" plain --iterations ''
+check "a rank without an address" refused '--rank needs --address' "$plans/fused.yaml" --ranks 2 --rank 0
+check "an address without a rank" refused '--address needs --rank' "$plans/fused.yaml" --ranks 2 --address 127.0.0.1:29500
+check "a rank that is too large" refused '--address needs --rank, a number below' "$plans/fused.yaml" --ranks 2 --rank 2 --address 127.0.0.1:29500
+check "a plan with rows that miss an update" refused '--stale is for plain' "$plans/fused.yaml" --stale
+check "a loop that is recorded" refused '.*are for a plan' plain --record "$dir/none.db"
+check "an option in the place of a plan" prints 2 '^usage: dlrm PLAN' sh -c '"$0" --ranks 2 2>&1' "$dlrm"
+
 # Profile, predict, run.
 for plan in $all; do
     check "a serial run of $plan is recorded" sh -c "'$dlrm' '$plans/$plan.yaml' --ranks 2 --iterations 30 --serial --record '$dir/$plan.db' >'$dir/out'"

@@ -14,6 +14,7 @@
  */
 #include "app.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -202,6 +203,9 @@ static int train_on_data(struct app *app)
     }
     app->losses = calloc((size_t)app->iterations, sizeof *app->losses);
     int failed = app->losses ? train(app) : 1;
+    if (!app->losses)
+        fprintf(stderr, "dlrm: no memory for the losses of %lld iterations\n",
+                (long long)app->iterations);
     free(app->losses);
     data_close(app->data);
     return failed;
@@ -245,15 +249,39 @@ static int parse_flag(const char *word, struct app *app)
     return 0;
 }
 
+enum { MOST_ITERATIONS = 1000000000 };
+
+static int parse_number(const char *word, const char *value, int64_t least, int64_t most,
+                        int64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoll(value, &end, 10);
+    if (end != value && *end == '\0' && errno == 0 && *out >= least && *out <= most)
+        return 1;
+    fprintf(stderr, "dlrm: %s: found '%s', expected a number from %lld to %lld\n", word, value,
+            (long long)least, (long long)most);
+    return 0;
+}
+
+static int parse_rank(const char *word, const char *value, int64_t least, int64_t most, int *out)
+{
+    int64_t number;
+    if (!parse_number(word, value, least, most, &number))
+        return 0;
+    *out = (int)number;
+    return 1;
+}
+
 static int parse_value(const char *word, const char *value, struct app *app)
 {
     if (strcmp(word, "--ranks") == 0)
-        app->ranks = atoi(value);
-    else if (strcmp(word, "--rank") == 0)
-        app->rank = atoi(value);
-    else if (strcmp(word, "--iterations") == 0)
-        app->iterations = atoll(value);
-    else if (strcmp(word, "--address") == 0)
+        return parse_rank(word, value, 1, MOST_RANKS, &app->ranks);
+    if (strcmp(word, "--rank") == 0)
+        return parse_rank(word, value, 0, MOST_RANKS - 1, &app->rank);
+    if (strcmp(word, "--iterations") == 0)
+        return parse_number(word, value, 1, MOST_ITERATIONS, &app->iterations);
+    if (strcmp(word, "--address") == 0)
         app->address = value;
     else if (strcmp(word, "--data") == 0)
         app->data_file = value;
@@ -264,26 +292,42 @@ static int parse_value(const char *word, const char *value, struct app *app)
     return 1;
 }
 
-/* A GPU has one rank of a process. */
-static int makes_sense(const struct app *app)
+static const char *why_not_plain(const struct app *app)
 {
-    if (app->ranks < 1 || app->ranks > MOST_RANKS || GLOBAL_BATCH % app->ranks != 0 ||
-        app->iterations < 1)
-        return 0;
+    if (device_is_cuda())
+        return "plain runs on the host: use the dlrm that was built with device_host.c";
+    if (app->address || app->rank >= 0)
+        return "plain has all ranks in one process: --rank and --address are for a plan";
+    if (app->serial || app->dataflow || app->record)
+        return "--serial, --dataflow and --record are for a plan";
+    return NULL;
+}
+
+/* A GPU has one rank of a process. NULL: the options make sense together. */
+static const char *why_not(const struct app *app)
+{
+    if (GLOBAL_BATCH % app->ranks != 0)
+        return "--ranks: the samples of an iteration cannot be divided among so many "
+               "ranks";
     if (!app->plan)
-        return !app->address && app->rank < 0 && !device_is_cuda() && !app->serial &&
-               !app->dataflow && !app->record;
-    if (app->stale || (app->serial && app->dataflow))
-        return 0;
-    if (!app->address)
-        return app->rank < 0 && (app->ranks == 1 || !device_is_cuda());
-    return app->rank >= 0 && app->rank < app->ranks;
+        return why_not_plain(app);
+    if (app->stale)
+        return "--stale is for plain; semi_sync.yaml has rows that miss an update";
+    if (app->serial && app->dataflow)
+        return "--serial has no driver: leave --dataflow out";
+    if (!app->address && app->rank >= 0)
+        return "--rank needs --address, which all ranks have";
+    if (!app->address && app->ranks > 1 && device_is_cuda())
+        return "a process has one rank on a GPU: give --rank and --address";
+    if (app->address && (app->rank < 0 || app->rank >= app->ranks))
+        return "--address needs --rank, a number below that of --ranks";
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     static struct app app = {.ranks = 1, .rank = -1, .iterations = 40};
-    if (argc < 2)
+    if (argc < 2 || strncmp(argv[1], "--", 2) == 0)
         return usage();
     if (strcmp(argv[1], "plain") != 0)
         app.plan = argv[1];
@@ -291,5 +335,9 @@ int main(int argc, char **argv)
         if (!parse_flag(argv[i], &app) &&
             (i + 1 == argc || !parse_value(argv[i], argv[i + 1], &app) || !++i))
             return usage();
-    return makes_sense(&app) ? train_on_data(&app) : usage();
+    const char *why = why_not(&app);
+    if (!why)
+        return train_on_data(&app);
+    fprintf(stderr, "dlrm: %s\n", why);
+    return usage();
 }
