@@ -550,6 +550,7 @@ static bool take_after(const struct walk *walk)
         return true;
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
+    op.by_lock = walk->item->words > 2 && walk->item->word[2] != 0;
     walk_order_follow(walk, (size_t)thread - 1, count);
     return walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op);
 }

@@ -149,6 +149,7 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
             return false;
         op->op.object = process->threads[of].ops.items[place].signal;
         op->after_place = place;
+        job->lock_orders += op->by_lock;
     }
     return true;
 }

@@ -57,6 +57,7 @@ struct recorded_op {
     uint64_t host_call;   /* CALLBACK: its number */
     int64_t after_thread; /* AWAIT: thread and items that it comes after */
     uint64_t after_count;
+    bool by_lock;             /* AWAIT: it was the run that decided on the order */
     size_t after_place;       /* the operation of that thread */
     int64_t begin_ns, end_ns; /* of the call, on the host's clock */
     struct recorded_device_time device_time;
@@ -206,6 +207,7 @@ struct recorded_job {
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
     size_t opaque_launches, strange_accesses, struct_launches;
+    size_t lock_orders;            /* of threads, that another run may have the other way round */
     size_t unordered_uses;         /* by two threads, without an order that was seen */
     bool unseen;                   /* libraries or calls that the recorder does not see */
     int64_t begin_ns;              /* the first call, by the time of day */

@@ -86,9 +86,21 @@ void walk_order_accesses(const struct walk *walk, const struct recorded_op *op)
         take_access(walk, &op->accesses[i]);
 }
 
+static bool say_locks(struct recorded_job *job)
+{
+    const size_t count = job->lock_orders;
+    return count == 0 ||
+           plan_add_unrecorded(job->plan,
+                               arena_printf(job->arena, "other orders of locks in %zu place%s",
+                                            count, count == 1 ? "" : "s"),
+                               "threads take them as in the run");
+}
+
 bool recorded_order_say(struct recorded_job *job)
 {
     const size_t count = job->unordered_uses;
+    if (!say_locks(job))
+        return false;
     return count == 0 ||
            plan_add_unrecorded(job->plan,
                                arena_printf(job->arena, "what orders threads in %zu place%s", count,

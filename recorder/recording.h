@@ -41,7 +41,8 @@ struct recording_item {
       "pid, rank + 1, size, time of day at at_ns in ns (0: not told), are there items TOUCH?")     \
     X(THREAD, 1, "number of the system")                                                           \
     X(TEXT, 2, "number, characters: names that other items have")                                  \
-    X(AFTER, 2, "thread, count: all of this thread comes after that many items of the other")      \
+    X(AFTER, 2,                                                                                    \
+      "thread, count, by a lock?: all of this thread comes after that many items of the other")    \
     X(END, 0, "the process ended by itself")                                                       \
     X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
     X(DEVICE, 1, "device: the thread's own from now on")                                           \

@@ -202,7 +202,8 @@ static bool begin_thread(void)
     write_item(RECORDING_THREAD, now, 0, WORDS((uint64_t)syscall(SYS_gettid)));
     for (int i = 0; i < KNOWN; i++)
         if (tape.known[i].count > 0)
-            write_item(RECORDING_AFTER, now, 0, WORDS(tape.known[i].thread, tape.known[i].count));
+            write_item(RECORDING_AFTER, now, 0,
+                       WORDS(tape.known[i].thread, tape.known[i].count, tape.known[i].lock));
     return true;
 }
 
@@ -291,7 +292,7 @@ bool tape_in_call(void)
 
 struct tape_place tape_here(void)
 {
-    return (struct tape_place){tape.thread, tape.items};
+    return (struct tape_place){.thread = tape.thread, .count = tape.items};
 }
 
 /* A thread without calls writes it, too: others may learn of it from this one. */
@@ -303,7 +304,8 @@ void tape_after(struct tape_place place)
         return;
     *known = place;
     if (tape.chunk)
-        write_item(RECORDING_AFTER, now_ns(CLOCK_MONOTONIC), 0, WORDS(place.thread, place.count));
+        write_item(RECORDING_AFTER, now_ns(CLOCK_MONOTONIC), 0,
+                   WORDS(place.thread, place.count, place.lock));
     else
         ready(); /* its first items are all that it knows */
 }

@@ -52,6 +52,7 @@ bool tape_in_call(void);
 struct tape_place {
     uint32_t thread; /* from 1 on */
     uint64_t count;
+    bool lock; /* learned by a lock, which the two might have taken the other way round */
 };
 struct tape_place tape_here(void);
 /* All that this thread does from now on comes after that place. */

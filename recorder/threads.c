@@ -67,7 +67,8 @@ static struct left *find(const void *object)
 
 static struct tape_place place_of(unsigned long long packed)
 {
-    return (struct tape_place){(uint32_t)(packed >> 40), packed & ((UINT64_C(1) << 40) - 1)};
+    return (struct tape_place){.thread = (uint32_t)(packed >> 40),
+                               .count = packed & ((UINT64_C(1) << 40) - 1)};
 }
 
 static unsigned long long pack(struct tape_place place)
@@ -101,15 +102,23 @@ static void leave(const void *object, bool alone)
         atomic_fetch_or_explicit(&left->used, 1, memory_order_release);
 }
 
-static void follow(const void *object)
+static void follow_by(const void *object, bool lock)
 {
     if (is_left_out())
         return;
     struct left *left = find(object);
     unsigned long long used = atomic_load_explicit(&left->used, memory_order_acquire);
-    for (; used; used &= used - 1)
-        tape_after(place_of(
-            atomic_load_explicit(&left->places[__builtin_ctzll(used)], memory_order_acquire)));
+    for (; used; used &= used - 1) {
+        struct tape_place place = place_of(
+            atomic_load_explicit(&left->places[__builtin_ctzll(used)], memory_order_acquire));
+        place.lock = lock;
+        tape_after(place);
+    }
+}
+
+static void follow(const void *object)
+{
+    follow_by(object, false);
 }
 
 /* ---- threads ---------------------------------------------------------------------------------- */
@@ -256,14 +265,14 @@ void call_once(once_flag *flag, void (*function)(void))
 
 /* ---- locks ------------------------------------------------------------------------------------ */
 
-/* The caller goes on after others, where the call says so. */
-#define FOLLOWS(name, PARAMS, ARGS, object, good)                                                  \
+/* The caller goes on after others, where the call says so; `lock_`: they might have come after it. */
+#define FOLLOWS(name, PARAMS, ARGS, object, good, lock_)                                           \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const int result = real ARGS;                                                              \
         if (good)                                                                                  \
-            follow(object);                                                                        \
+            follow_by(object, lock_);                                                              \
         return result;                                                                             \
     }
 /* Others go on after the caller. */
@@ -275,51 +284,53 @@ void call_once(once_flag *flag, void (*function)(void))
         return real ARGS;                                                                          \
     }
 
-FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), lock, result == 0, true)
+FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), lock, result == 0, true)
 FOLLOWS(pthread_mutex_timedlock,
         (pthread_mutex_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0)
+        lock, result == 0, true)
 FOLLOWS(pthread_mutex_clocklock,
         (pthread_mutex_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0)
+        (lock, clock, until), lock, result == 0, true)
 LEAVES(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock), lock, true)
 
-FOLLOWS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
-FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
+FOLLOWS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
+FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
+FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
 FOLLOWS(pthread_rwlock_timedrdlock,
         (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0)
+        lock, result == 0, true)
 FOLLOWS(pthread_rwlock_timedwrlock,
         (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0)
+        lock, result == 0, true)
 FOLLOWS(pthread_rwlock_clockrdlock,
         (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0)
+        (lock, clock, until), lock, result == 0, true)
 FOLLOWS(pthread_rwlock_clockwrlock,
         (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0)
+        (lock, clock, until), lock, result == 0, true)
 LEAVES(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock), lock, false)
 
-FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
-FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
+FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0,
+        true)
+FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0,
+        true)
 LEAVES(pthread_spin_unlock, (pthread_spinlock_t * lock), (lock), (const void *)lock, true)
 
-FOLLOWS(sem_wait, (sem_t * semaphore), (semaphore), semaphore, result == 0)
-FOLLOWS(sem_trywait, (sem_t * semaphore), (semaphore), semaphore, result == 0)
+FOLLOWS(sem_wait, (sem_t * semaphore), (semaphore), semaphore, result == 0, false)
+FOLLOWS(sem_trywait, (sem_t * semaphore), (semaphore), semaphore, result == 0, false)
 FOLLOWS(sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict until),
-        (semaphore, until), semaphore, result == 0)
+        (semaphore, until), semaphore, result == 0, false)
 FOLLOWS(sem_clockwait,
         (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until),
-        (semaphore, clock, until), semaphore, result == 0)
+        (semaphore, clock, until), semaphore, result == 0, false)
 LEAVES(sem_post, (sem_t * semaphore), (semaphore), semaphore, false)
 
-FOLLOWS(mtx_lock, (mtx_t * lock), (lock), lock, result == thrd_success)
-FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), lock, result == thrd_success)
+FOLLOWS(mtx_lock, (mtx_t * lock), (lock), lock, result == thrd_success, true)
+FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), lock, result == thrd_success, true)
 FOLLOWS(mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == thrd_success)
+        lock, result == thrd_success, true)
 LEAVES(mtx_unlock, (mtx_t * lock), (lock), lock, true)
 
 LEAVES(pthread_cond_signal, (pthread_cond_t * condition), (condition), condition, false)
@@ -334,9 +345,9 @@ LEAVES(cnd_broadcast, (cnd_t * condition), (condition), condition, false)
         REAL(name, PARAMS)                                                                         \
         leave(lock, true);                                                                         \
         const int result = real ARGS;                                                              \
-        follow(lock);                                                                              \
         if (result == 0)                                                                           \
             follow(condition);                                                                     \
+        follow_by(lock, true);                                                                     \
         return result;                                                                             \
     }
 WAITS(pthread_cond_wait, (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock),

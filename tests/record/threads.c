@@ -498,6 +498,29 @@ static void by_host_function(void)
     CHECK(pthread_join(thread, NULL));
 }
 
+/* Both take the lock, and neither looks whether the other one has. */
+static void *produce_and_lock(void *unused)
+{
+    (void)unused;
+    produce();
+    CHECK(pthread_mutex_lock(&lock));
+    CHECK(pthread_mutex_unlock(&lock));
+    return NULL;
+}
+static void lock_alone(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, produce_and_lock, NULL));
+    if (fixed)
+        CHECK(pthread_join(thread, NULL));
+    usleep(WHILE_US * 10);
+    CHECK(pthread_mutex_lock(&lock));
+    CHECK(pthread_mutex_unlock(&lock));
+    consume();
+    if (!fixed)
+        CHECK(pthread_join(thread, NULL));
+}
+
 /* ---- once ------------------------------------------------------------------------------------- */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -609,6 +632,7 @@ static const struct {
     {"created", created},
     {"c_created", c_created},
     {"by_host_function", by_host_function},
+    {"lock_alone", lock_alone},
     {"once", once_by_two},
     {"c_once", c_once_by_two},
     {"many_post", many_post},
