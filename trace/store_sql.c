@@ -128,15 +128,24 @@ int64_t sql_quantity(const struct query *query, int column, enum quantity quanti
     return 0;
 }
 
+/* SQLite gives NULL for a text that it has no memory for, too: sql_end tells. */
+static const char *column_text(const struct query *query, int column)
+{
+    bool null = sqlite3_column_type(query->statement, column) == SQLITE_NULL;
+    const char *text = null ? NULL : (const char *)sqlite3_column_text(query->statement, column);
+    if (!null && !text)
+        query->store->shown.failed = true;
+    return text;
+}
+
 const char *sql_text(const struct query *query, int column)
 {
-    const char *text = (const char *)sqlite3_column_text(query->statement, column);
-    return printable_text(&query->store->shown, text, false);
+    return printable_text(&query->store->shown, column_text(query, column), false);
 }
 
 const char *sql_lines(const struct query *query, int column)
 {
-    const char *text = (const char *)sqlite3_column_text(query->statement, column);
+    const char *text = column_text(query, column);
     const char *shown = printable_text(&query->store->shown, text, true);
     return shown ? shown : "";
 }
