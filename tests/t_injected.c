@@ -6,13 +6,19 @@
  * lets one of them fail, or one and all later ones. After each the command
  *
  *     ends by itself, within a time, with no process left behind
+ *     calls no legal run illegal
  *     has the exit code of the command without a fault and its results, or 2 (a run also 1) and one
  *     sentence that names what failed
  *     leaves every file as it was or as the command without a fault leaves it, every store sound, and no other
  *
- * A quick test draws a few calls of each kind, printing the seed; SWSIM_LONG=1 takes all, up to LONG_CALLS of a kind.
+ * A quick test draws a few calls of each kind, printing the seed; SWSIM_LONG=1 takes all of them, once and lasting. A
+ * lasting failure is left out where it is the single one: the command makes neither threads nor processes, so that two
+ * runs make the same calls up to the failure, and after it made no other call of the kind.
+ *
+ * SWSIM_SHARD=K/N: every N-th attempt, from the K-th on, so that several processes share the work;
  * SWSIM_COMMAND=WORDS: only commands whose line contains the words; SWSIM_KIND=KIND: only this kind;
- * SWSIM_CALL=N: only the N-th call, and what the command printed is shown; SWSIM_CALLS=N: this many calls of a kind.
+ * SWSIM_CALL=N: only the N-th call, and what the command printed is shown; SWSIM_CALLS=N: this many calls of a kind;
+ * SWSIM_INJECT_PLAN=1: nothing fails; how many calls of each kind a command makes and how long all of them would take.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -28,7 +34,7 @@
 #include "tests/random_draw.h"
 #include "tests/tap.h"
 
-enum { QUICK_CALLS = 2, LONG_CALLS = 3000, MAX_COMPLAINTS = 6, MAX_LINE = 1024 };
+enum { QUICK_CALLS = 2, MAX_COMPLAINTS = 6, MAX_LINE = 1024 };
 static const double limit_s = 60;
 
 static const char *const kind_names[] = {
@@ -43,10 +49,14 @@ struct bench {
         certificate; /* runs:, witness: and certificate: of commands.h */
     const char *srcdir, *swsim, *swrun, *swcheck, *libraries;
     struct random random;
-    int calls; /* of a kind, at most */
+    int calls; /* of a kind, at most; 0: all */
+    bool only_plan;
+    double planned_s;
+    uint64_t planned;
     int64_t only_call;
     const char *only_kind;
-    uint64_t injected, not_reached;
+    uint64_t shard, shards, attempts; /* attempt number `attempts` is the next one */
+    uint64_t injected, not_reached, same;
 };
 
 /* One command: its line, its beginning and its end without a fault. */
@@ -285,6 +295,12 @@ static bool same_results(const struct subject *subject, const struct attempt *a)
     return same_text(a->out, b->out);
 }
 
+/* No failure makes a legal run an illegal one. */
+static bool wrong_verdict(const struct subject *subject, const struct attempt *a)
+{
+    return strstr(subject->sound.out, "  legal       yes") && strstr(a->out, "  legal       no");
+}
+
 static int count(const char *text, const char *words)
 {
     int found = 0;
@@ -349,6 +365,8 @@ static const char *judge(const struct bench *bench, const struct subject *subjec
         return "a signal ends it";
     if (a->survivors)
         return "a process was left behind";
+    if (wrong_verdict(subject, a))
+        return "a legal run is called illegal";
     if (!done && errors == 0)
         return a->code == subject->sound.code ? "other results, and no error"
                                               : "no sentence says why";
@@ -375,8 +393,15 @@ static void show(const struct bench *bench, const struct attempt *a)
     free(path);
 }
 
-static void try_call(struct bench *bench, struct subject *subject, int kind, uint64_t call,
-                     bool lasting)
+/* Two runs of it make the same calls in the same order. */
+static bool is_ordered(const struct subject *subject)
+{
+    return subject->sound.calls[INJECT_thread] == 0 && subject->sound.calls[INJECT_process] == 0;
+}
+
+/* Tells whether the call was the last of its kind that the command came to. */
+static bool try_fault(struct bench *bench, struct subject *subject, int kind, uint64_t call,
+                      bool lasting)
 {
     char fault[64];
     struct attempt a;
@@ -389,26 +414,89 @@ static void try_call(struct bench *bench, struct subject *subject, int kind, uin
         tap_note("%s, SWSIM_INJECT=%s: %s", subject->command->line, fault, complaint);
     if ((complaint && subject->complaints <= MAX_COMPLAINTS) || bench->only_call)
         show(bench, &a);
+    bool was_last = a.calls[kind] == call;
     attempt_free(&a);
+    return was_last;
+}
+
+static bool is_of_shard(struct bench *bench)
+{
+    return bench->attempts++ % bench->shards == bench->shard;
+}
+
+/* The call fails alone, then with all later ones. */
+static void try_call(struct bench *bench, struct subject *subject, int kind, uint64_t call)
+{
+    if (!is_of_shard(bench))
+        return;
+    if (try_fault(bench, subject, kind, call, false) && is_ordered(subject))
+        bench->same++;
+    else
+        try_fault(bench, subject, kind, call, true);
+}
+
+static void try_all_of_kind(struct bench *bench, struct subject *subject, int kind)
+{
+    for (uint64_t call = 1; call <= subject->sound.calls[kind]; call++)
+        try_call(bench, subject, kind, call);
+}
+
+/* A few calls: the first fails alone, the second and all later ones together. */
+static void try_some_of_kind(struct bench *bench, struct subject *subject, int kind)
+{
+    uint64_t calls = subject->sound.calls[kind],
+             most = subject->command->flags & SLOW ? 1 : QUICK_CALLS;
+    for (uint64_t i = 0; i < calls && i < most; i++) {
+        uint64_t call = calls <= most ? i + 1 : 1 + (uint64_t)below(&bench->random, (int)calls);
+        if (is_of_shard(bench))
+            try_fault(bench, subject, kind, call, i % 2 == 1);
+    }
+}
+
+static void try_drawn_of_kind(struct bench *bench, struct subject *subject, int kind)
+{
+    for (int64_t i = 0; i < bench->calls; i++)
+        try_call(bench, subject, kind,
+                 1 + (uint64_t)below(&bench->random, (int)subject->sound.calls[kind]));
 }
 
 static void try_kind(struct bench *bench, struct subject *subject, int kind)
 {
-    uint64_t calls = subject->sound.calls[kind];
-    uint64_t most = (uint64_t)bench->calls;
-    if (bench->only_call) {
-        try_call(bench, subject, kind, (uint64_t)llabs(bench->only_call), bench->only_call < 0);
-        return;
-    }
-    if (subject->command->flags & SLOW && most == QUICK_CALLS)
-        most = 1;
-    for (uint64_t i = 0; i < calls && i < most; i++) {
-        uint64_t call = calls <= most ? i + 1 : 1 + (uint64_t)below(&bench->random, (int)calls);
-        if (most > QUICK_CALLS || i % 2 == 0)
-            try_call(bench, subject, kind, call, false);
-        if (most > QUICK_CALLS || i % 2 == 1)
-            try_call(bench, subject, kind, call, true);
-    }
+    int64_t call = bench->only_call;
+    if (call)
+        try_fault(bench, subject, kind, (uint64_t)llabs(call), call < 0);
+    else if (bench->calls == QUICK_CALLS)
+        try_some_of_kind(bench, subject, kind);
+    else if (bench->calls == 0 || subject->sound.calls[kind] <= (uint64_t)bench->calls)
+        try_all_of_kind(bench, subject, kind);
+    else
+        try_drawn_of_kind(bench, subject, kind);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Every call, once and lasting, as if each attempt took as long as the command without a fault. */
+static void say_plan(struct bench *bench, const struct subject *subject)
+{
+    double begin_s = seconds_now();
+    struct attempt again;
+    attempt(bench, (struct subject *)subject, "none", &again);
+    double one_s = seconds_now() - begin_s;
+    uint64_t attempts = 0;
+    for (int kind = 0; kind < INJECT_KINDS; kind++)
+        attempts += 2 * subject->sound.calls[kind];
+    bench->planned_s += one_s * (double)attempts;
+    bench->planned += attempts;
+    tap_note("%6" PRIu64 " attempts of %5.1f ms, %6.0f s: %s", attempts, 1e3 * one_s,
+             one_s * (double)attempts, subject->command->line);
+    for (int kind = 0; kind < INJECT_KINDS; kind++)
+        tap_note("    %-8s %6" PRIu64, kind_names[kind], subject->sound.calls[kind]);
+    attempt_free(&again);
 }
 
 static void try_command(struct bench *bench, const struct command *command)
@@ -416,7 +504,9 @@ static void try_command(struct bench *bench, const struct command *command)
     struct subject subject;
     prepare(bench, command, &subject);
     attempt(bench, &subject, "none", &subject.sound);
-    for (int kind = 0; kind < INJECT_KINDS; kind++)
+    if (bench->only_plan)
+        say_plan(bench, &subject);
+    for (int kind = 0; !bench->only_plan && kind < INJECT_KINDS; kind++)
         if (!bench->only_kind || strcmp(bench->only_kind, kind_names[kind]) == 0)
             try_kind(bench, &subject, kind);
     tap_ok(subject.complaints == 0, "%s: %" PRIu64 " faults", command->line, subject.injected);
@@ -436,6 +526,15 @@ static const char *needed(const char *name, const char *usual)
 {
     const char *text = getenv(name);
     return text ? text : usual;
+}
+
+static bool read_shard(struct bench *bench)
+{
+    const char *text = needed("SWSIM_SHARD", "1/1");
+    bool read = sscanf(text, "%" SCNu64 "/%" SCNu64, &bench->shard, &bench->shards) == 2 &&
+                bench->shard >= 1 && bench->shard <= bench->shards;
+    bench->shard -= 1;
+    return read;
 }
 
 /* Sanitizers' allocators come first in their programs, before any preloaded one. */
@@ -465,22 +564,30 @@ int main(void)
         .swsim = needed("SWSIM", "./swsim"),
         .swrun = needed("SWRUN", "./swrun"),
         .swcheck = needed("SWCHECK", "./swcheck"),
-        .libraries = LIBRARY_USER,
+        .libraries = needed("SWSIM_LIBRARY_USER", LIBRARY_USER),
         .random = {.seed = (uint64_t)number("SWSIM_SEED",
                                             getenv("SWSIM_LONG") ? (int64_t)time(NULL) : 1)},
-        .calls = (int)number("SWSIM_CALLS", getenv("SWSIM_LONG") ? LONG_CALLS : QUICK_CALLS),
+        .calls = (int)number("SWSIM_CALLS", getenv("SWSIM_LONG") ? 0 : QUICK_CALLS),
         .only_call = number("SWSIM_CALL", 0),
         .only_kind = getenv("SWSIM_KIND"),
+        .only_plan = getenv("SWSIM_INJECT_PLAN"),
     };
     const char *only = getenv("SWSIM_COMMAND");
+    if (!read_shard(&bench)) {
+        fprintf(stderr, "t_injected: SWSIM_SHARD is K/N, the K-th of N shards\n");
+        return 2;
+    }
     tap_note("SWSIM_SEED=%" PRIu64, bench.random.seed);
     attempt_place_open(&bench.place, needed("SWSIM_INJECT_LIBRARY", INJECT_LIBRARY));
     make_files(&bench);
     for (int i = 0; i < COMMANDS; i++)
         if (!only || strstr(commands[i].line, only))
             try_command(&bench, &commands[i]);
-    tap_note("%" PRIu64 " faults injected; %" PRIu64 " runs ended before the call", bench.injected,
-             bench.not_reached);
+    tap_note("%" PRIu64 " faults injected; %" PRIu64 " lasting ones are the single ones; %" PRIu64
+             " runs ended before the call",
+             bench.injected, bench.same, bench.not_reached);
+    if (bench.only_plan)
+        tap_note("%" PRIu64 " attempts, %.0f s at most", bench.planned, bench.planned_s);
     attempt_free_files(&bench.runs);
     attempt_free_files(&bench.witness);
     attempt_free_files(&bench.certificate);
