@@ -3,6 +3,7 @@
 #include "app.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +13,22 @@
 #include "plan/parse.h"
 #include "starter.h"
 
+static void do_nothing(int signal)
+{
+    (void)signal;
+}
+
+/* A write beyond `ulimit -f` fails like any other, in place of ending the process. Programs that it starts do not
+   inherit a handler. */
+static void catch_large_files(void)
+{
+    struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+    (void)sigaction(SIGXFSZ, &action, NULL);
+}
+
 void app_init(struct app *app, const char *program)
 {
+    catch_large_files();
     *app = (struct app){.program = program};
     arena_init(&app->arena, 0);
     diag_init(&app->diag);

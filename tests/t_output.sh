@@ -148,6 +148,19 @@ no_store()
     on_disk 8k "head -c 4k /dev/zero >taken; $1 --db=run.db \"\$plan\" >/dev/null 2>'$dir/err'; code=\$?
         cat '$dir/err'; ls -lA; [ \$code -eq 2 ] && [ \"\$(ls -A)\" = taken ]"
 }
+# `ulimit -f`: no signal ends a command whose file may not grow; it says why, and leaves no store.
+too_large()
+(
+    rm -f "$dir"/limited.db*
+    ulimit -f 8
+    "$@" --db="$dir/limited.db" "$plan" >/dev/null 2>"$dir/err"
+    code=$?
+    cat "$dir/err"
+    [ "$code" -eq 2 ] && grep -q 'error: ' "$dir/err"
+)
+check "a limit of file sizes: swrun" too_large "$SWRUN" -n 3
+check "a limit of file sizes: swsim" too_large "$SWSIM" predict -n 5
+
 if unshare -rm true 2>"$dir/err"; then
     big='"$swsim" generate 1f1b -p16 -m128'
     check "a full disk: export" keeps_old "$big | \"\$swsim\" export -o out.svg -"
