@@ -6,8 +6,8 @@
 #include "stopwatch.h"
 
 enum { SEARCH_STEPS = 200000, REPLAY_STEPS = 1 << 19 };
-/* Steps are ten times as slow under the thread sanitizer, and the story is to be the same. */
-#ifdef __SANITIZE_THREAD__
+/* Steps are up to ten times as slow under a sanitizer, and the story is to be the same. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define SHORTEN_NS INT64_C(30000000000)
 #else
 #define SHORTEN_NS INT64_C(2000000000)
