@@ -751,16 +751,21 @@ static int driver_stream_query(cudaStream_t stream)
 /* A context is a number of no other use; those of the driver's functions that this file has make nothing else of it. */
 static int driver_get_current(void **out)
 {
+    emulation_lock();
+    const bool unused = emulation.owner == 0;
+    emulation_unlock();
     *out = thread.context > 0 ? (void *)&emulation.gpus[thread.context - 1] : NULL;
-    return emulation.owner == 0 ? cudaErrorInitializationError : cudaSuccess;
+    return unused ? cudaErrorInitializationError : cudaSuccess;
 }
 
 static int driver_set_current(void *context)
 {
     const struct gpu *gpu = context;
+    emulation_lock();
     if (gpu &&
         (gpu < emulation.gpus || gpu >= emulation.gpus + emulation.gpu_count || !gpu->has_context))
         emulation_misuse("cuCtxSetCurrent: %p is no context", context);
+    emulation_unlock();
     thread.context = gpu ? (int)(gpu - emulation.gpus) + 1 : 0;
     return cudaSuccess;
 }
@@ -770,13 +775,13 @@ static int driver_retain(void **out, int gpu)
     const cudaError_t error = fault_call("cuDevicePrimaryCtxRetain");
     if (error != cudaSuccess)
         return (int)error;
-    if (gpu < 0 || gpu >= emulation.gpu_count)
-        return cudaErrorInvalidDevice;
     emulation_lock();
-    need_context(gpu, "cuDevicePrimaryCtxRetain");
+    const bool exists = gpu >= 0 && gpu < emulation.gpu_count;
+    if (exists)
+        need_context(gpu, "cuDevicePrimaryCtxRetain");
     emulation_unlock();
-    *out = &emulation.gpus[gpu];
-    return cudaSuccess;
+    *out = exists ? &emulation.gpus[gpu] : NULL;
+    return exists ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 static int driver_device(int *out, int number)
