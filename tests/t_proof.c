@@ -5,6 +5,8 @@
  *     whatever a certificate covers, the search does not refute: certificates are asked for everything, of all plans
  *     what the search proves by structure or by one run has a certificate
  *     a certificate of another plan is refused, and with its hash changed where that plan violates what it claims
+ *     the certificate of a plan, with its hash changed, where words or lines of the plan are changed: the same
+ *     whatever closed sets of agents a writer of reduced states takes, it proves nothing that the search refutes
  *     a certificate with a word left out, doubled or changed is refused, or is another proof; reading it ends
  *
  * Plan `i` of a run comes from SWSIM_SEED + i. SWSIM_LONG=1 asks for more plans.
@@ -18,18 +20,30 @@
 #include "check/verify.h"
 #include "plan/hash.h"
 #include "plan/parse.h"
+#include "tests/closed_sets.h"
+#include "tests/fuzz/mutate.h"
 #include "tests/harness.h"
 #include "tests/mutants.h"
 #include "tests/random_plan.h"
 #include "tests/tame_plan.h"
 #include "tests/tap.h"
 
-enum { QUICK = 60, LONG = 4000, MAX_STATES = 3000, LISTED = 1000, MUTANTS = 25 };
+enum {
+    QUICK = 60,
+    LONG = 4000,
+    MAX_STATES = 3000,
+    LISTED = 1000,
+    MUTANTS = 25,
+    CHANGES = 40,
+    DRAWS = 3,
+    DRAWN = 300
+};
 
 struct bench {
     uint64_t seed;
     const char *text, *driver;
-    int plans, covered, missing, false_proofs, accepted, refused, wrong_deletions, foreign;
+    int plans, covered, missing, false_proofs, accepted, refused, wrong_deletions, foreign,
+        believed, drawn;
     char *last; /* a certificate of an earlier plan */
 };
 
@@ -88,6 +102,79 @@ static void try_foreign(struct bench *bench, const struct plan *plan,
     free(patched);
 }
 
+/* ---- the plan changed -------------------------------------------------------------------------- */
+
+/* A certificate that is accepted for a plan, and what a search says of it. */
+static void try_claim(struct bench *bench, const struct plan *plan, const char *certificate,
+                      struct diag *diag)
+{
+    struct proof_result result;
+    struct verify_report report;
+    unsigned proves;
+    uint64_t hash;
+    char *patched =
+        proof_hash(plan, &hash, diag) == STATUS_OK ? with_hash(certificate, hash) : NULL;
+    if (patched && strcmp(patched, certificate) != 0 &&
+        mutants_check(plan, patched, &result, &proves, diag)) {
+        const struct verify_options options = {.program = result.options,
+                                               .any_witness = true,
+                                               .faults = proves & 1u << PROPERTY_FAULTS,
+                                               .limits = {.states = MAX_STATES}};
+        bench->believed++;
+        if (verify_plan(plan, &options, &report, diag) == STATUS_OK) {
+            if (proves & violated_of(&report))
+                complain(bench, &bench->false_proofs, "of a changed plan is believed:", patched);
+            verify_fini(&report);
+        }
+    }
+    free(patched);
+}
+
+/* The certificate of this plan for plans that differ a little. */
+static void try_changes(struct bench *bench, const char *certificate)
+{
+    const char *text = bench->text;
+    size_t length = strlen(text), most = 2 * length + 64;
+    char *changed = malloc(most + 1);
+    for (uint32_t i = 0; changed && i < CHANGES; i++) {
+        struct diag diag;
+        struct plan plan;
+        diag_init(&diag);
+        memcpy(changed, text, length);
+        size_t size = mutate_text((uint8_t *)changed, length, most,
+                                  (uint32_t)hash_mix(bench->seed * CHANGES + i));
+        changed[size] = '\0';
+        if (size > 0 && !memchr(changed, '\0', size) &&
+            plan_parse("changed.yaml", changed, size, &plan, &diag) == STATUS_OK) {
+            bench->text = changed;
+            try_claim(bench, &plan, certificate, &diag);
+            bench->text = text;
+            plan_fini(&plan);
+        }
+        diag_fini(&diag);
+    }
+    free(changed);
+}
+
+/* ---- sets that are drawn ------------------------------------------------------------------------- */
+
+static void try_closed_sets(struct bench *bench, const struct plan *plan,
+                            const struct program_options *options,
+                            const struct verify_report *report, struct diag *diag)
+{
+    for (uint64_t i = 0; i < DRAWS; i++) {
+        struct proof_result result;
+        unsigned proves;
+        char *text = closed_sets_certify(plan, options, DRAWN, bench->seed * DRAWS + i, diag);
+        if (text && mutants_check(plan, text, &result, &proves, diag)) {
+            bench->drawn++;
+            if (proves & violated_of(report))
+                complain(bench, &bench->false_proofs, "a drawn set is believed:", text);
+        }
+        free(text);
+    }
+}
+
 /* ---- one plan ---------------------------------------------------------------------------------- */
 
 /* The properties that are proved without a search. */
@@ -123,6 +210,7 @@ static void compare(struct bench *bench, const struct plan *plan,
     bench->accepted += mutants.accepted;
     bench->refused += mutants.refused;
     free(mutants.wrong);
+    try_changes(bench, certified->text);
     free(bench->last);
     bench->last = strdup(certified->text);
 }
@@ -162,6 +250,7 @@ static enum status check_plan(struct bench *bench, const struct plan *plan, enum
     status = certify_plan(plan, &program, all, LISTED, &watch, &certified, diag);
     if (status == STATUS_OK) {
         compare(bench, plan, &report, &certified, diag);
+        try_closed_sets(bench, plan, &program, &report, diag);
         free(certified.text);
     }
     verify_fini(&report);
@@ -213,6 +302,9 @@ static void check_kind(int kind, const char *name, uint64_t seed, uint64_t plans
     }
     tap_ok(bench.false_proofs == 0, "%s: %d of %d plans certified, nothing that is refuted", name,
            bench.covered, bench.plans);
+    tap_note(
+        "%s: accepted are %d certificates of plans that were changed, %d with sets that are drawn",
+        name, bench.believed, bench.drawn);
     tap_ok(bench.missing == 0, "%s: what structure alone decides has a certificate", name);
     tap_ok(bench.foreign == 0, "%s: certificates of other plans are refused", name);
     tap_ok(bench.wrong_deletions == 0, "%s: %d mutants refused, %d with another number still hold",
