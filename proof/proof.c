@@ -136,15 +136,17 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
         if (covers == 0)
             certificate_refuse(&c, "a certificate by %s proves nothing of this plan",
                                proof_key(out->kind));
+        else if (out->proves == 0)
+            certificate_refuse(&c, "it claims nothing");
         else if (out->proves & ~covers)
             certificate_refuse(&c, "it claims a property that such a certificate does not prove");
-        else if (kinds[out->kind].judge(program, &c, out->proves, &no_memory) &&
-                 certificate_expect(&c, "end"))
-            certificate_accept(&c, ""); /* passes the space behind it */
+        else
+            out->good = kinds[out->kind].judge(program, &c, out->proves, &no_memory) &&
+                        certificate_expect(&c, "end");
+        certificate_accept(&c, ""); /* passes the space behind it */
         program_close(program);
     }
     *length = (size_t)(c.end - c.at);
-    out->good = !c.refused && !no_memory;
     memcpy(out->why, c.why, sizeof out->why);
     return no_memory ? diag_no_memory(diag) : STATUS_OK;
 }

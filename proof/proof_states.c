@@ -63,6 +63,17 @@ static bool read_seed(struct set *set, size_t index)
     return !set->seeds || certificate_index(set->c, set->p->agent_count, &set->seeds[index]);
 }
 
+/* No step of the set may violate what is proved, and none is taken behind a mismatch, which ends a run. */
+static bool take_step(struct set *set, size_t from, struct transition step)
+{
+    struct effect effect;
+    load(set, from);
+    machine_step(set->p, set->state, step, &effect);
+    machine_canonical(set->p, set->state);
+    return !(effect.violated & (set->proves | 1u << PROPERTY_MISMATCH)) ||
+           certificate_refuse(set->c, "a step from state %zu violates what it proves", from);
+}
+
 /* Make the states, each by one step from an earlier one. */
 static bool read_tree(struct set *set)
 {
@@ -81,8 +92,8 @@ static bool read_tree(struct set *set)
         if (choice >= machine_agent_enabled(set->p, set->state, agent))
             return certificate_refuse(set->c, "line %" PRId64 ": the step is not possible",
                                       set->c->line);
-        machine_step(set->p, set->state, (struct transition){agent, choice}, NULL);
-        machine_canonical(set->p, set->state);
+        if (!take_step(set, (size_t)parent, (struct transition){agent, choice}))
+            return false;
         keep(set, i);
     }
     return true;
@@ -136,13 +147,8 @@ static bool is_closed(struct set *set)
         if (!is_good(set, i, count) || !list_steps(set, i, count, &count))
             return false;
         for (int k = 0; k < count; k++) {
-            struct effect effect;
-            load(set, i);
-            machine_step(set->p, set->state, set->steps[k], &effect);
-            if (effect.violated & (set->proves | 1u << PROPERTY_MISMATCH))
-                return certificate_refuse(set->c, "a step from state %zu violates what it proves",
-                                          i);
-            machine_canonical(set->p, set->state);
+            if (!take_step(set, i, set->steps[k]))
+                return false;
             if (!*find(set, set->state->cells))
                 return certificate_refuse(set->c, "a step from state %zu leads out of the set", i);
         }

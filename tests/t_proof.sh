@@ -96,6 +96,7 @@ check "nor do ranks that are told nothing" prints 1 'are not told' claims_safety
 check "several teams must not hang by themselves" prints 1 'nothing hangs' claims_safety clock "$plans/faults/idle_rank_wake.yaml"
 check "a plan without tasks has none by structure" prints 1 'by structure proves nothing of this plan' \
     claims_nothing structure none "$searched" 'shift 2 calls 0'
+check "a certificate that claims nothing proves nothing" prints 1 'it claims nothing' claims_nothing states none "$searched" 'states 1'
 check "a pipeline has none by run" prints 1 'by run proves nothing of this plan' claims_nothing run clock "$good" ''
 check "--quiet prints nothing" prints 0 '^$' sh -c '"$1" -q "$2" "$3" && echo' sh "$SWCHECK" "$good" "$dir/hello"
 check "it reads standard input" prints 0 yes sh -c '"$1" "$2" - <"$3"' sh "$SWCHECK" "$good" "$dir/hello"
