@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "machine/memory.h"
 #include "plan/hash.h"
 #include "plan/print.h"
 
@@ -105,6 +106,20 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
         out->kind = (enum proof_kind)kind;
 }
 
+/* Programs without iterations: do the bytes that are held whatever happens fit? */
+static enum status check_memory(struct certificate *c, const struct plan *plan,
+                                const struct program *program, struct diag *diag)
+{
+    struct arena arena;
+    const char *sentence = NULL;
+    arena_init(&arena, 0);
+    enum status status = memory_tell(plan, program, &arena, &sentence, diag);
+    if (sentence)
+        certificate_refuse(c, "%s", sentence);
+    arena_fini(&arena);
+    return status;
+}
+
 static bool same_options(const struct program_options *a, const struct program_options *b)
 {
     return a->driver == b->driver && a->ranks == b->ranks && a->max_depth == b->max_depth &&
@@ -140,7 +155,9 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
             certificate_refuse(&c, "it claims nothing");
         else if (out->proves & ~covers)
             certificate_refuse(&c, "it claims a property that such a certificate does not prove");
-        else
+        else if (out->proves & 1u << PROPERTY_BOUND && program->tasks == 0)
+            status = check_memory(&c, plan, program, diag);
+        if (status == STATUS_OK && !c.refused)
             out->good = kinds[out->kind].judge(program, &c, out->proves, &no_memory) &&
                         certificate_expect(&c, "end");
         certificate_accept(&c, ""); /* passes the space behind it */
@@ -148,5 +165,5 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
     }
     *length = (size_t)(c.end - c.at);
     memcpy(out->why, c.why, sizeof out->why);
-    return no_memory ? diag_no_memory(diag) : STATUS_OK;
+    return no_memory ? diag_no_memory(diag) : status;
 }

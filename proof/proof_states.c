@@ -189,18 +189,18 @@ unsigned proof_states_covers(const struct program *p)
     if (p->options.faults)
         return 1u << PROPERTY_FAULTS;
     unsigned covers = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_MISMATCH | 1u << PROPERTY_SLOT |
-                      1u << PROPERTY_DRAIN | 1u << PROPERTY_MESSAGE;
+                      1u << PROPERTY_DRAIN | 1u << PROPERTY_MESSAGE | 1u << PROPERTY_BOUND;
     covers |= p->options.serial ? 1u << PROPERTY_SERIAL : 0;
     if (!p->untracked)
         covers |= 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
-    covers |= p->tasks == 0 && program_asks_bound(p) ? 0 : 1u << PROPERTY_BOUND;
     return covers;
 }
 
-/* Which iterations are in flight depends on more orders than a reduced set has. */
+/* Which iterations are in flight, and which memory is held, depends on more orders than a reduced set has; a rank program's
+   memory follows from its lists. */
 unsigned proof_reduced_covers(const struct program *p)
 {
-    const unsigned bound = program_asks_bound(p) ? 1u << PROPERTY_BOUND : 0;
+    const unsigned bound = program_asks_bound(p) && !p->owned_plan ? 1u << PROPERTY_BOUND : 0;
     return p->options.faults ? 0 : proof_states_covers(p) & ~bound;
 }
 

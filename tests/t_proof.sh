@@ -101,6 +101,12 @@ check "a pipeline has none by run" prints 1 'by run proves nothing of this plan'
 check "--quiet prints nothing" prints 0 '^$' sh -c '"$1" -q "$2" "$3" && echo' sh "$SWCHECK" "$good" "$dir/hello"
 check "it reads standard input" prints 0 yes sh -c '"$1" "$2" - <"$3"' sh "$SWCHECK" "$good" "$dir/hello"
 check "a certificate of another plan" prints 1 'another plan' "$SWCHECK" "$rank" "$dir/hello"
+claims_many()
+{
+    printf 'swcert 1\nplan %s\noptions none 0 0 -1\nproves deadlock\nby states\nstates 1099511627776\nend\n' \
+        "$(hash_of "$searched")" | "$SWCHECK" "$searched" -
+}
+check "a certificate of more states than it has" prints 1 'expected a number from 1 to\|fewer states than it says' claims_many
 check "an empty certificate" prints 1 'empty' "$SWCHECK" "$good" /dev/null
 check "no certificate" fails 2 'cannot read' "$SWCHECK" "$good" "$dir/none"
 check "no plan" fails 2 'cannot' "$SWCHECK" "$dir/none" "$dir/hello"
@@ -173,6 +179,28 @@ if [ -n "${SWSIM_LONG-}" ]; then
 fi
 
 check "the certificate of a mended plan is none of the broken one" mended_is_refused
+
+# memory_counts TEXT: a plan whose memory is enough has a certificate of `bound`, which is none of the plan with a byte less.
+memory_counts()
+{
+    printf 'swplan: 1\nname: held\n%s\nmachine: {memory: 2MiB}\n' "$1" >"$dir/fits.yaml"
+    sed 's/2MiB}$/2097151B}/' "$dir/fits.yaml" >"$dir/less.yaml"
+    "$SWSIM" verify --quiet --certificate="$dir/fits" "$dir/fits.yaml" || return 1
+    "$SWCHECK" "$dir/fits.yaml" "$dir/fits" | grep -q 'within its bounds' || return 1
+    sed "s/^plan .*/plan $(hash_of "$dir/less.yaml")/" "$dir/fits" >"$dir/less"
+    exits 1 "$SWCHECK" "$dir/less.yaml" "$dir/less"
+}
+check "the memory of a rank program has a certificate" memory_counts \
+    'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+stages: {activation: 1MiB}'
+held='buffers: {x: {bytes: 2MiB}}
+threads:
+  r0.main:'
+check "so has that of a host program" memory_counts "$held
+    - {launch: a, stream: s, time: 1ms, writes: [x]}"
+check "and of one that allocates" memory_counts "$held
+    - {alloc: x, stream: s}
+    - {launch: a, stream: s, time: 1ms, writes: [x]}"
 
 stale=$plans/reference/semi_sync.yaml
 check "an order that follows from the queues of data-flow has one" exits 0 \
