@@ -572,7 +572,7 @@ static bool take_item(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
     switch ((enum recording_kind)walk->item->kind) {
-    case RECORDING_NONE:
+    case RECORDING_NONE: return ++walk->job->failed_calls > 0;
     case RECORDING_PROCESS:
     case RECORDING_THREAD: return true;
     case RECORDING_TEXT: return take_text(walk);

@@ -544,6 +544,11 @@ static bool say_unseen(struct recorded_job *job)
                                 arena_printf(job->arena, "%zu access%s", job->strange_accesses,
                                              job->strange_accesses == 1 ? "" : "es"),
                                 "to memory of the device that no call was seen to allocate")) &&
+           (job->failed_calls == 0 ||
+            plan_add_unrecorded(plan,
+                                arena_printf(job->arena, "%zu call%s of NCCL", job->failed_calls,
+                                             job->failed_calls == 1 ? "" : "s"),
+                                "refused by it")) &&
            say_untouched(job) && say_unended(job) &&
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",

@@ -207,6 +207,7 @@ struct recorded_job {
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
     size_t opaque_launches, strange_accesses, struct_launches;
+    size_t failed_calls;           /* of NCCL */
     size_t lock_orders;            /* of threads, that another run may have the other way round */
     size_t unordered_uses;         /* by two threads, without an order that was seen */
     bool unseen;                   /* libraries or calls that the recorder does not see */

@@ -198,6 +198,13 @@ int ncclMemFree(handle address)
 
 /* ---- operations ------------------------------------------------------------------------------- */
 
+/* ncclInvalidArgument, ncclInvalidUsage. After another error, as that another rank is gone, the operation may stand on
+   its stream: the program did call it. */
+static bool was_refused(int result)
+{
+    return result == 4 || result == 5;
+}
+
 #define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
     int name PARAMS;                                                                               \
     int name PARAMS                                                                                \
@@ -206,7 +213,7 @@ int ncclMemFree(handle address)
         const struct call call = tape_begin(RECORDING_##KIND);                                     \
         struct recording_item *item = tape_open(&call, RECORDING_##KIND, WORDS(__VA_ARGS__));      \
         const int result = real ARGS;                                                              \
-        tape_close(&call, item, result == 0 || result == 7);                                       \
+        tape_close(&call, item, !was_refused(result));                                             \
         return result;                                                                             \
     }
 #define ON(stream) ((stream) ? WORD_OF(stream) : 1)

@@ -64,6 +64,7 @@ check "a wait that is missing before the host's" finds sync_behind_wait 'race'
 check "a result of other ranks, not waited for" finds unawaited 'race'
 check "a run that hangs: the ranks call different things" hangs mismatch 'mismatch'
 check "a run that hangs: messages without a group" hangs missing_group 'deadlock\|message'
+check "a run that hangs or fails: a message without a receiver" hangs no_receiver 'deadlock\|message'
 check "the default stream and a non-blocking one" finds default_stream 'race'
 check "... the other way round" finds behind_default 'race'
 check "a copy in the default stream" finds plain_copy 'race'
@@ -78,13 +79,14 @@ done
 check "a program that becomes another" finds becomes_another 'race.*axpy.*fill'
 check "the first one repaired" proves becomes_another
 check "memory that nothing uses is freed too late" finds free_waits 'race.*axpy.*fill'
-for case in free_waits missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group host_function sync_behind_wait; do
+for case in free_waits missing_wait wait_before_record event_reused freed_early graph unawaited mismatch missing_group no_receiver host_function sync_behind_wait; do
     check "$case, repaired" proves $case
 done
 but_for() { record "$1" fixed && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 check "the host's accesses, which are not seen" but_for host_reads "the host's accesses to 1 allocation.*--host-accesses"
 check "a stream that reads what another one writes" finds driver_asked 'race.*axpy accesses.*fill'
 check "the driver's query, given out by the runtime, is a wait" proves driver_asked
+check "a call that NCCL refuses" but_for refused '2 calls of NCCL: refused by it'
 check "a library that goes past the recorder" but_for deep_library 'a library opened with RTLD_DEEPBIND: the recorder does not see what it does'
 check "a half of an allocation that nothing has written" finds half_written 'value.*copy reads buffer device3.4096, which nothing has written'
 check "half_written, repaired" proves half_written

@@ -519,6 +519,23 @@ static void message(int rank)
         CHECK(ncclRecv(y, BYTES, ncclChar, 0, comm, one));
 }
 
+/* NCCL says that the other rank is gone, or waits for it. */
+static void no_receiver(int rank)
+{
+    if (rank == 0)
+        CHECK(ncclSend(x, BYTES, ncclChar, 1, comm, one));
+    else if (fixed)
+        CHECK(ncclRecv(y, BYTES, ncclChar, 0, comm, one));
+}
+
+/* NCCL refuses a call, and the program goes on without it. */
+static void refused(int rank)
+{
+    (void)rank;
+    if (ncclAllReduce(x, y, 16, ncclNumTypes, ncclSum, comm, one) == ncclSuccess)
+        exit(1);
+}
+
 /* A result of another rank is used on a stream that does not wait for it. */
 static void unawaited(int rank)
 {
@@ -610,6 +627,8 @@ static const struct {
     {"mismatch", NULL, mismatch},
     {"missing_group", NULL, missing_group},
     {"message", NULL, message},
+    {"no_receiver", NULL, no_receiver},
+    {"refused", NULL, refused},
     {"unawaited", NULL, unawaited},
 };
 
