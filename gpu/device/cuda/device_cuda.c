@@ -430,7 +430,7 @@ static void release(struct cuda_device *device)
     enter_device(&device->base);
     cuda_clock_close(device);
     markers_free(device);
-    if (device->memory && !cuda_never_ends(device))
+    if (device->memory) /* waits for nothing: memory that work still uses goes when that ends */
         cudaMemPoolDestroy(device->memory);
     if (device->service)
         cudaStreamDestroy(device->service);
