@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "channels.h"
+#include "check/search.h"
 #include "driver_choice.h"
 #include "plan/parse.h"
 #include "swsim_impl.h"
@@ -148,19 +149,14 @@ static enum status check_options(struct asking *asking)
     const struct {
         const char *name;
         int64_t found, most;
-    } numbers[] = {{"ranks", o->ranks, PLAN_MAX_RANKS},
-                   {"max_depth", o->max_depth, PLAN_MAX_DEPTH},
-                   {"threads", o->threads, INT_MAX},
-                   {"iterations", o->iterations, INT64_MAX},
-                   {"limit_states", o->limit_states, INT64_MAX},
-                   {"limit_bytes", o->limit_bytes, INT64_MAX},
-                   {"limit_ns", o->limit_ns, INT64_MAX},
-                   {"seed", o->seed, INT64_MAX},
-                   {"replications", o->replications, INT64_MAX},
-                   {"memory_bytes", o->memory_bytes, INT64_MAX},
-                   {"candidates", o->candidates, INT64_MAX},
-                   {"samples", o->samples, INT_MAX},
-                   {"half_size", o->half_size, INT_MAX}};
+    } numbers[] = {
+        {"ranks", o->ranks, PLAN_MAX_RANKS},          {"max_depth", o->max_depth, PLAN_MAX_DEPTH},
+        {"threads", o->threads, SEARCH_MAX_THREADS},  {"iterations", o->iterations, INT64_MAX},
+        {"limit_states", o->limit_states, INT64_MAX}, {"limit_bytes", o->limit_bytes, INT64_MAX},
+        {"limit_ns", o->limit_ns, INT64_MAX},         {"seed", o->seed, INT64_MAX},
+        {"replications", o->replications, INT64_MAX}, {"memory_bytes", o->memory_bytes, INT64_MAX},
+        {"candidates", o->candidates, INT64_MAX},     {"samples", o->samples, INT_MAX},
+        {"half_size", o->half_size, INT_MAX}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].found < 0 || numbers[i].found > numbers[i].most)
             return diag_error(&asking->diag, STATUS_USAGE,

@@ -88,7 +88,7 @@ enum swsim_driver {
 struct swsim_options {
     enum swsim_driver driver; /* of the pipeline form */
     int ranks, max_depth;     /* instead of the plan's */
-    int threads;              /* of a search, of a prediction: 1 */
+    int threads;              /* of a search, of a prediction: 1; at most 256 */
     int64_t iterations;       /* of the pipeline form; verify: any number; predict: 1000 */
     /* verify */
     int faults;             /* failure safety, too */

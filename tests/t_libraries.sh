@@ -149,6 +149,26 @@ builds_cxx() # builds_cxx COMPILER MODULE FLAGS...
     fi
 }
 
+# MPI's own header has warnings for C++, so another one stands for it.
+mkdir "$dir/mpi"
+cat >"$dir/mpi/mpi.h" <<'END'
+typedef struct mpi_comm *MPI_Comm;
+#define MPI_BYTE 1
+#define MPI_SUCCESS 0
+int MPI_Bcast(void *data, int count, int type, int root, MPI_Comm comm);
+int MPI_Comm_rank(MPI_Comm comm, int *rank);
+int MPI_Comm_size(MPI_Comm comm, int *size);
+END
+
+headers() # headers COMPILER LANGUAGE STANDARD FOLDER
+{
+    for header in "$4"/swpipe*.h "$4"/swsim.h; do
+        echo "#include \"$header\"" >"$dir/alone"
+        "$1" -x "$2" -std="$3" -Wall -Wextra -Wpedantic -Werror -I"$dir/mpi" -I"$4" -fsyntax-only "$dir/alone" \
+            2>"$dir/log" || { cat "$dir/log"; return 1; }
+    done
+}
+
 # The archive has to be asked for by name where both are installed. pkg-config leaves out the -L of a system's folder.
 static_flags() # static_flags MODULE NAME
 {
@@ -184,6 +204,15 @@ if ${MAKE:-make} install DESTDIR="$root" >"$dir/log" 2>&1; then
     PKG_CONFIG_PATH=$(dirname "$(find "$root" -name swpipe.pc)") PKG_CONFIG_SYSROOT_DIR=$root
     export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
     lib=$(dirname "$PKG_CONFIG_PATH")
+    include=$(dirname "$(find "$root" -name swpipe.h)")
+    for of in "gcc c c11" "clang c c11" "g++ c++ c++17" "clang++ c++ c++17"; do
+        if command -v "${of%% *}" >/dev/null 2>&1; then
+            # shellcheck disable=SC2086
+            check "each installed header compiles alone: $of" headers $of "$include"
+        else
+            skip "${of%% *} is not here: the headers in ${of##* }"
+        fi
+    done
     builds swpipe swpipe
     builds libswsim swsim
     check "everything that was installed is taken away again" sh -c \

@@ -119,6 +119,10 @@ static void errors(void)
     tap_is_int(swsim_predict(plan, &negative, &result), SWSIM_USAGE, "no negative numbers");
     contains(swsim_error(result), "ranks is -1: expected 0 to", "the option is named");
     swsim_free(result);
+    const struct swsim_options crowd = {.threads = 257};
+    tap_is_int(swsim_verify(plan, &crowd, &result), SWSIM_USAGE, "as many threads as the verb has");
+    contains(swsim_error(result), "threads is 257: expected 0 to 256", "and not fewer in silence");
+    swsim_free(result);
     const struct swsim_options later = {.reserved = {[3] = &plan}};
     tap_is_int(swsim_verify(plan, &later, &result), SWSIM_USAGE, "an option of a later version");
     contains(swsim_error(result), "reserved[3] is not 0", "is not left unread");

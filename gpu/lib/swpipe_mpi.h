@@ -9,6 +9,7 @@
 #define SWPIPE_MPI_H
 
 #include <mpi.h>
+#include <string.h>
 
 #include "swpipe.h"
 
@@ -20,7 +21,8 @@ static inline int swpipe_mpi_broadcast(void *comm, void *data, size_t bytes)
 /* As swpipe_join, with the ranks of `comm`, which is needed during the call only. */
 static inline int swpipe_join_mpi(MPI_Comm comm, struct swpipe_group **out)
 {
-    struct swpipe_join join = {0};
+    struct swpipe_join join;
+    memset(&join, 0, sizeof join); /* in C and C++ without a warning */
     MPI_Comm_rank(comm, &join.rank);
     MPI_Comm_size(comm, &join.size);
     join.broadcast = swpipe_mpi_broadcast;
