@@ -312,15 +312,27 @@ static bool goes_on(struct broker *broker)
     return on;
 }
 
+/* More places than `ulimit -n` allows would be refused, so there are none for a listener that is not there. */
+static bool await_news(struct broker *broker)
+{
+    nfds_t places = (nfds_t)broker->size + 2 + (broker->listener ? LISTENER_POLLS : 0);
+    bool came = poll(broker->polls, places, broker->listener ? NEWS_MS : -1) >= 0;
+    if (!came && errno != EINTR) {
+        pthread_mutex_lock(&broker->lock);
+        broker->no_memory = true;
+        pthread_mutex_unlock(&broker->lock);
+    }
+    return came;
+}
+
 static void *serve(void *arg)
 {
     struct broker *broker = arg;
     pthread_setname_np(pthread_self(), "broker");
     while (goes_on(broker)) {
         prepare_polls(broker);
-        if (poll(broker->polls, (nfds_t)broker->size + 2 + LISTENER_POLLS,
-                 broker->listener ? NEWS_MS : -1) < 0)
-            continue; /* interrupted */
+        if (!await_news(broker))
+            continue;
         uint64_t count;
         if (broker->polls[0].revents && read(broker->wake, &count, sizeof count) < 0)
             continue;

@@ -190,4 +190,12 @@ check "ranks that never come are not waited for, and named" \
     env PMI_RANK=0 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
 check "nor is a rank 0 that never comes" complains 4 'rank 0 did not come to the meeting place' \
     timeout 30 env PMI_RANK=1 PMI_SIZE=3 "$SWRUN" -n 10 --timeout 200ms --rendezvous "t_ranks.$$" "$dir/quick.yaml"
+
+# As few descriptors as the run itself needs: the launcher asks the system for no more places than those.
+few_descriptors()
+(
+    ulimit -n 16
+    timeout 20 "$SWRUN" -n 2 --processes "$srcdir/tests/faults/ranks.yaml"
+)
+check "ranks meet with few descriptors" exits 0 few_descriptors
 done_testing
