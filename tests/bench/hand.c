@@ -163,7 +163,7 @@ static bool run_library(enum swpipe_driver driver, swpipe_function *function, co
                                          .tasks = tasks,
                                          .task_count = TASKS,
                                          .driver = driver,
-                                         .max_depth = IN_FLIGHT};
+                                         .max_depth = driver == SWPIPE_DATAFLOW ? IN_FLIGHT : 0};
     int left = iterations;
     const struct swpipe_source source = {next_batch, &left};
     enum swpipe_status status = swpipe_open(&config, &pipe);
