@@ -159,6 +159,7 @@ enum status journal_status(struct journal *journal, struct diag *diag)
 {
     pthread_mutex_lock(&journal->lock);
     enum status status = journal->no_memory ? STATUS_SYSTEM : journal->status;
+    journal->reported = journal->reported || status;
     if (status)
         diag_error(diag, status, "%s", journal->reason ? journal->reason : "out of memory");
     pthread_mutex_unlock(&journal->lock);

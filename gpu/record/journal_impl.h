@@ -87,7 +87,9 @@ struct journal {
     bool hold;                   /* the replay is too far behind */
     int64_t held_ns;             /* threads waited for the writer, in all */
     bool stop, no_memory;
-    bool told;          /* config.failed has been called */
+    bool told; /* config.failed has been called */
+    bool
+        reported; /* that memory ran out: by journal_status, config.failed or the thread without a log */
     enum status status; /* of the trace, copied for others to see */
     char *reason;
     pthread_t writer;

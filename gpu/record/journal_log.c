@@ -75,7 +75,7 @@ static bool add_chunk(struct log *log)
     struct chunk *chunk = get_chunk(log->journal, log->writing);
     if (!chunk) {
         pthread_mutex_lock(&log->journal->lock);
-        log->journal->no_memory = true;
+        log->journal->no_memory = log->journal->reported = true;
         pthread_mutex_unlock(&log->journal->lock);
         return false;
     }

@@ -155,6 +155,7 @@ void journal_publish(struct journal *journal)
         pthread_cond_broadcast(&journal->come); /* no thread waits for a writer that has stopped */
     bool tell = journal->status && journal->config.failed && !journal->told;
     journal->told = journal->told || tell;
+    journal->reported = journal->reported || tell;
     pthread_mutex_unlock(&journal->lock);
     if (tell)
         journal->config.failed(journal->config.arg, journal->status,

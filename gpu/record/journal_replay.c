@@ -249,9 +249,8 @@ enum status journal_judge(struct journal *journal, const struct journal_end *end
             diag_note(diag, "interrupted before the replay was through");
             return STATUS_OK;
         }
-    if (journal->replay_memory ||
-        journal->no_memory) /* steps are missing; journal_publish told it */
-        return journal->told ? STATUS_SYSTEM : diag_no_memory(diag);
+    if (journal->replay_memory || journal->no_memory) /* steps are missing */
+        return journal->reported ? STATUS_SYSTEM : diag_no_memory(diag);
     bool legal = replay_finish(journal->replay, end->complete);
     bool torn =
         !end->complete && !result->hung; /* some ends of what was under way are not logged */
