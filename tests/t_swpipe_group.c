@@ -100,7 +100,7 @@ static void look_at_recording(struct swpipe *pipe, struct outcome *out)
         snprintf(out->said, sizeof out->said, "%s", recorded.why);
 }
 
-/* What is told at open of waits that the proof does not know. */
+/* Messages at open about waits that the proof does not know. */
 enum { CONNECTS = 1, LOADS = 2 };
 static void hear(void *arg, const char *text)
 {

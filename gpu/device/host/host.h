@@ -331,7 +331,7 @@ const int *comm_channel_members(const struct channel *channel, int *count);
 int64_t comm_claim(const struct channel *channel);
 bool comm_has_claim(const struct channel *channel);
 void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at);
-/* All members share memory. */
+/* Its members are in several processes, which all share memory. */
 void comm_set_near(struct channel *channel);
 /* The place of a rank among the members, or -1. */
 int comm_place_of(const struct channel *channel, int rank);
