@@ -215,6 +215,30 @@ static void add_workers(const struct query *q, int rank)
         add_thread(q, t);
 }
 
+/* Does a worker submit an instance of an iteration, or is one in its queue? */
+static bool has_instance(const struct query *q, int thread, int64_t iteration)
+{
+    const int32_t *state = thread_cells(q->p, q->c, thread);
+    if (machine_thread_op(q->p, q->c, thread) && state[THREAD_ITER] == iteration)
+        return true;
+    for (int place = 0; place < state[THREAD_COUNT]; place++)
+        if (entry_cells(q->p, q->c, thread, place)[ENTRY_ITER] == iteration)
+            return true;
+    return false;
+}
+
+/* All instances of an iteration must be submitted: a worker that has one must step; all of them, if the rest
+   is not handed out. */
+static void add_submitters(const struct query *q, int rank, int64_t iteration)
+{
+    for (int t = q->p->driver_thread[rank] + 1; program_is_worker(q->p, t); t++)
+        if (has_instance(q, t, iteration)) {
+            add_thread(q, t);
+            return;
+        }
+    add_workers(q, rank);
+}
+
 /* The device must reach the record of a task of an iteration: all of them (task -1), or this. */
 static void add_record_movers(const struct query *q, int rank, int task, int64_t iteration)
 {
@@ -231,7 +255,10 @@ static void add_record_movers(const struct query *q, int rank, int task, int64_t
             return;
         }
     }
-    add_workers(q, rank); /* it has not been pushed */
+    if (task >= 0)
+        add_thread(q, p->worker[rank * p->tasks + task]); /* it has not been pushed */
+    else
+        add_submitters(q, rank, iteration);
 }
 
 /* An iteration must get further: be submitted, then be reached by the device. */
@@ -240,7 +267,7 @@ static void add_iteration_movers(const struct query *q, int rank, int64_t iterat
 {
     const int32_t *window = window_cells(q->p, q->c, rank, iteration);
     if (rule != RETIRE_LAST_TASK && window[WINDOW_SUBMIT_LEFT] > 0)
-        add_workers(q, rank);
+        add_submitters(q, rank, iteration);
     else
         add_record_movers(q, rank, rule == RETIRE_LAST_TASK ? q->p->last_task : -1, iteration);
 }

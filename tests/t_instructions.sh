@@ -70,6 +70,12 @@ shape()
             print "intra_iter_deps:"
             for (i = 1; i < n; i++)
                 printf "  - [T%d, T%d]\n", i, wide ? int((i - 1) / 2) : i - 1 }' ;;
+    groups | groups_timeless) # a pipeline of N tasks, two a stream and a thread group
+        awk -v n="$2" -v times="$([ "$1" = groups ] && echo 1)" 'BEGIN {
+            print "swplan: 1\nname: shape\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: 0, stream: s%d, thread_group: g%d%s}\n", i, int(i / 2), int(i / 2),
+                    times ? ", host_time: 1us, time: " 50 + i * 37 % 200 "us" : "" }' ;;
     readers) # a pipeline of N tasks: the first writes, and waits for the others, which read
         awk -v n="$2" 'BEGIN {
             print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
@@ -122,6 +128,8 @@ deep_device 1000 predict -q --driver=clock -n 20
 deep 1000 predict -q --driver=clock -n 20
 deep 300 predict -q --driver=dataflow -n 20 --engine=event
 wide 300 verify -q --driver=clock
+groups 500 predict -q --driver=dataflow -n 20
+groups_timeless 500 predict -q --driver=dataflow -n 20
 wide 100 predict -q --driver=clock -n 10 --engine=event
 programs 32 verify -q
 programs 32 predict -q

@@ -375,8 +375,9 @@ void account_cascade(struct simulation *sim, int stream)
         int s = marks->cascade[--count];
         account_touch(sim, s);
         simulation_mark(sim, program_stream_agent(p, s));
-        for (int i = marks->watcher_first[s]; i < marks->watcher_first[s + 1]; i++) {
-            int watcher = marks->watchers[i],
+        simulation_wake(sim, WAKE_STREAM, s);
+        for (int i = marks->watchers.first[s]; i < marks->watchers.first[s + 1]; i++) {
+            int watcher = marks->watchers.items[i],
                 queued = machine_stream_queued(p, sim->state, watcher);
             if (queued == marks->queued_seen[watcher])
                 continue;
@@ -409,6 +410,15 @@ void account_queues(struct simulation *sim, int rank)
     for (int k = sim->marks.rank_first[rank]; k < sim->marks.rank_streams[rank]; k++)
         if (p->threads[p->agents[sim->marks.rank_agents[k]].index].kind == THREAD_WORKER)
             see_queue(sim, p->agents[sim->marks.rank_agents[k]].index);
+}
+
+void account_fired(struct simulation *sim, int rank, int task)
+{
+    const struct program *p = sim->program;
+    const struct edge_list *fires = &p->fires[task];
+    sim->stalls.chain_moved = true;
+    for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
+        see_queue(sim, p->worker[rank * p->tasks + fires->items[i].task]);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */

@@ -252,18 +252,6 @@ static void list_stream_tasks(struct simulation *sim)
 
 /* ---- what an event may change ---------------------------------------------------------------- */
 
-struct pair {
-    int recorder, waiter;
-};
-
-static int compare_pairs(const void *a, const void *b)
-{
-    const struct pair *x = a, *y = b;
-    if (x->recorder != y->recorder)
-        return x->recorder < y->recorder ? -1 : 1;
-    return (x->waiter > y->waiter) - (x->waiter < y->waiter);
-}
-
 /* The stream on which the events of each family are recorded, or -1. false: not one alone. */
 static bool find_recorders(const struct program *p, int *recorders)
 {
@@ -280,35 +268,16 @@ static bool find_recorders(const struct program *p, int *recorders)
     return true;
 }
 
-/* Pairs without repetition, the waiters of each recorder together. */
-static void fill_watchers(struct simulation *sim, struct pair *pairs, int count)
-{
-    struct marks *marks = &sim->marks;
-    int kept = 0;
-    qsort(pairs, (size_t)count, sizeof *pairs, compare_pairs);
-    for (int i = 0; i < count; i++)
-        if (i == 0 || compare_pairs(&pairs[i - 1], &pairs[i]) != 0) {
-            marks->watchers[kept++] = pairs[i].waiter;
-            marks->watcher_first[pairs[i].recorder + 1] = kept;
-        }
-    for (int s = 0; s < sim->program->stream_count; s++)
-        if (marks->watcher_first[s + 1] < marks->watcher_first[s])
-            marks->watcher_first[s + 1] = marks->watcher_first[s];
-}
-
 /* false: memory is exhausted. */
 static bool find_watchers(struct simulation *sim)
 {
     struct marks *marks = &sim->marks;
     const struct program *p = sim->program;
-    int count = 0;
-    size_t waits = 1;
+    size_t count = 0, waits = 1;
     for (size_t i = 0; i < p->op_count; i++)
         waits += p->ops[i].kind == OP_WAIT;
     int *recorders = TABLE(sim, p->event_families, int);
-    struct pair *pairs = TABLE(sim, waits, struct pair);
-    marks->watcher_first = TABLE(sim, p->stream_count + 2, int);
-    marks->watchers = TABLE(sim, waits, int);
+    struct lists_pair *pairs = TABLE(sim, waits, struct lists_pair);
     marks->cascade = TABLE(sim, (size_t)p->stream_count + waits + 1, int);
     if (sim->arena.failed)
         return false;
@@ -317,10 +286,9 @@ static bool find_watchers(struct simulation *sim)
         const struct op *op = &p->ops[i];
         if (op->kind == OP_WAIT && recorders[op->object] >= 0 &&
             recorders[op->object] != op->stream)
-            pairs[count++] = (struct pair){recorders[op->object], op->stream};
+            pairs[count++] = (struct lists_pair){recorders[op->object], op->stream};
     }
-    fill_watchers(sim, pairs, count);
-    return true;
+    return lists_make(&marks->watchers, &sim->arena, pairs, count, p->stream_count);
 }
 
 static bool make_commons(struct simulation *sim)
@@ -392,7 +360,7 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
     for (int b = 0; b < p->buffer_count; b++)
         if (p->buffers[b].rank == 0 && p->buffers[b].scope == SCOPE_ITERATION)
             pipeline->iteration_bytes += p->buffers[b].bytes;
-    return prepare_selection(sim) &&
+    return prepare_selection(sim) && wakes_make(&sim->marks.wakes, p, &sim->arena) &&
            iterations_init(&pipeline->iterations, p->ends, p->ranks, p->depth, seed);
 }
 

@@ -128,8 +128,15 @@ static void mark_device(struct simulation *sim, int rank)
         mark_rank(sim, other);
 }
 
+void simulation_wake(struct simulation *sim, enum wake wake, int index)
+{
+    const struct lists *wakes = &sim->marks.wakes;
+    int key = wakes_key(sim->program, wake, index);
+    for (int i = wakes->first[key]; i < wakes->first[key + 1]; i++)
+        simulation_mark(sim, program_thread_agent(sim->program, wakes->items[i]));
+}
+
 /* Streams and threads that may go on because of what happened on this stream. */
-static void mark_threads(struct simulation *sim, int rank);
 static void mark_beyond(struct simulation *sim, int stream)
 {
     int rank = sim->program->streams[stream].rank;
@@ -138,7 +145,7 @@ static void mark_beyond(struct simulation *sim, int stream)
         return;
     }
     account_cascade(sim, stream);
-    mark_threads(sim, rank);
+    simulation_wake(sim, WAKE_DEVICE, rank);
 }
 
 static void mark_threads(struct simulation *sim, int rank)
@@ -437,6 +444,25 @@ static void mark_after_marker(struct simulation *sim, const struct op *op)
         mark_beyond(sim, op->stream);
 }
 
+/* A step of a pipeline's worker may let others of its rank go on. */
+static void wake_after(struct simulation *sim, int rank, const struct op *op)
+{
+    const struct program *p = sim->program;
+    const struct edge_list *fires = op->task >= 0 ? &p->fires[op->task] : NULL;
+    switch (op->kind) {
+    case OP_SIGNAL: simulation_wake(sim, WAKE_FLAG, op->object); break;
+    case OP_UNLOCK: simulation_wake(sim, WAKE_LOCK, op->object); break;
+    case OP_SERVE: simulation_wake(sim, WAKE_TURN, rank); break;
+    case OP_COMPLETE:
+        simulation_mark(sim, program_thread_agent(p, p->driver_thread[rank]));
+        for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
+            simulation_mark(
+                sim, program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
+        break;
+    default: mark_threads(sim, rank); break;
+    }
+}
+
 static void mark_after_host(struct simulation *sim, int rank, const struct op *op)
 {
     switch (op->kind) {
@@ -451,16 +477,14 @@ static void mark_after_host(struct simulation *sim, int rank, const struct op *o
     case OP_SIGNAL:
     case OP_PUT:
     case OP_GET:
-        if (sim->program->tasks && op->distance >= 0)
-            mark_threads(sim, rank);
-        else
-            mark_all_threads(sim);
-        break;
     case OP_SYNC:
     case OP_UNLOCK:
     case OP_SERVE:
     case OP_COMPLETE:
-        if (sim->program->is_crossed)
+        if (sim->program->tasks)
+            wake_after(sim, rank, op);
+        else if (sim->program->is_crossed || op->kind == OP_SIGNAL ||
+                 op_operand(op->kind) == OPERAND_QUEUE)
             mark_all_threads(sim);
         else
             mark_threads(sim, rank);
@@ -494,7 +518,7 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
         account_touch(
             sim,
             sim->pipeline.task_streams[rank * p->tasks + (int)sim->pipeline.hands[thread].task]);
-        account_queues(sim, rank);
+        account_fired(sim, rank, op->task);
         sim->pipeline.hands[thread].task = -1;
         sim->result.tasks++;
     }

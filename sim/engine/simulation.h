@@ -32,6 +32,7 @@
 #include "launches.h"
 #include "sharing.h"
 #include "simulate.h"
+#include "wakes.h"
 
 /* ---- clocks ---------------------------------------------------------------------------------- */
 
@@ -82,11 +83,12 @@ struct marks {
     bool selective;        /* only some streams of a touched rank are looked at: */
     bool *touched_streams; /* these */
     int *touched_list, touched_stream_count;
-    int *peer_first, *peers;       /* members that exchange messages with member m */
-    bool *mixed;                   /* communicators with collectives */
-    int *watcher_first, *watchers; /* streams with waits for the events stream s records */
-    int *queued_seen;              /* per stream: operations in it when last looked at */
-    int *cascade;                  /* scratch: streams */
+    int *peer_first, *peers; /* members that exchange messages with member m */
+    bool *mixed;             /* communicators with collectives */
+    struct lists watchers;   /* by stream: streams with waits for the events it records */
+    struct lists wakes;      /* pipeline form; by wakes_key: threads */
+    int *queued_seen;        /* per stream: operations in it when last looked at */
+    int *cascade;            /* scratch: streams */
 };
 
 /* ---- stalls ---------------------------------------------------------------------------------- */
@@ -216,6 +218,8 @@ void simulation_iterations(struct simulation *sim, const struct memo_iteration *
 void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
+/* The threads that may wait for this may go on (wakes.h). */
+void simulation_wake(struct simulation *sim, enum wake wake, int index);
 
 /* Draw more, so that those of this iteration are there. */
 void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration);
@@ -256,8 +260,9 @@ void account_apply(struct simulation *sim, const struct memo_change *changes, in
 /* Work may have been pushed to the stream, or it went on, and so did streams that wait for its events. */
 void account_cascade(struct simulation *sim, int stream);
 void account_touch(struct simulation *sim, int stream);
-/* The worker queues of a rank have grown. */
+/* The worker queues of a rank have grown; or those of the workers that the end of a submission fires. */
 void account_queues(struct simulation *sim, int rank);
+void account_fired(struct simulation *sim, int rank, int task);
 /* Derive tables from those that were set. */
 void account_derive(struct simulation *sim);
 

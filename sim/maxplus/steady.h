@@ -69,8 +69,8 @@ enum status steady_of_graph(const struct event_graph *graph, enum steady_way way
                             struct steady *out, struct diag *diag);
 void steady_fini(struct steady *steady);
 
-/* Most iterations of a run that are looked at, and most looks at agents, one a step and agent. */
-enum { STEADY_MOST_ITERATIONS = 4096, STEADY_MOST_LOOKS = 10000000 };
+/* Most iterations and steps of a run that are looked at. */
+enum { STEADY_MOST_ITERATIONS = 4096, STEADY_MOST_STEPS = 1000000 };
 
 /* The recurrent state: durations are the means, and data do not end. STEADY_UNKNOWN, with `why`, where the
    run does not repeat itself within those limits. Failures as for simulate_run; *out is set on success

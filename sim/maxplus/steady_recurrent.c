@@ -34,6 +34,8 @@ struct recurrent {
     struct snapshot earlier, now;
     int64_t compared, until_replaced; /* snapshots since `earlier`; so many until the next */
     int64_t now_ns;                   /* of the last step */
+    int64_t most_iterations;          /* that are looked at */
+    bool takes_time;                  /* an operation does */
     bool retired;                     /* rank 0, since the last snapshot */
     bool found, gave_up, failed, deadlock;
     char refused[EVENT_GRAPH_WHY]; /* why a state does not say how time goes on; "": it does */
@@ -101,16 +103,18 @@ static bool goes_on(const struct recurrent *run)
     return true;
 }
 
+static bool at_a_limit(const struct recurrent *run)
+{
+    const struct state *state = enabling_steps_state(run->steps);
+    return !goes_on(run) || machine_oldest(run->program, state, 0) > run->most_iterations ||
+           enabling_steps_count(run->steps) > STEADY_MOST_STEPS;
+}
+
 /* All of an instant is done. */
 static void look(struct recurrent *run)
 {
     const struct program *p = run->program;
     run->retired = false;
-    if (!goes_on(run) || run->now.iteration > STEADY_MOST_ITERATIONS ||
-        enabling_steps_count(run->steps) * p->agent_count > STEADY_MOST_LOOKS) {
-        run->gave_up = true;
-        return;
-    }
     snapshot_take(run, &run->now);
     run->found = same(p, &run->earlier, &run->now);
     if (!run->found && ++run->compared == run->until_replaced)
@@ -122,7 +126,9 @@ static bool watch(void *context, int64_t time_ns, struct transition transition,
 {
     struct recurrent *run = context;
     (void)effect;
-    if (time_ns > run->now_ns && run->retired)
+    if (run->retired && at_a_limit(run))
+        run->gave_up = true;
+    else if (run->retired && time_ns > run->now_ns)
         look(run);
     if (run->found || run->gave_up)
         return false;
@@ -233,10 +239,15 @@ static int first_apart(const struct program *p)
     return rank;
 }
 
+static int64_t iterations_seen(const struct recurrent *run)
+{
+    int64_t iterations = machine_oldest(run->program, enabling_steps_state(run->steps), 0);
+    return iterations < STEADY_MOST_ITERATIONS ? iterations : STEADY_MOST_ITERATIONS;
+}
+
 static enum status say_why(const struct recurrent *run, struct steady *steady)
 {
     const struct program *p = run->program;
-    int64_t iterations = machine_oldest(p, enabling_steps_state(run->steps), 0);
     int apart = first_apart(p);
     if (*run->refused)
         snprintf(steady->why, sizeof steady->why, "%s", run->refused);
@@ -245,12 +256,12 @@ static enum status say_why(const struct recurrent *run, struct steady *steady)
     else if (apart < p->ranks)
         snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
                  apart);
-    else if (run->now_ns == 0)
+    else if (!run->takes_time)
         snprintf(steady->why, sizeof steady->why, "nothing takes time");
     else
         snprintf(steady->why, sizeof steady->why,
                  "the run does not repeat itself within %" PRId64 " iterations",
-                 iterations < STEADY_MOST_ITERATIONS ? iterations : STEADY_MOST_ITERATIONS);
+                 iterations_seen(run));
     return STATUS_OK;
 }
 
@@ -278,6 +289,14 @@ static enum status means_of(struct timing *out, const struct timing *timing, str
     return status;
 }
 
+/* A run in which nothing takes time is one instant: a few windows show whether it comes to a deadlock. */
+static void set_limits(struct recurrent *run, const struct timing *means)
+{
+    for (size_t i = 0; i < means->program->op_count; i++)
+        run->takes_time |= means->ops[i].mean_ns > 0;
+    run->most_iterations = run->takes_time ? STEADY_MOST_ITERATIONS : 4 * run->program->window;
+}
+
 static enum status run_means(struct recurrent *run, const struct program *program,
                              const struct timing *timing, struct diag *diag)
 {
@@ -288,6 +307,7 @@ static enum status run_means(struct recurrent *run, const struct program *progra
     enum status status = means_of(&means, timing, diag);
     if (status != STATUS_OK)
         return status;
+    set_limits(run, &means);
     status = simulate_run(program, &means, &options, &result, diag);
     timing_fini(&means);
     if (status == STATUS_OK) {
