@@ -444,23 +444,30 @@ static void mark_after_marker(struct simulation *sim, const struct op *op)
         mark_beyond(sim, op->stream);
 }
 
+/* The end of a submission lets the driver go on, and under data-flow the workers that it fires. */
+static void wake_fired(struct simulation *sim, int rank, int task)
+{
+    const struct program *p = sim->program;
+    const struct edge_list *fires = &p->fires[task];
+    simulation_mark(sim, program_thread_agent(p, p->driver_thread[rank]));
+    for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
+        simulation_mark(sim,
+                        program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
+}
+
 /* A step of a pipeline's worker may let others of its rank go on. */
 static void wake_after(struct simulation *sim, int rank, const struct op *op)
 {
-    const struct program *p = sim->program;
-    const struct edge_list *fires = op->task >= 0 ? &p->fires[op->task] : NULL;
-    switch (op->kind) {
-    case OP_SIGNAL: simulation_wake(sim, WAKE_FLAG, op->object); break;
-    case OP_UNLOCK: simulation_wake(sim, WAKE_LOCK, op->object); break;
-    case OP_SERVE: simulation_wake(sim, WAKE_TURN, rank); break;
-    case OP_COMPLETE:
-        simulation_mark(sim, program_thread_agent(p, p->driver_thread[rank]));
-        for (int i = 0; p->driver == DRIVER_DATAFLOW && i < fires->count; i++)
-            simulation_mark(
-                sim, program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
-        break;
-    default: mark_threads(sim, rank); break;
-    }
+    if (op->kind == OP_SIGNAL)
+        simulation_wake(sim, WAKE_FLAG, op->object);
+    else if (op->kind == OP_UNLOCK)
+        simulation_wake(sim, WAKE_LOCK, op->object);
+    else if (op->kind == OP_SERVE)
+        simulation_wake(sim, WAKE_TURN, rank);
+    else if (op->kind == OP_COMPLETE)
+        wake_fired(sim, rank, op->task);
+    else
+        mark_threads(sim, rank);
 }
 
 static void mark_after_host(struct simulation *sim, int rank, const struct op *op)

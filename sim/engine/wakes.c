@@ -51,15 +51,13 @@ static int key_of(const struct program *p, const struct op *op, int rank)
 {
     if (op_pushes(op->kind))
         return wakes_key(p, WAKE_STREAM, op->stream);
-    switch (op->kind) {
-    case OP_AWAIT: return wakes_key(p, WAKE_FLAG, op->object);
-    case OP_LOCK: return wakes_key(p, WAKE_LOCK, op->object);
-    case OP_TICKET: return wakes_key(p, WAKE_TURN, rank);
-    case OP_SYNC:
-        return op->sync == SYNC_STREAM ? wakes_key(p, WAKE_STREAM, op->stream)
-                                       : wakes_key(p, WAKE_DEVICE, rank);
-    default: return -1;
-    }
+    if (op->kind == OP_SYNC && op->sync != SYNC_STREAM)
+        return wakes_key(p, WAKE_DEVICE, rank);
+    return op->kind == OP_SYNC     ? wakes_key(p, WAKE_STREAM, op->stream)
+           : op->kind == OP_AWAIT  ? wakes_key(p, WAKE_FLAG, op->object)
+           : op->kind == OP_LOCK   ? wakes_key(p, WAKE_LOCK, op->object)
+           : op->kind == OP_TICKET ? wakes_key(p, WAKE_TURN, rank)
+                                   : -1;
 }
 
 bool wakes_make(struct lists *wakes, const struct program *program, struct arena *arena)
