@@ -57,6 +57,26 @@ serial()
 }
 check "one iteration at a time takes the sum of the tasks" serial sparse_dist 16000
 check "... of Fused as well" serial fused_sparse_dist 16000
+check "... and with two process groups" serial sparse_dist.two_groups 17000
+
+# The thread comes to the two collectives in the order of their names, whatever order the dependences are written in.
+turned()
+{
+    for order in "GradDist, AllReduce" "AllReduce, GradDist"; do
+        cat >"$dir/turned.yaml" <<END
+swplan: 1
+name: turned
+ranks: 2
+schedule:
+  Backward: {time: 4ms}
+  GradDist: {globally_ordered: true, time: 1ms, work: {collective: all_to_all, comm: dp, bytes: 1KiB}}
+  AllReduce: {globally_ordered: true, stream: nccl, time: 1ms, work: {collective: all_reduce, comm: dp, bytes: 1KiB}}
+intra_iter_deps: [[${order%,*}, Backward], [${order#*, }, Backward]]
+END
+        "$SWSIM" predict --json "$dir/turned.yaml" 2>/dev/null | grep -q '"serial_ns":6000000,' || return
+    done
+}
+check "... and in whatever order dependences are written" turned
 
 # needs NAME DEPENDENCE PROPERTY: without the dependence the plan violates the property.
 needs()

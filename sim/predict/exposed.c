@@ -114,23 +114,43 @@ static enum status find_exposed_in(struct prediction *prediction, const struct p
     return status;
 }
 
-/* The plan with one iteration at a time: the host waits for the device, and tickets follow the dependences
-   within an iteration, which an order of submission for several iterations need not do. */
+/* All at stage 0: a period is an iteration. */
+static struct task *without_stages(struct arena *arena, const struct task *tasks, size_t count)
+{
+    struct task *copy = ARENA_ARRAY(arena, count, struct task);
+    for (size_t i = 0; copy && i < count; i++) {
+        copy[i] = tasks[i];
+        copy[i].stage = 0;
+    }
+    return copy;
+}
+
+/* The plan with one iteration at a time: the host waits for the device before it begins the next. Threads take their tasks,
+   and tickets are given, in one topological order of the dependences within an iteration, so that no thread comes to a
+   ticket that it has to give first. */
 static enum status make_serial(struct plan *serial, struct arena *arena, struct diag *diag)
 {
     struct pipeline *pipeline = &serial->pipeline;
     int *order = ARENA_ARRAY(arena, pipeline->task_count, int);
     struct rank_override *overrides =
         ARENA_ARRAY(arena, pipeline->override_count, struct rank_override);
-    if (!order || !overrides)
+    pipeline->tasks = without_stages(arena, pipeline->tasks, pipeline->task_count);
+    if (!order || !overrides || !pipeline->tasks)
         return diag_no_memory(diag);
     for (size_t i = 0; i < pipeline->override_count; i++) {
         overrides[i] = pipeline->overrides[i];
         overrides[i].has_order = false;
+        if (!overrides[i].tasks)
+            continue;
+        overrides[i].tasks = without_stages(arena, overrides[i].tasks, pipeline->task_count);
+        if (!overrides[i].tasks)
+            return diag_no_memory(diag);
     }
     pipeline->overrides = overrides;
     pipeline->order = (struct order_spec){.kind = ORDER_EXPLICIT,
                                           .tasks = {.items = order, .count = pipeline->task_count}};
+    pipeline->depth = 1;
+    pipeline->num_slots_given = false;
     pipeline->retire = RETIRE_DEVICE;
     return order_topological(serial, order, diag);
 }
@@ -141,8 +161,8 @@ static enum status find_serial_exposed(struct prediction *prediction, const stru
 {
     struct arena arena;
     struct plan serial = *plan;
-    how.driver = DRIVER_DATAFLOW;
-    how.max_depth = 1;
+    how.driver = DRIVER_CLOCK;
+    how.max_depth = 0;
     arena_init(&arena, 0);
     enum status status = make_serial(&serial, &arena, diag);
     if (status == STATUS_OK)
