@@ -130,6 +130,47 @@ static void test_good(enum swpipe_driver driver, bool serial)
            job.started);
 }
 
+struct told {
+    int messages;
+    char text[512];
+};
+
+static void listen(void *arg, const char *text)
+{
+    struct told *told = arg;
+    told->messages++;
+    snprintf(told->text, sizeof told->text, "%s", text);
+}
+
+/* A result of the device is there under `retire: device`; under the default the message function is told once. */
+static void test_early(const char *rule, bool early)
+{
+    static struct told told;
+    char plan[512];
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe_task task = {"Step", step, &job, NULL, 0};
+    struct swpipe_config config = {.plan_text = plan,
+                                   .plan_file = "early.yaml",
+                                   .tasks = &task,
+                                   .task_count = 1,
+                                   .proof_limit_ns = -1,
+                                   .message = listen,
+                                   .message_arg = &told};
+    struct swpipe *pipe;
+    told = (struct told){0};
+    snprintf(plan, sizeof plan, "%sretire: %s\n", plan_text, rule);
+    swpipe_open(&config, &pipe);
+    tap_ok(swpipe_run_serial(pipe, &source, NULL) == SWPIPE_OK && told.messages == 0,
+           "retire: %s: a serial run waits for the device", rule);
+    job = (struct job){.fail_at = -1};
+    tap_ok(swpipe_run(pipe, &source, NULL) == SWPIPE_OK, "... a pipelined one: %s",
+           swpipe_error(pipe));
+    tap_ok(told.messages == early && (!early || strstr(told.text, rule)),
+           "... that a result may not be there yet is told %s", early ? "once" : "not");
+    swpipe_close(pipe);
+}
+
 static int next_fewer(void *arg, int rank, void **batch)
 {
     const struct job *job = arg;
@@ -376,6 +417,9 @@ int main(int argc, char **argv)
     test_good(SWPIPE_CLOCK, false);
     test_good(SWPIPE_DATAFLOW, false);
     test_good(SWPIPE_CLOCK, true);
+    test_early("submit", true);
+    test_early("last-task", true);
+    test_early("device", false);
     test_uneven(false);
     test_uneven(true);
     test_numbers();

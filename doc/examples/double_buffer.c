@@ -20,7 +20,7 @@ static const char plan[] =
     "  Compute: {stage: 1, reads: [batch]}\n"
     "intra_iter_deps: [[Compute, Load]]\n";
 
-/* The data of one launched function. They live until its iteration is retired: the context frees it. */
+/* The data of one launched function. They live until the device is done with the iteration: the context frees them. */
 struct work {
     long input, *batch, *sum;
 };

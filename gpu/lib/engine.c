@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/keywords.h"
+
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"
 
@@ -391,8 +393,25 @@ enum status engine_advance(struct engine *engine, const struct swpipe_source *so
     return status;
 }
 
+/* Once: a result is handed out that the device may still be at. */
+static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
+{
+    char text[512];
+    if (pipe->told_early || !pipe->message || rule == RETIRE_DEVICE)
+        return;
+    pipe->told_early = true;
+    snprintf(text, sizeof text,
+             "%s: a result (swpipe_set_result) is handed out when its iteration is retired, which "
+             "under 'retire: %s' is not when its device work is done: what the device computes may "
+             "be missing in it; 'retire: device' in the plan waits for that\n",
+             pipe->plan.file, keywords_retire[rule]);
+    pipe->message(pipe->message_arg, text);
+}
+
 static void tell_retired(struct engine *engine, const struct iteration *iteration)
 {
+    if (iteration->result)
+        tell_early_result(engine->pipe, engine->program->plan->pipeline.retire);
     const struct swpipe_hooks *hooks = &engine->pipe->hooks;
     const struct swpipe_retired retired = {iteration->number, iteration->rank, iteration->batch,
                                            iteration->result};

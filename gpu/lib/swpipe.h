@@ -125,8 +125,8 @@ struct swpipe_hooks {
        in the plan, the rank's GPU its current one. started: 0, or the pipeline fails. */
     int (*started)(void *arg, int rank, const char *group);
     void (*stopped)(void *arg, int rank, const char *group);
-    /* On the calling thread, when an iteration is retired: its values are still there, its device work is
-       done unless the plan retires at submission. */
+    /* On the calling thread, when an iteration is retired: its values are still there. Its device work is done under
+       `retire: device`; under the default, `retire: submit`, it has only been submitted. */
     void (*retired)(void *arg, const struct swpipe_retired *retired);
     /* On the calling thread, exactly once for each batch of a source, whatever becomes of its iteration: when its
        device work is done or aborted, or when no iteration begins with it. */
@@ -174,9 +174,9 @@ struct swpipe_config {
                 for both.) Not run on a GPU. The host device has none and takes no notice */
     int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
                                    Corollary is refused */
-    /* Called by swpipe_open with what is not proved, and with the story of what is violated; later, and by
-       swpipe_close, with memory of a GPU that cannot be freed, because a kernel does not end. Lines of text. NULL:
-       nobody wants to know. */
+    /* Called by swpipe_open with what is not proved, and with the story of what is violated; later, once, where results
+       are handed out before the device has finished them, and, also by swpipe_close, with memory of a GPU that cannot be
+       freed, because a kernel does not end. Lines of text. NULL: nobody wants to know. */
     void (*message)(void *arg, const char *text);
     void *message_arg;
     struct swpipe_policy policy; /* data-flow: chooses among the tasks that are ready */
@@ -201,7 +201,8 @@ const char *swpipe_task_name(const struct swpipe *pipe, int task);
 /* Iterations admitted and not yet retired on this process's first rank. */
 int swpipe_in_flight(const struct swpipe *pipe);
 /* The result that swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
-   NULL: nothing. */
+   NULL: nothing. What the device computes in it is there under `retire: device`; under the default, `retire: submit`, it
+   may still be computed. */
 void *swpipe_result(const struct swpipe *pipe, int rank);
 /* The description of the last failure, never NULL; valid until the next call. */
 const char *swpipe_error(const struct swpipe *pipe);
@@ -345,15 +346,17 @@ enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out);
 int64_t swpipe_iteration(const struct swpipe_context *context);
 int swpipe_rank(const struct swpipe_context *context);
 void *swpipe_batch(const struct swpipe_context *context);
-/* The result of this iteration: for swpipe_result and the hook `retired`. The memory stays the user's. */
+/* The result of this iteration: for swpipe_result and the hook `retired`. The memory stays the user's. A loss that the
+   device computes needs `retire: device` in the plan, or it is read before it is there; the message function is told. */
 void swpipe_set_result(struct swpipe_context *context, void *result);
 /* Say why the task fails; returns -1, for `return swpipe_fail(...)`. */
 int swpipe_fail(struct swpipe_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Values by name, seen by all tasks of the iteration. A kind says how to copy a value (for short-cuts;
-   NULL: the pointer itself is shared) and how to free it (NULL: not at all). Values are freed when they
-   are unset, replaced, or their iteration is retired. */
+   NULL: the pointer itself is shared) and how to free it (NULL: not at all). A value is freed when it
+   is unset or replaced, and else with its iteration: when that has been retired and its device work is done, whatever
+   the plan's `retire`. So an argument of swpipe_launch is safe in it. */
 struct swpipe_kind {
     void *(*clone)(const void *value); /* NULL: memory is exhausted */
     void (*release)(void *value);
@@ -373,10 +376,13 @@ void swpipe_unset(struct swpipe_context *context, const char *name);
    work, also for a collective whose peers wait for this task: the proof does not know that. Blocks are used again, so it
    is a matter of the first iterations; an allocator of the program's (swpipe_own.h) avoids it, too. */
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes);
-/* A buffer of the plan: this iteration's instance. NULL: the plan has none of this name. */
+/* A buffer of the plan: this iteration's instance, with what the iteration before left in it. One of scope shared is there
+   once a rank while the pipeline is filled, and zero at first: what has to outlive a fill, as weights do, is memory of
+   the program's. NULL: the plan has none of this name. */
 void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *bytes);
 
-/* The task's stream: a cudaStream_t; NULL on the host device. */
+/* The task's stream: a cudaStream_t; NULL on the host device. Copies, too, are pushed to it (cudaMemcpyAsync); on the
+   host device a copy is a memcpy in a function of swpipe_launch. */
 void *swpipe_stream(struct swpipe_context *context);
 /* Run a host function in stream order: how device work is written for the host device; on cuda what
    cudaLaunchHostFunc does. `arg` must live until it has run. 0, or -1: the task fails. */

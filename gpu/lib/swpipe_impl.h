@@ -37,6 +37,7 @@ struct swpipe {
     struct swpipe_policy policy;
     void (*message)(void *arg, const char *text); /* NULL: nobody wants to know */
     void *message_arg;
+    bool told_early;             /* that results may be handed out before they are there */
     int gpu;                     /* as struct device_config */
     struct device_caller caller; /* as it was before the call that is under way */
     bool open;                   /* swpipe_open went well */
