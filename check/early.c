@@ -2,7 +2,7 @@
 /* early.c - see early.h. */
 #include "early.h"
 
-enum { PATIENCE_STEPS = 20000 };
+enum { PATIENCE_STEPS = 200000 };
 
 void early_begin(struct early *early, const struct program *program, unsigned asked,
                  void (*found)(void *arg, const struct verify_report *so_far), void *found_arg)
