@@ -112,6 +112,23 @@ static void what_the_proof_does_not_see(void)
     swpipe_close(pipe);
 }
 
+/* A configuration of zeros has the clock, also where the plan is for data-flow. */
+static void another_driver_is_told(void)
+{
+    static const char plan[] = "swplan: 1\ndriver: dataflow\nschedule: {A: {writes: [x]}}\n";
+    static struct told told;
+    struct swpipe *pipe;
+    tap_is_int(open_plan(plan, SWPIPE_DATAFLOW, 0, &told, &pipe), SWPIPE_OK,
+               "a plan under the driver that it names");
+    tap_is_str(told.text, "", "opens in silence");
+    swpipe_close(pipe);
+    tap_is_int(open_plan(plan, SWPIPE_CLOCK, -1, &told, &pipe), SWPIPE_OK, "under the other");
+    tap_is_str(told.text,
+               "test.yaml: the plan names driver dataflow; config.driver, clock, overrides it\n",
+               "it is told, also without a proof");
+    swpipe_close(pipe);
+}
+
 static void what_must_hang_is_refused(void)
 {
     static const struct {
@@ -314,6 +331,7 @@ int main(void)
 {
     what_is_proved_is_not_told();
     what_the_proof_does_not_see();
+    another_driver_is_told();
     what_must_hang_is_refused();
     threads_that_wait_for_each_other();
     the_rest_is_told();

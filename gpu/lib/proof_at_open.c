@@ -111,8 +111,22 @@ static void tell_unseen(const struct swpipe *pipe, const struct swpipe_config *c
     tell(config, text);
 }
 
+/* A plan may name the driver that it is for; the pipeline's is that of the configuration, in which the clock is 0. */
+static void tell_other_driver(const struct swpipe *pipe, const struct swpipe_config *config)
+{
+    const struct pipeline *pipeline = &pipe->plan.pipeline;
+    enum driver named = pipeline->driver == PLAN_DRIVER_DATAFLOW ? DRIVER_DATAFLOW : DRIVER_CLOCK;
+    char text[512];
+    if (!pipeline->driver_given || named == pipe->driver)
+        return;
+    snprintf(text, sizeof text, "%s: the plan names driver %s; config.driver, %s, overrides it\n",
+             pipe->plan.file, driver_key(named), driver_key(pipe->driver));
+    tell(config, text);
+}
+
 enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config)
 {
+    tell_other_driver(pipe, config);
     enum status status = refuse_own_wait(pipe);
     if (status || config->proof_limit_ns < 0)
         return status;

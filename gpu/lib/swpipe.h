@@ -153,7 +153,8 @@ struct swpipe_config {
     const char *plan_text;           /* the plan itself */
     const struct swpipe_task *tasks; /* those that are functions; the others do the plan's work */
     size_t task_count;
-    enum swpipe_driver driver;
+    enum swpipe_driver
+        driver; /* this one, also where the plan names the other: the message function is told */
     enum swpipe_device device;
     int ranks;     /* instead of the plan's; at most 4096 */
     int max_depth; /* data-flow only: iterations in flight, instead of the plan's; at most 255 */
@@ -328,7 +329,8 @@ char *swpipe_format_schedule(struct swpipe *pipe, int periods);
 char *swpipe_format_stage_analysis(struct swpipe *pipe);
 /* Exposed time of each task, and its share of the baseline. */
 char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile);
-/* Calls and times of each task in the last recorded run, over all ranks. */
+/* Calls and times of each task in the last recorded run, over all ranks: of the device in all and of one call, of the
+   host in all, without waiting. */
 char *swpipe_format_stats(struct swpipe *pipe);
 /* A line that says what this pipeline is, and its schedule. */
 char *swpipe_format(struct swpipe *pipe);
@@ -387,7 +389,8 @@ void *swpipe_stream(struct swpipe_context *context);
 /* Run a host function in stream order: how device work is written for the host device; on cuda what
    cudaLaunchHostFunc does. `arg` must live until it has run. 0, or -1: the task fails. */
 int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg);
-/* Push the work the plan describes for this task. 0, or -1: the task fails. */
+/* Push the work the plan describes for this task: on the plan's buffers and memory of the library, not on data of the
+   program. 0, or -1: the task fails. */
 int swpipe_work(struct swpipe_context *context);
 
 #pragma GCC visibility pop

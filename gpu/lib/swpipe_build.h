@@ -7,7 +7,7 @@
  *     swpipe_plan_task(plan, "Load", "stream", "memcpy");
  *     swpipe_plan_task(plan, "Forward", "stage", "1");
  *     swpipe_plan_needs(plan, "Forward", "Load", 0);
- *     char *text = swpipe_plan_print(plan);              what swsim print would print
+ *     char *text = swpipe_plan_print(plan);              what swsim export would print
  *     struct swpipe_config config = {.plan_text = text, ...};
  *
  * Keys and values are those of swplan(5): a plan has one meaning and one list of keys, however it was written. So
@@ -50,7 +50,7 @@ int swpipe_plan_comm(struct swpipe_plan *plan, const char *comm, const char *ran
 /* `task` of iteration i needs `on` of iteration i - distance; 0: the same. */
 int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on, int distance);
 
-/* The plan as text, for malloc's free, in the form of `swsim print`. NULL: it is none, see
+/* The plan as text, for malloc's free, in the form of `swsim export`. NULL: it is none, see
    swpipe_plan_error. */
 char *swpipe_plan_print(struct swpipe_plan *plan);
 /* The reason why the last print gave none; "". */
