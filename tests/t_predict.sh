@@ -212,6 +212,23 @@ check "with them where they are asked for" sh -c "$predict -n 50 --color=always 
 check "passes have letters" sh -c "'$SWSIM' generate zb_h1 -p4 -m8 | $predict --times=F=1ms,I=1ms,W=1ms,B=2ms - | grep -qE '^  step +\|F-+\|I-+\|W-+\|\.+  compute, mean of the ranks'"
 check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
 
+# Two collectives on two streams share a communicator: the second waits for the first, under each engine.
+cat >"$dir/comm.yaml" <<END
+swplan: 1
+name: comm
+driver: clock
+ranks: 2
+schedule:
+  First: {globally_ordered: true, time: 3ms, work: {collective: all_to_all, comm: dp, bytes: 1KiB}}
+  Second: {globally_ordered: true, stream: nccl, time: 1ms, work: {collective: all_reduce, comm: dp, bytes: 1KiB}}
+END
+for engine in event recurrence; do
+    check "engine $engine names the communicator that is waited for" prints 'resource, communicator dp' \
+        $predict -n 50 --engine=$engine "$dir/comm.yaml"
+done
+check "... and so does a stored run" sh -c "$predict -n 50 --db='$dir/comm.db' '$dir/comm.yaml' >/dev/null &&
+    '$SWSIM' render '$dir/comm.db' -o - --format=json | grep -q 'resource, communicator dp'"
+
 # ---- critical paths ------------------------------------------------------------------------------
 
 check "a critical path" prints "critical path of iteration 25, " $predict -n 50 -q --critical-path "$dir/plan.yaml"

@@ -40,6 +40,10 @@ static struct stall blocked_head(struct simulation *sim, int stream)
     switch (wait.cause) {
     case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, named(&wait));
     case CAUSE_PEER: return stall(STALL_PEER, STALL_ON_NONE);
+    case CAUSE_COMM_ORDER: {
+        const int op = machine_current_op(sim->program, sim->state, agent, &iteration);
+        return stall(STALL_RESOURCE, sim->program->ops[op].comm);
+    }
     default: return stall(STALL_RESOURCE, STALL_ON_NONE);
     }
 }

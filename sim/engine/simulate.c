@@ -62,12 +62,15 @@ const char *stall_describe(const struct program *program, int rank, const struct
 {
     char agent[NAME];
     const char *name = "";
-    if (stall->on >= 0)
+    if (stall->on >= 0 && stall->cause == STALL_RESOURCE)
+        name = program->comms[stall->on].name;
+    else if (stall->on >= 0)
         name = program->plan->pipeline.tasks[stall->on].name;
     else if (stall->on != STALL_ON_NONE)
         name = agent_on_rank(program, rank, ~stall->on, agent, sizeof agent);
     const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
                         : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
+                        : stall->cause == STALL_RESOURCE     ? ", communicator "
                                                              : ", ";
     snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), *name ? joint : "", name);
     return buf;

@@ -63,7 +63,8 @@ enum stall_cause {
 const char *stall_key(enum stall_cause cause);
 const char *stall_words(enum stall_cause cause);
 
-/* A cause and what it names: a task (>= 0), an agent (as ~agent) or STALL_ON_NONE. */
+/* A cause and what it names: a task (>= 0), an agent (as ~agent) or STALL_ON_NONE. STALL_RESOURCE names a communicator
+   (>= 0) whose operation before has to end first, or none. */
 enum { STALL_ON_NONE = INT32_MIN };
 struct stall {
     enum stall_cause cause;

@@ -335,7 +335,11 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
     *stream = *member = (struct event_ref){joint->event, -shift, true};
     closed(b, *stream);
     note_push(b, op, place,
-              (struct item){.kind = ITEM_WORK, .until = *stream, .member = free_at, .lane = lane});
+              (struct item){.kind = ITEM_WORK,
+                            .until = *stream,
+                            .member = free_at,
+                            .lane = lane,
+                            .comm = op->comm});
     end_item(b, op, place);
 }
 

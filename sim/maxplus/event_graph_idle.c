@@ -139,8 +139,7 @@ static void tell_work(struct builder *b, int stream, int first, int last)
         return;
     struct event_ref joint = work->until;
     joint.end = false;
-    add_idle(b, work->member, no_ref, work->begin, 0,
-             (struct stall){STALL_RESOURCE, STALL_ON_NONE});
+    add_idle(b, work->member, no_ref, work->begin, 0, (struct stall){STALL_RESOURCE, work->comm});
     set_lane(b, work->lane);
     add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_ON_NONE});
 }

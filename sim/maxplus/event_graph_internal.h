@@ -50,6 +50,7 @@ struct item {
     struct event_ref until;  /* WAIT: the event; WORK, RECORD: the event of the graph */
     struct event_ref member; /* WORK: a collective: when its communicator is free */
     int lane;                /* of that communicator's member */
+    int comm;                /* that communicator */
 };
 struct items {
     struct item *items;

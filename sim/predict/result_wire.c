@@ -134,10 +134,11 @@ static void pack_result(struct parcel *parcel, const struct program *program,
         pack_blocked(parcel, &result->blocked[i]);
 }
 
-/* Does the cause exist, and the task or agent it names? Both become indices. */
+/* Does the cause exist, and the task, communicator or agent it names? They become indices. */
 static bool is_stall(const struct program *program, const struct stall *stall)
 {
-    bool exists = stall->on >= 0 ? stall->on < program->tasks
+    int named = stall->cause == STALL_RESOURCE ? program->comm_count : program->tasks;
+    bool exists = stall->on >= 0 ? stall->on < named
                                  : stall->on == STALL_ON_NONE || ~stall->on < program->agent_count;
     return exists && (int)stall->cause >= 0 && stall->cause < STALL_COUNT;
 }
