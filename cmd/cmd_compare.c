@@ -18,7 +18,8 @@
 #include "sim/predict/compare.h"
 
 /* Shares below a thousandth, measured and predicted, are not shown. */
-#define SHOWN 0.001
+#define SHOWN   0.001
+#define STRETCH 1.2 /* tasks that take so many times as long are told */
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -80,6 +81,32 @@ static void print_tasks(const struct comparison *run, const struct compared_stre
     }
 }
 
+/* How many times as long the tasks took as the serial run says, without those that wait for other ranks; NAN: nothing to
+   compare. */
+static double stretch_of(const struct comparison *run)
+{
+    double measured_ns = 0, predicted_ns = 0;
+    for (size_t s = 0; s < run->stream_count; s++)
+        for (size_t i = 0; i < run->streams[s].task_count; i++) {
+            const struct compared_task *task = &run->streams[s].tasks[i];
+            measured_ns += task->meets ? 0 : task->measured_ns;
+            predicted_ns += task->meets ? 0 : task->predicted_ns;
+        }
+    return run->serial_run != run->run && predicted_ns > 0 ? measured_ns / predicted_ns : NAN;
+}
+
+/* A prediction has the times of the serial run. Where they changed it is off by that, whatever the schedule. */
+static void print_stretch(const struct comparison *run)
+{
+    double stretch = stretch_of(run);
+    if (stretch > 1 / STRETCH && stretch < STRETCH)
+        return;
+    if (!isnan(stretch))
+        printf("      tasks took %.2f times as long as in serial run %" PRId64
+               ", from which the prediction is\n",
+               stretch, run->serial_run);
+}
+
 static void print_run(const struct comparison *run, bool quiet)
 {
     char measured[UNITS_TEXT], predicted[UNITS_TEXT], error[UNITS_TEXT];
@@ -90,6 +117,8 @@ static void print_run(const struct comparison *run, bool quiet)
         print_stream(run, &run->streams[i]);
         print_tasks(run, &run->streams[i]);
     }
+    if (!quiet)
+        print_stretch(run);
 }
 
 static void print_all(const struct compared *compared, bool quiet)

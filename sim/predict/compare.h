@@ -37,6 +37,7 @@ struct compared_account {
 struct compared_task {
     const char *name;
     double measured_ns, predicted_ns, measured_count, predicted_count;
+    bool meets; /* a task with other ranks, whose time has the wait for them */
 };
 
 struct compared_stream {

@@ -36,6 +36,17 @@ static bool add_parts(struct compared_stream *stream, const struct account_parts
     return true;
 }
 
+static void mark_meetings(struct comparison *out, const struct plan *plan)
+{
+    for (size_t s = 0; s < out->stream_count; s++)
+        for (size_t t = 0; t < plan->pipeline.task_count; t++) {
+            const struct task *task = &plan->pipeline.tasks[t];
+            struct compared_task *found = find_task(&out->streams[s], task->name);
+            if (found)
+                found->meets = task->work.comm >= 0;
+        }
+}
+
 static const struct account_stream *find_stream(const struct run_account *account, const char *name)
 {
     for (size_t i = 0; i < account->stream_count; i++)
@@ -102,5 +113,6 @@ enum status compare_tasks(struct trace *measured, const struct plan *plan,
         if (!add_stream(&out->streams[i], &before, &after, arena))
             status = diag_no_memory(diag);
     drop_unlike(out);
+    mark_meetings(out, plan);
     return status;
 }
