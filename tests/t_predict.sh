@@ -229,6 +229,19 @@ done
 check "... and so does a stored run" sh -c "$predict -n 50 --db='$dir/comm.db' '$dir/comm.yaml' >/dev/null &&
     '$SWSIM' render '$dir/comm.db' -o - --format=json | grep -q 'resource, communicator dp'"
 
+# A loader's CPU time is exposed where nothing hides it, that is one iteration at a time.
+cat >"$dir/loader.yaml" <<END
+swplan: 1
+name: loader
+driver: clock
+schedule:
+  Load: {stage: 0, thread_group: loader, work: {host: 300us}}
+  Work: {stage: 1, time: 1ms}
+intra_iter_deps: [[Work, Load]]
+END
+check "CPU time of a task is exposed, too" sh -c \
+    "$predict -n 50 '$dir/loader.yaml' | grep -qE '^  Load +- +0 ns +300 us( |\$)'"
+
 # ---- critical paths ------------------------------------------------------------------------------
 
 check "a critical path" prints "critical path of iteration 25, " $predict -n 50 -q --critical-path "$dir/plan.yaml"

@@ -300,7 +300,7 @@ enum status timing_without(struct timing *out, const struct timing *timing, int 
         return diag_no_memory(diag);
     memcpy(copy.ops, timing->ops, program->op_count * sizeof *copy.ops);
     for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].task == task && op_is_work(program->ops[i].kind) && !copy.ops[i].host) {
+        if (program->ops[i].task == task && op_is_work(program->ops[i].kind)) {
             copy.ops[i].mean_ns = 0;
             copy.ops[i].draw = -1;
         }

@@ -61,7 +61,7 @@ enum status timing_init(struct timing *timing, const struct program *program,
                         const struct jitter_rule *rules, size_t rule_count, struct diag *diag);
 void timing_fini(struct timing *timing);
 
-/* A copy in which the device part of `task` (pipeline form) takes no time. */
+/* A copy in which `task` (pipeline form) takes no time, neither on the CPU nor on the device. */
 enum status timing_without(struct timing *out, const struct timing *timing, int task,
                            struct diag *diag);
 

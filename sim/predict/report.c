@@ -196,17 +196,21 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
         int length = (int)strlen(p->plan->pipeline.tasks[t].name);
         width = length > width ? length : width;
     }
-    fprintf(out, "\n  %-*s  %9s  %9s  %9s  %9s\n", width, "task", "device", "exposed", "serial",
-            "slack");
+    fprintf(out, "\n  %-*s  %9s  %9s  %9s", width, "task", "device", "exposed", "serial");
+    fprintf(out, "%s\n", prediction->slack_ns ? "      slack" : "");
     for (int t = 0; t < p->tasks; t++) {
         const struct op_time *time = task_time(prediction, t);
         char device[UNITS_TEXT], exposed[UNITS_TEXT], slack[UNITS_TEXT];
-        bool has_slack = prediction->slack_ns && prediction->slack_ns[t] >= 0;
-        fprintf(out, "  %-*s  %9s  %9s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
+        fprintf(out, "  %-*s  %9s  %9s  %9s", width, p->plan->pipeline.tasks[t].name,
                 report_show(time ? (double)time->mean_ns : NAN, device),
                 report_show(prediction->exposed_ns[t], exposed),
-                report_show(prediction->serial_exposed_ns[t], serial),
-                report_show(has_slack ? (double)prediction->slack_ns[t] : NAN, slack));
+                report_show(prediction->serial_exposed_ns[t], serial));
+        if (prediction->slack_ns)
+            fprintf(
+                out, "  %9s",
+                report_show(prediction->slack_ns[t] >= 0 ? (double)prediction->slack_ns[t] : NAN,
+                            slack));
+        fputc('\n', out);
     }
     fprintf(out,
             "  exposed: by so much is an iteration shorter if the task takes no time; serial: the\n"
