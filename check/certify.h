@@ -49,6 +49,9 @@ struct certifier {
 typedef enum status certify_kind(const struct certifier *certifier, struct diag *diag);
 certify_kind certify_run, certify_structure, certify_states, certify_reduced, certify_teams;
 
+/* With `message`, in front of a set of states: the part that each send and receive meets. False: memory is exhausted. */
+bool certify_partners(const struct program *program, FILE *out);
+
 void certify_why_not(const struct certifier *certifier, const char *why);
 
 #endif

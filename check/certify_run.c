@@ -18,17 +18,20 @@
 enum { PATH_MOST = 1 << 16 };
 #define PATHS_MOST ((int64_t)1 << 30)
 
+/* Waits by an event: items[first[event]] .. [first[event + 1]). */
+struct index {
+    int64_t *first, *items;
+};
+
 struct writer {
     const struct certifier *certifier;
     const struct run_graph *graph;
     struct arena arena;
     FILE *out; /* the paths, which are left out when one is missing */
     int64_t events;
-    int64_t *number; /* per event, from 1; 0: none yet */
-    int64_t *first,
-        *followers; /* per event: followers[first[event]] .. [first[event + 1]) wait for it */
-    int *waits;     /* per event: that it still waits for */
-    int64_t *queue, *came_from; /* of a search: the event that follows */
+    int64_t *number;             /* per event, from 1; 0: none yet */
+    struct index followers, own; /* per event: the waits for it, and its own */
+    int64_t *queue, *came_by;    /* of a search; per event: the wait that leads on */
     int *seen, search;
     int64_t visited; /* in all searches */
     int *open;       /* reads since the last write */
@@ -36,51 +39,44 @@ struct writer {
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 
-static void collect_all(struct writer *w, bool store)
+static int64_t key_of(const struct run_wait *wait, bool own)
 {
-    const struct run_graph *g = w->graph;
-    for (int64_t event = 0; event < w->events; event++)
-        for (int64_t i = g->first[event]; i < g->first[event + 1]; i++) {
-            int64_t awaited = g->waits[i].event;
-            if (store)
-                w->followers[w->first[awaited]++] = event;
-            else
-                w->first[awaited + 1]++;
-            w->waits[event] += !store;
-        }
+    return own ? wait->event : wait->awaited;
 }
 
-static bool find_followers(struct writer *w)
+static bool index_waits(struct writer *w, bool own, struct index *index)
 {
-    w->first = ARENA_ARRAY(&w->arena, (size_t)w->events + 2, int64_t);
-    w->waits = ARENA_ARRAY(&w->arena, (size_t)w->events + 1, int);
+    const struct run_graph *g = w->graph;
+    index->first = ARENA_ARRAY(&w->arena, (size_t)w->events + 2, int64_t);
+    index->items = ARENA_ARRAY(&w->arena, g->count + 1, int64_t);
     if (w->arena.failed)
         return false;
-    collect_all(w, false);
-    for (int64_t event = 0; event < w->events; event++)
-        w->first[event + 1] += w->first[event];
-    w->followers = ARENA_ARRAY(&w->arena, (size_t)w->first[w->events] + 1, int64_t);
-    if (w->arena.failed)
-        return false;
-    collect_all(w, true);
-    memmove(w->first + 1, w->first, (size_t)w->events * sizeof *w->first);
-    w->first[0] = 0;
+    for (size_t i = 0; i < g->count; i++)
+        index->first[key_of(&g->waits[i], own) + 2]++;
+    for (int64_t event = 2; event <= w->events + 1; event++)
+        index->first[event] += index->first[event - 1];
+    for (size_t i = 0; i < g->count; i++)
+        index->items[index->first[key_of(&g->waits[i], own) + 1]++] = (int64_t)i;
     return true;
 }
 
 /* False: some events wait for each other. */
 static bool number_events(struct writer *w)
 {
-    int64_t head = 0, count = 0;
-    for (int64_t event = 0; event < w->events; event++)
-        if (w->waits[event] == 0)
+    int64_t head = 0, count = 0, *left = w->came_by; /* waits that are not numbered */
+    for (int64_t event = 0; event < w->events; event++) {
+        left[event] = w->own.first[event + 1] - w->own.first[event];
+        if (left[event] == 0)
             w->queue[count++] = event;
+    }
     for (; head < count; head++) {
         int64_t event = w->queue[head];
         w->number[event] = head + 1;
-        for (int64_t i = w->first[event]; i < w->first[event + 1]; i++)
-            if (--w->waits[w->followers[i]] == 0)
-                w->queue[count++] = w->followers[i];
+        for (int64_t i = w->followers.first[event]; i < w->followers.first[event + 1]; i++) {
+            int64_t follower = w->graph->waits[w->followers.items[i]].event;
+            if (--left[follower] == 0)
+                w->queue[count++] = follower;
+        }
     }
     return count == w->events;
 }
@@ -90,14 +86,10 @@ static void write_numbers(const struct writer *w)
     const struct run_graph *g = w->graph;
     const struct program *p = g->program;
     FILE *out = w->certifier->out;
-    for (int op = 0; op < (int)p->op_count; op++) {
-        fprintf(out, "number %" PRId64, w->number[run_event(g, op, RUN_EXECUTE)]);
-        if (op_pushes(p->ops[op].kind))
-            fprintf(out, " %" PRId64, w->number[run_event(g, op, RUN_START)]);
-        if (op_is_stream_work(p->ops[op].kind))
-            fprintf(out, " %" PRId64, w->number[run_event(g, op, RUN_DONE)]);
-        fputc('\n', out);
-    }
+    for (int op = 0; op < (int)p->op_count; op++)
+        fprintf(out, "number %" PRId64 " %" PRId64 " %" PRId64 "\n",
+                w->number[run_event(g, op, RUN_EXECUTE)], w->number[run_event(g, op, RUN_START)],
+                w->number[run_event(g, op, RUN_DONE)]);
     for (int m = 0; m < g->meeting_count; m++) {
         fprintf(out, "meeting %" PRId64, w->number[run_meeting(g, m)]);
         for (int i = g->meetings.first[m]; i < g->meetings.first[m + 1]; i++)
@@ -109,27 +101,27 @@ static void write_numbers(const struct writer *w)
 /* ---- paths ------------------------------------------------------------------------------------- */
 
 struct backwards {
-    int64_t from, count; /* the source, and the events in the queue */
+    int64_t from, start, count; /* the source, where its line is met, and the events in the queue */
     bool found;
 };
 
-static void step_back(struct writer *w, struct backwards *search, int64_t event,
-                      struct run_wait wait)
+static void step_back(struct writer *w, struct backwards *search, int64_t index)
 {
-    if (!wait.known || w->seen[wait.event] == w->search ||
-        w->number[wait.event] < w->number[search->from])
+    const struct run_wait wait = w->graph->waits[index];
+    if (!wait.known || w->seen[wait.awaited] == w->search ||
+        w->number[wait.awaited] < w->number[search->from])
         return;
-    w->seen[wait.event] = w->search;
-    w->came_from[wait.event] = event;
-    w->queue[search->count++] = wait.event;
-    search->found = wait.event == search->from || run_in_line(w->graph, search->from, wait.event);
-    if (search->found && wait.event != search->from)
-        w->came_from[search->from] = wait.event;
+    w->seen[wait.awaited] = w->search;
+    w->came_by[wait.awaited] = index;
+    w->queue[search->count++] = wait.awaited;
+    search->start = wait.awaited;
+    search->found =
+        wait.awaited == search->from || run_in_line(w->graph, search->from, wait.awaited);
 }
 
-static bool find_path(struct writer *w, int64_t from, int64_t to)
+/* The path leads from `start`, in the line of `from`. */
+static bool find_path(struct writer *w, int64_t from, int64_t to, int64_t *start)
 {
-    const struct run_graph *g = w->graph;
     struct backwards search = {.from = from, .count = 1};
     w->search++;
     w->seen[to] = w->search;
@@ -138,19 +130,20 @@ static bool find_path(struct writer *w, int64_t from, int64_t to)
         int64_t event = w->queue[head];
         if (search.count >= PATH_MOST || w->visited > PATHS_MOST)
             return false;
-        for (int64_t i = g->first[event]; i < g->first[event + 1] && !search.found; i++)
-            step_back(w, &search, event, g->waits[i]);
+        for (int64_t i = w->own.first[event]; i < w->own.first[event + 1] && !search.found; i++)
+            step_back(w, &search, w->own.items[i]);
     }
     w->visited += search.count;
+    *start = search.start;
     return search.found;
 }
 
 /* The last event of the path from `event` on that stands in its line: those between need not be told. */
 static int64_t skip_line(const struct writer *w, int64_t event, int64_t to)
 {
-    int64_t last = w->came_from[event];
-    for (int64_t next = last; next != to;) {
-        next = w->came_from[next];
+    int64_t last = event;
+    while (last != to) {
+        int64_t next = w->graph->waits[w->came_by[last]].event;
         if (!run_in_line(w->graph, event, next))
             break;
         last = next;
@@ -158,26 +151,25 @@ static int64_t skip_line(const struct writer *w, int64_t event, int64_t to)
     return last;
 }
 
-static int write_hops(const struct writer *w, int64_t from, int64_t to, FILE *out)
+static int write_hops(const struct writer *w, int64_t start, int64_t to, FILE *out)
 {
-    int count = 1;
-    for (int64_t event = from;; event = skip_line(w, event, to), count++) {
+    int count = 0;
+    for (int64_t event = skip_line(w, start, to); event != to; count++) {
         if (out)
-            fprintf(out, " %" PRId64, event);
-        if (event == to)
-            return count;
+            fprintf(out, " %" PRId64, w->came_by[event]);
+        event = skip_line(w, w->graph->waits[w->came_by[event]].event, to);
     }
+    return count;
 }
 
 static bool write_path(struct writer *w, int first, int second)
 {
     int64_t from = run_access_event(w->graph, first), to = run_access_event(w->graph, second);
-    if (run_in_line(w->graph, from, to))
-        return true;
-    if (!find_path(w, from, to))
+    int64_t start = to; /* in one line with `from`: there is no hop */
+    if (!run_in_line(w->graph, from, to) && !find_path(w, from, to, &start))
         return false;
-    fprintf(w->out, "path %d", write_hops(w, from, to, NULL));
-    write_hops(w, from, to, w->out);
+    fprintf(w->out, "path %d", write_hops(w, start, to, NULL));
+    write_hops(w, start, to, w->out);
     fputc('\n', w->out);
     return true;
 }
@@ -227,7 +219,6 @@ static bool write_buffer(struct writer *w, const struct use *uses, size_t count,
     FILE *out = w->out;
     int last = -1, reads = 0;
     *valued &= w->graph->program->buffers[uses->buffer].initialised || !uses[0].reads;
-    fprintf(out, "buffer %d\n", uses->buffer);
     for (size_t i = 0; i < count; i++) {
         bool good = true;
         fprintf(out, "access %d\n", uses[i].op);
@@ -294,10 +285,10 @@ static enum status write_run(struct writer *w, struct diag *diag)
     size_t n = (size_t)w->events + 1;
     w->number = ARENA_ARRAY(&w->arena, n, int64_t);
     w->queue = ARENA_ARRAY(&w->arena, n, int64_t);
-    w->came_from = ARENA_ARRAY(&w->arena, n, int64_t);
+    w->came_by = ARENA_ARRAY(&w->arena, n, int64_t);
     w->seen = ARENA_ARRAY(&w->arena, n, int);
     w->open = ARENA_ARRAY(&w->arena, w->graph->program->op_count + 1, int);
-    if (w->arena.failed || !find_followers(w))
+    if (w->arena.failed || !index_waits(w, false, &w->followers) || !index_waits(w, true, &w->own))
         return diag_no_memory(diag);
     if (!number_events(w)) {
         certify_why_not(certifier, "operations wait for each other");
@@ -314,7 +305,7 @@ enum status certify_run(const struct certifier *certifier, struct diag *diag)
     struct run_graph graph;
     struct writer writer = {.certifier = certifier, .graph = &graph};
     enum status status = STATUS_OK;
-    if (!run_graph_open(&graph, certifier->program)) {
+    if (!run_graph_open(&graph, certifier->program, &writer.arena)) {
         status = diag_no_memory(diag);
     } else if (graph.refusal) {
         certify_why_not(certifier, graph.refusal);
@@ -323,6 +314,5 @@ enum status certify_run(const struct certifier *certifier, struct diag *diag)
         status = write_run(&writer, diag);
     }
     arena_fini(&writer.arena);
-    run_graph_close(&graph);
     return status;
 }

@@ -144,6 +144,65 @@ static void close_tables(struct gatherer *g)
     agent_set_fini(&g->tried);
 }
 
+struct numbered_part {
+    const struct part *part;
+    int number;
+};
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *x = ((const struct numbered_part *)a)->part;
+    const struct part *y = ((const struct numbered_part *)b)->part;
+    if (x->channel != y->channel)
+        return x->channel < y->channel ? -1 : 1;
+    if (x->tag != y->tag)
+        return x->tag < y->tag ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+/* Of each channel and tag the n-th send and receive; -1 where there is none. `sorted`: by both. */
+static void find_partners(const struct numbered_part *sorted, size_t count, int *partner)
+{
+    size_t ends[2] = {0, 0}; /* the next receive and the next send to look at */
+    for (size_t i = 0; i < count; i++) {
+        const struct part *part = sorted[i].part;
+        size_t *other = &ends[!part->send];
+        for (; *other < count; ++*other) {
+            const struct part *met = sorted[*other].part;
+            bool before = met->channel < part->channel ||
+                          (met->channel == part->channel && met->tag < part->tag);
+            if (!before && met->send != part->send)
+                break;
+        }
+        if (*other == count || sorted[*other].part->channel != part->channel ||
+            sorted[*other].part->tag != part->tag)
+            continue;
+        partner[sorted[i].number] = sorted[*other].number;
+        ++*other;
+    }
+}
+
+bool certify_partners(const struct program *p, FILE *out)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    struct numbered_part *sorted = ARENA_ARRAY(&arena, p->part_count + 1, struct numbered_part);
+    int *partner = ARENA_ARRAY(&arena, p->part_count + 1, int);
+    bool good = sorted && partner;
+    for (size_t i = 0; good && i < p->part_count; i++) {
+        sorted[i] = (struct numbered_part){&p->parts[i], (int)i};
+        partner[i] = -1;
+    }
+    if (good && p->part_count > 0) {
+        qsort(sorted, p->part_count, sizeof *sorted, compare_parts);
+        find_partners(sorted, p->part_count, partner);
+    }
+    for (size_t i = 0; good && i < p->part_count; i++)
+        fprintf(out, "partner %d\n", partner[i]);
+    arena_fini(&arena);
+    return good;
+}
+
 static enum status write_states(struct gatherer *g, const char *key, struct diag *diag)
 {
     struct text_stream stream;
@@ -158,6 +217,8 @@ static enum status write_states(struct gatherer *g, const char *key, struct diag
         tree = text_close(&stream, true, NULL);
     }
     bool good = tree != NULL;
+    if (good && *g->certifier->proves & 1u << PROPERTY_MESSAGE)
+        good = certify_partners(g->p, g->certifier->out);
     if (good)
         fprintf(g->certifier->out, "%s %zu%s", key, g->count, tree);
     free(tree);

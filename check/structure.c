@@ -43,33 +43,10 @@ static bool rules_are_plain(const struct program *p)
            !p->plan->machine.launch_blocking && !p->plan->machine.share_device;
 }
 
-static bool same_list(const struct index_list *a, const struct index_list *b)
-{
-    return a->count == b->count &&
-           (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
-}
-
 /* The tasks of rank 0, which stand for those of all ranks. */
 static const struct task *all_tasks(const struct program *p)
 {
     return plan_task(p->plan, 0, 0);
-}
-
-/* Do the two match as a collective, and block in the same way? */
-static bool same_work(const struct work *a, const struct work *b)
-{
-    return a->kind == b->kind && a->collective == b->collective &&
-           (a->kind != WORK_COLLECTIVE || (a->bytes == b->bytes && a->root == b->root)) &&
-           a->pageable == b->pageable;
-}
-
-static bool same_task(const struct task *a, const struct task *b)
-{
-    return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
-           a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
-           a->host_sync == b->host_sync && a->sync_after == b->sync_after &&
-           same_work(&a->work, &b->work) && same_list(&a->holds, &b->holds) &&
-           same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
 }
 
 /* Ranks may differ in durations and communicators only. */
@@ -77,7 +54,7 @@ static bool ranks_are_alike(const struct program *p)
 {
     for (int rank = 1; rank < p->ranks; rank++) {
         for (int t = 0; t < p->tasks; t++)
-            if (!same_task(plan_task(p->plan, rank, t), plan_task(p->plan, 0, t)))
+            if (!plan_same_task(plan_task(p->plan, rank, t), plan_task(p->plan, 0, t)))
                 return false;
         if (memcmp(p->order[rank], p->order[0], (size_t)p->tasks * sizeof **p->order) != 0)
             return false;

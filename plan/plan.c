@@ -70,6 +70,29 @@ const struct task *plan_task(const struct plan *plan, int rank, int task)
     return &plan_tasks(plan, rank)[task];
 }
 
+static bool same_list(const struct index_list *a, const struct index_list *b)
+{
+    return a->count == b->count &&
+           (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+}
+
+/* Do the two match as a collective, and block in the same way? */
+static bool same_work(const struct work *a, const struct work *b)
+{
+    return a->kind == b->kind && a->collective == b->collective &&
+           (a->kind != WORK_COLLECTIVE || (a->bytes == b->bytes && a->root == b->root)) &&
+           a->pageable == b->pageable;
+}
+
+bool plan_same_task(const struct task *a, const struct task *b)
+{
+    return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
+           a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
+           a->host_sync == b->host_sync && a->sync_after == b->sync_after &&
+           same_work(&a->work, &b->work) && same_list(&a->holds, &b->holds) &&
+           same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
+}
+
 void plan_set_host_time(struct task *task, int64_t time_ns)
 {
     const int64_t total_ns = task->host_time_ns + task->host_after_ns;

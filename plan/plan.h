@@ -710,6 +710,8 @@ bool plan_is_unexplained(const struct plan *plan);
 /* The tasks as rank `rank` sees them; one of them. */
 const struct task *plan_tasks(const struct plan *plan, int rank);
 const struct task *plan_task(const struct plan *plan, int rank, int task);
+/* Do the tasks of two ranks differ in durations and communicators only? */
+bool plan_same_task(const struct task *a, const struct task *b);
 /* Both CPU parts together take `time_ns`; each keeps its share. */
 void plan_set_host_time(struct task *task, int64_t time_ns);
 /* The ranks of a run: those of all pipelines. */

@@ -14,7 +14,8 @@ bool certificate_refuse(struct certificate *c, const char *format, ...)
     c->refused = true;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(c->why, sizeof c->why, format, arguments);
+    size_t length = (size_t)snprintf(c->why, sizeof c->why, "line %" PRId64 ": ", c->line);
+    vsnprintf(c->why + length, sizeof c->why - length, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -46,12 +47,14 @@ bool certificate_accept(struct certificate *c, const char *word)
 
 bool certificate_expect(struct certificate *c, const char *word)
 {
-    return certificate_accept(c, word) ||
-           certificate_refuse(c, "line %" PRId64 ": expected '%s'", c->line, word);
+    return certificate_accept(c, word) || certificate_refuse(c, "expected '%s'", word);
 }
 
-bool certificate_number(struct certificate *c, int64_t least, int64_t most, int64_t *out)
+bool certificate_number(struct certificate *c, const char *word, int64_t least, int64_t most,
+                        int64_t *out)
 {
+    if (word && !certificate_expect(c, word))
+        return false;
     size_t length = find_word(c), i = length > 0 && *c->at == '-';
     int64_t value = 0;
     bool good = !c->refused && i < length;
@@ -61,18 +64,16 @@ bool certificate_number(struct certificate *c, int64_t least, int64_t most, int6
     }
     value = good && *c->at == '-' ? -value : value;
     if (!good || value < least || value > most)
-        return certificate_refuse(
-            c, "line %" PRId64 ": expected a number from %" PRId64 " to %" PRId64, c->line, least,
-            most);
+        return certificate_refuse(c, "expected a number from %" PRId64 " to %" PRId64, least, most);
     c->at += length;
     *out = value;
     return true;
 }
 
-bool certificate_index(struct certificate *c, int64_t count, int *out)
+bool certificate_index(struct certificate *c, const char *word, int64_t count, int *out)
 {
     int64_t value;
-    if (!certificate_number(c, 0, count - 1, &value))
+    if (!certificate_number(c, word, 0, count - 1, &value))
         return false;
     *out = (int)value;
     return true;

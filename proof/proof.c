@@ -73,10 +73,10 @@ static void read_options(struct certificate *c, const struct plan *plan,
     options->driver = (enum driver)driver;
     if (driver > DRIVER_DATAFLOW ||
         (options->driver == DRIVER_NONE) != (plan->form != FORM_PIPELINE))
-        certificate_refuse(c, "line %" PRId64 ": the driver does not fit the plan", c->line);
-    certificate_number(c, 0, PLAN_MAX_RANKS, &ranks);
-    certificate_number(c, 0, PLAN_MAX_DEPTH, &max_depth);
-    certificate_number(c, -1, INT32_MAX, &iterations);
+        certificate_refuse(c, "the driver does not fit the plan");
+    certificate_number(c, NULL, 0, PLAN_MAX_RANKS, &ranks);
+    certificate_number(c, NULL, 0, PLAN_MAX_DEPTH, &max_depth);
+    certificate_number(c, NULL, -1, INT32_MAX, &iterations);
     options->ranks = (int)ranks;
     options->max_depth = (int)max_depth;
     options->iterations = iterations;
@@ -87,7 +87,8 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
 {
     char text[32];
     snprintf(text, sizeof text, "%016" PRIx64, hash);
-    if (certificate_expect(c, "swcert") && !certificate_accept(c, "1"))
+    int64_t version;
+    if (certificate_number(c, "swcert", 0, CERTIFICATE_MOST, &version) && version != PROOF_VERSION)
         certificate_refuse(c, "it is of another version than %d", PROOF_VERSION);
     if (certificate_expect(c, "plan") && !certificate_accept(c, text))
         certificate_refuse(c, "it is for another plan than this one, which is %s", text);
@@ -101,7 +102,7 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
     while (kind < PROOF_KINDS && !certificate_accept(c, kinds[kind].key))
         kind++;
     if (kind == PROOF_KINDS)
-        certificate_refuse(c, "line %" PRId64 ": expected a kind of proof", c->line);
+        certificate_refuse(c, "expected a kind of proof");
     else
         out->kind = (enum proof_kind)kind;
 }
@@ -110,13 +111,10 @@ static void read_head(struct certificate *c, const struct plan *plan, uint64_t h
 static enum status check_memory(struct certificate *c, const struct plan *plan,
                                 const struct program *program, struct diag *diag)
 {
-    struct arena arena;
     const char *sentence = NULL;
-    arena_init(&arena, 0);
-    enum status status = memory_tell(plan, program, &arena, &sentence, diag);
+    enum status status = memory_tell(plan, program, &c->arena, &sentence, diag);
     if (sentence)
         certificate_refuse(c, "%s", sentence);
-    arena_fini(&arena);
     return status;
 }
 
@@ -131,7 +129,6 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
 {
     struct certificate c = {.at = text, .end = text + *length, .line = 1};
     struct program *program = NULL;
-    bool no_memory = false;
     uint64_t hash;
     const struct proof_result last = *out;
     *out = (struct proof_result){0};
@@ -158,12 +155,14 @@ enum status proof_check(const struct plan *plan, const char *text, size_t *lengt
         else if (out->proves & 1u << PROPERTY_BOUND && program->tasks == 0)
             status = check_memory(&c, plan, program, diag);
         if (status == STATUS_OK && !c.refused)
-            out->good = kinds[out->kind].judge(program, &c, out->proves, &no_memory) &&
-                        certificate_expect(&c, "end");
+            out->good =
+                kinds[out->kind].judge(program, &c, out->proves) && certificate_expect(&c, "end");
         certificate_accept(&c, ""); /* passes the space behind it */
         program_close(program);
     }
     *length = (size_t)(c.end - c.at);
     memcpy(out->why, c.why, sizeof out->why);
-    return no_memory ? diag_no_memory(diag) : status;
+    bool failed = c.arena.failed;
+    arena_fini(&c.arena);
+    return failed && status == STATUS_OK ? diag_no_memory(diag) : status;
 }

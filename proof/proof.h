@@ -12,7 +12,7 @@
 #include "machine/conflicts.h"
 #include "plan/diag.h"
 
-#define PROOF_VERSION 1
+#define PROOF_VERSION 2
 
 /* The states of one certificate take no more memory, however many it claims. */
 #define PROOF_STATE_BYTES ((size_t)1 << 30)
@@ -53,10 +53,10 @@ enum status proof_program(const struct plan *plan, enum proof_kind kind, unsigne
                           const struct program_options *options, struct program **out,
                           struct diag *diag);
 
-/* Each kind: read the rest of a certificate, which claims to prove these; false with a reason if that does not follow.
-   *no_memory: it could not be looked at. */
+/* Each kind: read the rest of a certificate, which claims to prove these; false with a reason if that does not follow, or
+   because its arena has failed. */
 typedef bool proof_judge(const struct program *program, struct certificate *certificate,
-                         unsigned proves, bool *no_memory);
+                         unsigned proves);
 proof_judge proof_run, proof_structure, proof_states, proof_reduced, proof_teams;
 
 /* The properties that such a certificate of this program can prove. */

@@ -2,8 +2,6 @@
 /* proof_paths.c - paths from a task to another, over iterations; the hops are in proof_structure.c. */
 #include "structure.h"
 
-#include <inttypes.h>
-
 static bool depends_on(const struct structure *s, int task, int on, int64_t distance)
 {
     for (int k = 0; k < s->p->depends[task].count; k++)
@@ -25,21 +23,20 @@ struct path {
 
 static bool retired_hop(struct structure *s, struct path *path, int64_t *hop)
 {
-    if (!certificate_index(s->c, s->p->tasks, &path->task))
+    if (!certificate_index(s->c, NULL, s->p->tasks, &path->task))
         return false;
     *hop = s->p->depth - (structure_is_clock(s) ? s->tasks[path->task].stage : 0);
     path->retired = path->seen && path->hops == 0;
-    return path->retired ||
-           certificate_refuse(s->c, "line %" PRId64 ": the driver does not know of it", s->c->line);
+    return path->retired || certificate_refuse(s->c, "the driver does not know of it");
 }
 
 static bool dependence_hop(struct structure *s, struct path *path, int64_t *hop)
 {
     int from = path->task;
-    return certificate_index(s->c, s->p->tasks, &path->task) &&
-           certificate_number(s->c, 0, PLAN_MAX_DISTANCE, hop) &&
+    return certificate_index(s->c, NULL, s->p->tasks, &path->task) &&
+           certificate_number(s->c, NULL, 0, PLAN_MAX_DISTANCE, hop) &&
            (depends_on(s, path->task, from, *hop) ||
-            certificate_refuse(s->c, "line %" PRId64 ": there is no such dependence", s->c->line));
+            certificate_refuse(s->c, "there is no such dependence"));
 }
 
 /* Tasks that one thread takes in some order are submitted in it, and done, being on one stream or of the host both. Work of the host
@@ -50,16 +47,15 @@ static bool share_queue(const struct structure *s, const struct path *path, int 
     bool hosts = structure_is_host(s, from) && structure_is_host(s, path->task);
     return (a->group == b->group &&
             (path->submission || a->stream == b->stream || (hosts && path->count == 1))) ||
-           certificate_refuse(s->c, "line %" PRId64 ": the tasks share no queue", s->c->line);
+           certificate_refuse(s->c, "the tasks share no queue");
 }
 
 /* The clock fills queues in the order of the keys. */
 static bool queue_hop(struct structure *s, struct path *path, int64_t *hop)
 {
     int from = path->task;
-    if (!structure_is_clock(s) || !certificate_expect(s->c, "queue") ||
-        !certificate_index(s->c, s->p->tasks, &path->task))
-        return certificate_refuse(s->c, "line %" PRId64 ": expected a hop", s->c->line);
+    if (!structure_is_clock(s) || !certificate_index(s->c, "queue", s->p->tasks, &path->task))
+        return certificate_refuse(s->c, "expected a hop");
     const struct task *a = &s->tasks[from], *b = &s->tasks[path->task];
     *hop = a->stage - b->stage + (s->place[from] >= s->place[path->task]);
     *hop = *hop > 0 ? *hop : 0;
@@ -72,7 +68,7 @@ static bool read_firing(struct structure *s, const struct edge *first, int to, i
 {
     const struct edge_list *seconds = &s->p->depends[to];
     int which = 0;
-    if (!certificate_index(s->c, seconds->count, &which))
+    if (!certificate_index(s->c, NULL, seconds->count, &which))
         return false;
     const struct edge *second = &seconds->items[which];
     int64_t length = first->dep >= second->dep;
@@ -80,8 +76,7 @@ static bool read_firing(struct structure *s, const struct edge *first, int to, i
         !structure_read_path(s, first->task, second->task, true, &length))
         return false;
     return length <= hop + first->distance - second->distance ||
-           certificate_refuse(s->c, "line %" PRId64 ": task %d may be fired before", s->c->line,
-                              to);
+           certificate_refuse(s->c, "task %d may be fired before", to);
 }
 
 /* Data-flow: (X, i) is fired, into the queue of its worker, before (Y, i + hop). One admission may fire both where hop is 0,
@@ -90,16 +85,15 @@ static bool fired_hop(struct structure *s, struct path *path, int64_t *hop)
 {
     const struct edge_list *firsts = &s->p->depends[path->task];
     int from = path->task, to = 0;
-    if (!certificate_index(s->c, s->p->tasks, &to) ||
-        !certificate_number(s->c, 0, PLAN_MAX_DEPTH, hop))
+    if (!certificate_index(s->c, NULL, s->p->tasks, &to) ||
+        !certificate_number(s->c, NULL, 0, PLAN_MAX_DEPTH, hop))
         return false;
     path->task = to;
     bool later = *hop > 0;
     for (int k = 0; k < s->p->depends[to].count; k++)
         later |= s->p->depends[to].items[k].distance == 0;
     if (structure_is_clock(s) || !later)
-        return certificate_refuse(s->c, "line %" PRId64 ": task %d may be fired before", s->c->line,
-                                  to);
+        return certificate_refuse(s->c, "task %d may be fired before", to);
     for (int k = 0; k < firsts->count; k++)
         if (!read_firing(s, &firsts->items[k], to, *hop))
             return false;
@@ -138,13 +132,11 @@ bool structure_read_path(struct structure *s, int from, int to, bool submission,
     *length = STRUCTURE_FAR;
     if (certificate_accept(s->c, "none"))
         return true;
-    if (!certificate_expect(s->c, "path") ||
-        !certificate_number(s->c, 1, CERTIFICATE_MOST, &path.count) || !read_hops(s, &path))
+    if (!certificate_number(s->c, "path", 1, CERTIFICATE_MOST, &path.count) || !read_hops(s, &path))
         return false;
     *length = path.length;
     bool good = path.task == to;
     if (!submission && structure_is_host(s, to) && !structure_is_host(s, from))
         good &= path.retired;
-    return good || certificate_refuse(s->c, "line %" PRId64 ": the path does not lead to task %d",
-                                      s->c->line, to);
+    return good || certificate_refuse(s->c, "the path does not lead to task %d", to);
 }

@@ -2,6 +2,7 @@
 /*
  * proof_states.c - the closed set of states of any plan, as the tree by which they are reached.
  *
+ *     partner PART             with message: of each send and receive in order, the one it meets
  *     states COUNT             reduced_states COUNT SEED
  *     PARENT AGENT CHOICE      PARENT AGENT CHOICE SEED     of each but the first: the state it follows by this step of the
  *                                                           machine
@@ -12,8 +13,6 @@
  */
 #include "proof.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "machine/conflicts.h"
@@ -60,7 +59,7 @@ static void keep(struct set *set, size_t index)
 
 static bool read_seed(struct set *set, size_t index)
 {
-    return !set->seeds || certificate_index(set->c, set->p->agent_count, &set->seeds[index]);
+    return !set->seeds || certificate_index(set->c, NULL, set->p->agent_count, &set->seeds[index]);
 }
 
 /* No step of the set may violate what is proved, and none is taken behind a mismatch, which ends a run. */
@@ -84,14 +83,13 @@ static bool read_tree(struct set *set)
         return false;
     for (size_t i = 1; i < set->count; i++) {
         int parent, agent, choice;
-        if (!certificate_index(set->c, (int64_t)i, &parent) ||
-            !certificate_index(set->c, set->p->agent_count, &agent) ||
-            !certificate_index(set->c, 2, &choice) || !read_seed(set, i))
+        if (!certificate_index(set->c, NULL, (int64_t)i, &parent) ||
+            !certificate_index(set->c, NULL, set->p->agent_count, &agent) ||
+            !certificate_index(set->c, NULL, 2, &choice) || !read_seed(set, i))
             return false;
         load(set, (size_t)parent);
         if (choice >= machine_agent_enabled(set->p, set->state, agent))
-            return certificate_refuse(set->c, "line %" PRId64 ": the step is not possible",
-                                      set->c->line);
+            return certificate_refuse(set->c, "the step is not possible");
         if (!take_step(set, (size_t)parent, (struct transition){agent, choice}))
             return false;
         keep(set, i);
@@ -158,30 +156,19 @@ static bool is_closed(struct set *set)
 
 /* ---- the whole --------------------------------------------------------------------------------- */
 
-static int compare_parts(const void *a, const void *b)
+/* Each part has a partner of its own: it is sent on the same channel with the same tag, and received. */
+static bool read_partners(const struct program *p, struct certificate *c)
 {
-    const struct part *x = a, *y = b;
-    if (x->channel != y->channel)
-        return x->channel < y->channel ? -1 : 1;
-    return (x->tag > y->tag) - (x->tag < y->tag);
-}
-
-/* On each channel a message is sent as often as it is received. */
-static bool messages_match(const struct program *p, bool *no_memory)
-{
-    struct part *parts = malloc((p->part_count + 1) * sizeof *parts);
-    int64_t excess = 0;
-    *no_memory |= !parts;
-    if (parts && p->part_count > 0) {
-        memcpy(parts, p->parts, p->part_count * sizeof *parts);
-        qsort(parts, p->part_count, sizeof *parts, compare_parts);
+    int *partner = ARENA_ARRAY(&c->arena, p->part_count + 1, int);
+    bool good = partner != NULL;
+    for (size_t i = 0; good && i < p->part_count; i++)
+        good = certificate_index(c, "partner", (int64_t)p->part_count, &partner[i]);
+    for (size_t i = 0; good && i < p->part_count; i++) {
+        const struct part *a = &p->parts[i], *b = &p->parts[partner[i]];
+        good = partner[partner[i]] == (int)i && a->send != b->send && a->channel == b->channel &&
+               a->tag == b->tag;
     }
-    for (size_t i = 0; parts && i < p->part_count &&
-                       (i == 0 || excess == 0 || compare_parts(&parts[i - 1], &parts[i]) == 0);
-         i++)
-        excess += parts[i].send ? 1 : -1;
-    free(parts);
-    return excess == 0;
+    return good || (partner && certificate_refuse(c, "a message has no partner"));
 }
 
 unsigned proof_states_covers(const struct program *p)
@@ -204,46 +191,39 @@ unsigned proof_reduced_covers(const struct program *p)
     return p->options.faults ? 0 : proof_states_covers(p) & ~bound;
 }
 
-static bool judge(const struct program *p, struct certificate *c, unsigned proves, bool reduced,
-                  bool *no_memory)
+static bool judge(const struct program *p, struct certificate *c, unsigned proves, bool reduced)
 {
     int64_t count, most = (int64_t)(PROOF_STATE_BYTES / p->at.bytes);
-    if (!certificate_expect(c, reduced ? "reduced_states" : "states") ||
-        !certificate_number(c, 1, most, &count))
+    if (proves & 1u << PROPERTY_MESSAGE && !read_partners(p, c))
+        return false;
+    if (!certificate_number(c, reduced ? "reduced_states" : "states", 1, most, &count))
         return false;
     if (count > c->end - c->at)
         return certificate_refuse(c, "there are fewer states than it says");
-    if (proves & 1u << PROPERTY_MESSAGE && !messages_match(p, no_memory))
-        return certificate_refuse(c, "a message is sent more often than received, or less often");
     struct set set = {.p = p, .c = c, .proves = proves, .count = (size_t)count};
     set.table_size = 2 * set.count + 1;
-    set.seeds = reduced ? calloc(set.count, sizeof *set.seeds) : NULL;
-    set.bytes = malloc(set.count * p->at.bytes);
-    set.table = calloc(set.table_size, sizeof *set.table);
+    set.seeds = reduced ? ARENA_ARRAY(&c->arena, set.count, int) : NULL;
+    set.bytes = arena_array(&c->arena, set.count, p->at.bytes);
+    set.table = ARENA_ARRAY(&c->arena, set.table_size, size_t);
+    set.steps = ARENA_ARRAY(&c->arena, machine_most_transitions(p) + 1, struct transition);
     set.state = machine_state(p);
-    set.steps = calloc(machine_most_transitions(p) + 1, sizeof *set.steps);
-    *no_memory |= !agent_set_init(&set.tried, p->agent_count) || !set.bytes || !set.table ||
-                  !set.state || !set.steps || (reduced && !set.seeds);
-    bool good = !*no_memory && read_tree(&set) && is_closed(&set);
-    free(set.seeds);
-    free(set.bytes);
-    free(set.table);
+    c->arena.failed |= !agent_set_init(&set.tried, p->agent_count) || !set.state;
+    bool good = !c->arena.failed && read_tree(&set) && is_closed(&set);
     machine_free(set.state);
-    free(set.steps);
     agent_set_fini(&set.tried);
     return good;
 }
 
-bool proof_states(const struct program *p, struct certificate *c, unsigned proves, bool *no_memory)
+bool proof_states(const struct program *p, struct certificate *c, unsigned proves)
 {
-    return judge(p, c, proves, false, no_memory);
+    return judge(p, c, proves, false);
 }
 
 /* Values and the order of accesses are the same in all orders of independent steps only where no accesses race. */
-bool proof_reduced(const struct program *p, struct certificate *c, unsigned proves, bool *no_memory)
+bool proof_reduced(const struct program *p, struct certificate *c, unsigned proves)
 {
     const unsigned ordered = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
     if (proves & ordered && p->access_count > 0 && !((proves | c->before) & 1u << PROPERTY_RACE))
         return certificate_refuse(c, "nothing proves that no accesses race");
-    return judge(p, c, proves, true, no_memory);
+    return judge(p, c, proves, true);
 }

@@ -21,8 +21,6 @@
  */
 #include "structure.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the conditions that need no certificate ----------------------------------------------------- */
@@ -38,26 +36,6 @@ static bool rules_are_plain(const struct program *p)
            !machine->share_device && !machine->first_use_blocks;
 }
 
-static bool same_list(const struct index_list *a, const struct index_list *b)
-{
-    return a->count == b->count &&
-           (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
-}
-
-/* Tasks of two ranks that differ in durations and communicators only. */
-static bool same_task(const struct task *a, const struct task *b)
-{
-    const struct work *x = &a->work, *y = &b->work;
-    bool collective = x->kind == WORK_COLLECTIVE;
-    return a->stage == b->stage && a->stream == b->stream && a->group == b->group &&
-           a->globally_ordered == b->globally_ordered && a->sm == b->sm &&
-           a->host_sync == b->host_sync && a->sync_after == b->sync_after && x->kind == y->kind &&
-           x->collective == y->collective &&
-           (!collective || (x->bytes == y->bytes && x->root == y->root)) &&
-           x->pageable == y->pageable && same_list(&a->holds, &b->holds) &&
-           same_list(&a->reads, &b->reads) && same_list(&a->writes, &b->writes);
-}
-
 static bool tasks_are_plain(const struct structure *s)
 {
     const struct program *p = s->p;
@@ -69,7 +47,7 @@ static bool tasks_are_plain(const struct structure *s)
             (slots > 0 && task->sm > slots))
             return false;
         for (int rank = 1; rank < p->ranks; rank++)
-            if (!same_task(plan_task(p->plan, rank, t), task) ||
+            if (!plan_same_task(plan_task(p->plan, rank, t), task) ||
                 p->order[rank][t] != p->order[0][t])
                 return false;
     }
@@ -106,12 +84,10 @@ static bool read_numbers(struct structure *s)
 {
     const struct program *p = s->p;
     int64_t least = INT64_MAX, most = INT64_MIN;
-    if (!certificate_expect(s->c, "shift") ||
-        !certificate_number(s->c, 1, CERTIFICATE_MOST, &s->shift))
+    if (!certificate_number(s->c, "shift", 1, CERTIFICATE_MOST, &s->shift))
         return false;
     for (int t = 0; t < p->tasks; t++) {
-        if (!certificate_expect(s->c, "task") ||
-            !certificate_number(s->c, -CERTIFICATE_MOST, CERTIFICATE_MOST, &s->number[t]))
+        if (!certificate_number(s->c, "task", -CERTIFICATE_MOST, CERTIFICATE_MOST, &s->number[t]))
             return false;
         least = number_of(s, t) < least ? number_of(s, t) : least;
         most = number_of(s, t) > most ? number_of(s, t) : most;
@@ -217,14 +193,12 @@ static bool read_pair(struct structure *s, int lag, const struct touch *a, const
     bool shared = s->p->plan->buffers[a->buffer].scope == SCOPE_SHARED;
     int buffer = -1, first = -1, second = -1;
     int64_t there, back;
-    if (!certificate_expect(s->c, "pair") ||
-        !certificate_index(s->c, (int64_t)s->p->plan->buffer_count, &buffer) ||
-        !certificate_index(s->c, s->p->tasks, &first) ||
-        !certificate_index(s->c, s->p->tasks, &second))
+    if (!certificate_index(s->c, "pair", (int64_t)s->p->plan->buffer_count, &buffer) ||
+        !certificate_index(s->c, NULL, s->p->tasks, &first) ||
+        !certificate_index(s->c, NULL, s->p->tasks, &second))
         return false;
     if (buffer != a->buffer || first != a->task || second != b->task)
-        return certificate_refuse(s->c, "line %" PRId64 ": expected the pair %d %d %d", s->c->line,
-                                  a->buffer, a->task, b->task);
+        return certificate_refuse(s->c, "expected the pair %d %d %d", a->buffer, a->task, b->task);
     if (!structure_read_path(s, first, second, false, &there) ||
         !structure_read_path(s, second, first, false, &back))
         return false;
@@ -257,51 +231,41 @@ static bool read_buffer(struct structure *s, const struct touch *touches, size_t
     return true;
 }
 
-static int compare_touches(const void *a, const void *b)
-{
-    const struct touch *x = a, *y = b;
-    if (x->buffer != y->buffer)
-        return x->buffer < y->buffer ? -1 : 1;
-    return (x->task > y->task) - (x->task < y->task);
-}
-
-/* One entry for each task and buffer. */
-static size_t list_touches(const struct structure *s, struct touch *touches)
-{
-    size_t listed = 0, kept = 0;
-    for (int t = 0; t < s->p->tasks; t++) {
-        for (size_t i = 0; i < s->tasks[t].reads.count; i++)
-            touches[listed++] = (struct touch){s->tasks[t].reads.items[i], t, true, false};
-        for (size_t i = 0; i < s->tasks[t].writes.count; i++)
-            touches[listed++] = (struct touch){s->tasks[t].writes.items[i], t, false, true};
-    }
-    qsort(touches, listed, sizeof *touches, compare_touches);
-    for (size_t i = 0; i < listed; i++)
-        if (kept > 0 && compare_touches(&touches[kept - 1], &touches[i]) == 0) {
-            touches[kept - 1].reads |= touches[i].reads;
-            touches[kept - 1].writes |= touches[i].writes;
-        } else {
-            touches[kept++] = touches[i];
-        }
-    return kept;
-}
-
+/* The tasks that access the buffers, by buffer, each once for both ways. */
 static bool read_buffers(struct structure *s)
 {
-    size_t most = 0;
-    bool good = true;
-    for (int t = 0; t < s->p->tasks; t++)
-        most += s->tasks[t].reads.count + s->tasks[t].writes.count;
-    struct touch *touches = calloc(most + 1, sizeof *touches);
-    *s->no_memory = !touches;
-    size_t count = touches ? list_touches(s, touches) : 0;
-    for (size_t first = 0, end; first < count && good; first = end) {
-        for (end = first; end < count && touches[end].buffer == touches[first].buffer;)
-            end++;
-        good = read_buffer(s, touches + first, end - first);
+    const struct program *p = s->p;
+    size_t count = 0;
+    for (int t = 0; t < p->tasks; t++)
+        count += s->tasks[t].reads.count + s->tasks[t].writes.count;
+    struct touch *all = ARENA_ARRAY(&s->c->arena, count + 1, struct touch);
+    struct touch *touches = ARENA_ARRAY(&s->c->arena, count + 1, struct touch);
+    int *keys = ARENA_ARRAY(&s->c->arena, count + 1, int);
+    count = 0;
+    for (int t = 0; !s->c->arena.failed && t < p->tasks; t++)
+        for (size_t i = 0; i < s->tasks[t].reads.count + s->tasks[t].writes.count; i++) {
+            bool reads = i < s->tasks[t].reads.count;
+            keys[count] = reads ? s->tasks[t].reads.items[i]
+                                : s->tasks[t].writes.items[i - s->tasks[t].reads.count];
+            all[count] = (struct touch){keys[count], t, reads, !reads};
+            count++;
+        }
+    const struct lists lists = lists_by(&s->c->arena, keys, count, (int)p->plan->buffer_count);
+    bool good = !s->c->arena.failed;
+    for (int buffer = 0; good && buffer < (int)p->plan->buffer_count; buffer++) {
+        size_t kept = 0;
+        for (int i = lists.first[buffer]; i < lists.first[buffer + 1]; i++) {
+            const struct touch *touch = &all[lists.items[i]];
+            if (kept > 0 && touches[kept - 1].task == touch->task) {
+                touches[kept - 1].reads |= touch->reads;
+                touches[kept - 1].writes |= touch->writes;
+            } else {
+                touches[kept++] = *touch;
+            }
+        }
+        good = kept == 0 || read_buffer(s, touches, kept);
     }
-    free(touches);
-    return good && !*s->no_memory;
+    return good;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------- */
@@ -335,23 +299,14 @@ unsigned proof_structure_covers(const struct program *p)
     return ((1u << PROPERTY_COUNT) - 1) & ~never;
 }
 
-bool proof_structure(const struct program *p, struct certificate *c, unsigned proves,
-                     bool *no_memory)
+bool proof_structure(const struct program *p, struct certificate *c, unsigned proves)
 {
-    struct structure s = {
-        .p = p, .tasks = plan_tasks(p->plan, 0), .c = c, .proves = proves, .no_memory = no_memory};
+    struct structure s = {.p = p, .tasks = plan_tasks(p->plan, 0), .c = c, .proves = proves};
     size_t room = (size_t)p->tasks + (size_t)p->comm_count + p->plan->groups.count;
-    s.place = calloc(room, sizeof *s.place);
-    s.list = calloc(room, sizeof *s.list);
-    s.number = calloc(room, sizeof *s.number);
-    s.level = calloc(room, sizeof *s.level);
-    s.fed = calloc(room, sizeof *s.fed);
-    *no_memory = !s.place || !s.list || !s.number || !s.level || !s.fed;
-    bool good = !*no_memory && judge(&s);
-    free(s.place);
-    free(s.list);
-    free(s.number);
-    free(s.level);
-    free(s.fed);
-    return good;
+    s.place = ARENA_ARRAY(&c->arena, room, int);
+    s.list = ARENA_ARRAY(&c->arena, room, int);
+    s.number = ARENA_ARRAY(&c->arena, room, int64_t);
+    s.level = ARENA_ARRAY(&c->arena, room, int64_t);
+    s.fed = ARENA_ARRAY(&c->arena, room, bool);
+    return !c->arena.failed && judge(&s);
 }

@@ -7,8 +7,6 @@
  */
 #include "proof.h"
 
-#include <stdlib.h>
-
 /* The flag or queue that an operation uses, flags first; -1: neither. */
 static int shared_object(const struct program *p, const struct op *op)
 {
@@ -63,12 +61,9 @@ unsigned proof_teams_covers(const struct program *p)
     return 1u << PROPERTY_FAULTS;
 }
 
-bool proof_teams(const struct program *p, struct certificate *c, unsigned proves, bool *no_memory)
+bool proof_teams(const struct program *p, struct certificate *c, unsigned proves)
 {
     (void)proves;
-    int *user = calloc((size_t)p->flag_families + (size_t)p->queue_count + 1, sizeof *user);
-    *no_memory = !user;
-    bool good = user && judge(p, c, user);
-    free(user);
-    return good;
+    int *user = ARENA_ARRAY(&c->arena, (size_t)p->flag_families + (size_t)p->queue_count + 1, int);
+    return user && judge(p, c, user);
 }

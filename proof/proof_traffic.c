@@ -13,10 +13,6 @@
  */
 #include "structure.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* Data-flow: each of these tasks is submitted before the next is taken, and the last before the first of the next
    iteration. */
 static bool read_chain(struct structure *s, int count)
@@ -48,18 +44,16 @@ static bool read_calls(struct structure *s, int comm, int *count)
     int callers = 0;
     for (int t = 0; t < s->p->tasks; t++)
         callers += is_called(s, t, comm);
-    bool good = certificate_expect(s->c, "calls") &&
-                certificate_index(s->c, s->p->tasks + 1, count) && *count == callers;
+    bool good = certificate_index(s->c, "calls", s->p->tasks + 1, count) && *count == callers;
     for (int k = 0; good && k < *count; k++) {
-        good = certificate_index(s->c, s->p->tasks, &s->list[k]) &&
+        good = certificate_index(s->c, NULL, s->p->tasks, &s->list[k]) &&
                is_called(s, s->list[k], comm) && !s->fed[s->list[k]];
         if (good)
             s->fed[s->list[k]] = true; /* not used for accesses yet */
     }
     for (int k = 0; good && k < *count; k++)
         s->fed[s->list[k]] = false;
-    return good || certificate_refuse(s->c, "line %" PRId64 ": these are not the tasks that call",
-                                      s->c->line);
+    return good || certificate_refuse(s->c, "these are not the tasks that call");
 }
 
 /* ---- forward ----------------------------------------------------------------------------------- */
@@ -168,15 +162,12 @@ static bool read_waits(struct structure *s)
 
 static bool read_forward(struct structure *s)
 {
-    int64_t *pushes = calloc((size_t)s->p->stream_count + 1, sizeof *pushes);
-    *s->no_memory |= !pushes;
-    bool good = pushes && host_runs_ahead(s->p) && is_roomy(s->p, pushes);
-    free(pushes);
-    if (!good)
+    int64_t *pushes = ARENA_ARRAY(&s->c->arena, (size_t)s->p->stream_count + 1, int64_t);
+    if (!pushes || !host_runs_ahead(s->p) || !is_roomy(s->p, pushes))
         return certificate_refuse(s->c, "a thread may wait for the device");
-    certificate_number(s->c, 1, PLAN_MAX_TASKS * PLAN_MAX_DEPTH, &s->weight);
+    certificate_number(s->c, NULL, 1, PLAN_MAX_TASKS * PLAN_MAX_DEPTH, &s->weight);
     for (int t = 0; t < s->p->tasks && certificate_expect(s->c, "level"); t++)
-        certificate_number(s->c, NO_LEVEL, CERTIFICATE_MOST, &s->level[t]);
+        certificate_number(s->c, NULL, NO_LEVEL, CERTIFICATE_MOST, &s->level[t]);
     return !s->c->refused && levels_are_forward(s) && read_waits(s);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_graph.h - what waits for what in a program without iterations, if every run has the same answer.
+ * run_graph.h - one table of what waits for what in a program without iterations, if every run has the same answer.
  *
  * A run has three events for an operation: a thread executes it; its stream starts it; its stream is done with it.
  * The second and the third exist for what is pushed, and are one for a record, a wait or an allocation. A
@@ -17,35 +17,29 @@
 
 #include "machine/program.h"
 
+#include "lists.h"
+
 enum run_part { RUN_EXECUTE, RUN_START, RUN_DONE, RUN_PARTS };
 
-/* Operations or parts, listed by the object they use: items[first[object]] to items[first[object + 1]], in order. */
-struct run_lists {
-    int *first, *items;
-};
-
-/* `known`: what happened before `event` has then happened before what waits for it; else it is only awaited. */
+/* `known`: what happened before `awaited` has then happened before `event`; else it is only awaited. */
 struct run_wait {
-    int64_t event;
+    int64_t event, awaited;
     bool known;
 };
 
 struct run_graph {
     const struct program *program;
-    struct arena arena;
-    const char *refusal; /* why runs may differ, or a partner is missing; NULL: they do not */
+    struct arena *arena;
+    const char *refusal; /* why runs may differ, or partners are missing or differ; NULL: nothing */
     int *body;           /* per operation */
-    int *meeting;        /* per collective: its meeting */
     int meeting_count;
-    struct run_lists meetings;        /* members by meeting */
-    struct run_lists sends, receives; /* parts by channel; the n-th ones meet */
-    int64_t *first; /* per event: waits[first[event]] to waits[first[event + 1]] are its own */
+    struct lists meetings; /* members by meeting: the n-th collectives of a communicator */
     struct run_wait *waits;
+    size_t count, cap; /* of waits */
 };
 
-/* False: memory is exhausted. run_graph_close in any case. The program has no iterations. */
-bool run_graph_open(struct run_graph *graph, const struct program *program);
-void run_graph_close(struct run_graph *graph);
+/* All memory is the arena's. False: it is exhausted. The program has no iterations. */
+bool run_graph_open(struct run_graph *graph, const struct program *program, struct arena *arena);
 
 int64_t run_event(const struct run_graph *graph, int op, enum run_part part);
 int64_t run_meeting(const struct run_graph *graph, int meeting);

@@ -6,6 +6,7 @@
 #ifndef SWSIM_PROOF_STRUCTURE_H
 #define SWSIM_PROOF_STRUCTURE_H
 
+#include "lists.h"
 #include "proof.h"
 
 /* The length of a path that is not there. */
@@ -22,8 +23,7 @@ struct structure {
     int deep;               /* paths around the one that is read */
     int *list;              /* room for tasks, thread groups or communicators */
     int64_t *level, weight; /* of forward collectives, per task */
-    bool *no_memory;
-    bool *fed; /* per task: a write comes before its read */
+    bool *fed;              /* per task: a write comes before its read */
 };
 
 static inline bool structure_is_clock(const struct structure *s)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/certify.h"
 #include "machine/machine.h"
 #include "plan/hash.h"
 
@@ -106,8 +107,10 @@ static void write_all(const struct walk *walk, const struct program_options *opt
     for (int p = 0; p < PROPERTY_COUNT; p++)
         if (claims & 1u << p)
             fprintf(out, " %s", property_key((enum property)p));
-    fprintf(out, "\nby %s\nreduced_states %zu%s\nend\n", proof_key(PROOF_REDUCED_STATES),
-            walk->count, tree);
+    fprintf(out, "\nby %s\n", proof_key(PROOF_REDUCED_STATES));
+    if (claims & 1u << PROPERTY_MESSAGE)
+        certify_partners(walk->p, out);
+    fprintf(out, "reduced_states %zu%s\nend\n", walk->count, tree);
 }
 
 char *closed_sets_certify(const struct plan *plan, const struct program_options *options,
