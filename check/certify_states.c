@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * certify_states.c - all states of a plan, breadth first, and how each was reached: without reduction, or with the set
+ * certify_states.c - all states of a plan, breadth first, and the steps between them: without reduction, or with the set
  * of agents that the reducer would choose in each.
  */
 #include "certify.h"
@@ -28,7 +28,7 @@ struct gatherer {
     struct transition *choices;
     struct agent_set tried;
     int *seeds;
-    FILE *out; /* the tree, which its size precedes */
+    FILE *out; /* the states, which their number precedes */
     unsigned violated;
 };
 
@@ -43,24 +43,21 @@ static int find_seed(struct gatherer *g)
     return reducer_choices(g->reducer, g->state, g->choices) > 0 ? g->choices[0].agent : 0;
 }
 
-/* Keep the state unless it is known; false: there is no room for it. */
-static bool keep(struct gatherer *g, size_t parent, struct transition step)
+/* The index of the state, which is kept; g->most: there is no room for it. */
+static size_t keep(struct gatherer *g)
 {
     const void *cells = g->state->cells;
     size_t at = (size_t)hash_bytes(cells, g->p->at.bytes) % g->table_size;
     for (; g->table[at]; at = (at + 1) % g->table_size)
         if (memcmp(place_of(g, g->table[at] - 1), cells, g->p->at.bytes) == 0)
-            return true;
+            return g->table[at] - 1;
     if (g->count == g->most)
-        return false;
+        return g->most;
     memcpy(place_of(g, g->count), cells, g->p->at.bytes);
-    if (g->count > 0)
-        fprintf(g->out, "%zu %d %d", parent, step.agent, step.choice);
     if (g->reducer)
-        fprintf(g->out, " %d", g->seeds[g->count] = find_seed(g));
-    fputc('\n', g->out);
+        g->seeds[g->count] = find_seed(g);
     g->table[at] = ++g->count;
-    return true;
+    return g->count - 1;
 }
 
 /* The properties that the state itself violates, given the number of its steps. */
@@ -77,6 +74,9 @@ static bool expand(struct gatherer *g, size_t index)
     memcpy(g->state->cells, place_of(g, index), g->p->at.bytes);
     int count = machine_enabled(g->p, g->state, g->steps);
     g->violated |= judge(g, count);
+    fputs("state", g->out);
+    if (g->reducer)
+        fprintf(g->out, " %d", g->seeds[index]);
     if (g->reducer && count > 0)
         count = proof_tried_steps(g->p, g->state, g->seeds[index], &g->tried, g->steps);
     for (int k = 0; k < count; k++) {
@@ -85,9 +85,12 @@ static bool expand(struct gatherer *g, size_t index)
         machine_step(g->p, g->state, g->steps[k], &effect);
         g->violated |= effect.violated;
         machine_canonical(g->p, g->state);
-        if (!keep(g, index, g->steps[k]))
+        size_t to = keep(g);
+        if (to == g->most)
             return false;
+        fprintf(g->out, " %zu", to);
     }
+    fputc('\n', g->out);
     return true;
 }
 
@@ -101,7 +104,7 @@ static void gather(struct gatherer *g)
     const struct certifier *certifier = g->certifier;
     bool all = true;
     machine_canonical(g->p, g->state);
-    keep(g, 0, (struct transition){0, 0});
+    keep(g);
     for (size_t i = 0; i < g->count && all; i++) {
         all = expand(g, i) && !(g->violated & (1u << PROPERTY_MISMATCH | 1u << PROPERTY_FAULTS));
         if (i % LOOK_EVERY == 0 && watch_look(certifier->watch))
@@ -220,7 +223,7 @@ static enum status write_states(struct gatherer *g, const char *key, struct diag
     if (good && *g->certifier->proves & 1u << PROPERTY_MESSAGE)
         good = certify_partners(g->p, g->certifier->out);
     if (good)
-        fprintf(g->certifier->out, "%s %zu%s", key, g->count, tree);
+        fprintf(g->certifier->out, "%s %zu\n%s", key, g->count, tree);
     free(tree);
     close_tables(g);
     return good ? STATUS_OK : diag_no_memory(diag);

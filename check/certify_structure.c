@@ -207,7 +207,6 @@ static void write_numbers(struct pipeline_writer *w)
         w->place[w->p->order[0][k]] = k;
         w->number[order[k]] = k;
     }
-    fprintf(w->out, "shift %d\n", shift);
     for (int t = 0; t < w->p->tasks; t++)
         fprintf(w->out, "task %d\n", w->number[t] + (is_clock(w) ? shift * w->tasks[t].stage : 0));
 }

@@ -45,14 +45,6 @@ static bool write_chain(struct pipeline_writer *w, const int *tasks, int count)
     return true;
 }
 
-static void write_callers(struct pipeline_writer *w, const int *tasks, int count)
-{
-    fprintf(w->out, "calls %d", count);
-    for (int k = 0; k < count; k++)
-        fprintf(w->out, " %d", tasks[k]);
-    fputc('\n', w->out);
-}
-
 /* ---- waits ------------------------------------------------------------------------------------- */
 
 static void add_edge(struct traffic *traffic, int from, int to, int length)
@@ -84,7 +76,6 @@ static bool write_comm(struct traffic *traffic, int comm)
         if (task->work.kind == WORK_COLLECTIVE && task->work.comm == comm)
             tasks[count++] = w->topological[k];
     }
-    write_callers(w, tasks, count);
     for (int k = 0; count > 1 && k < count; k++)
         add_edge(traffic, tasks[k], tasks[(k + 1) % count], k + 1 == count);
     return tasks && write_chain(w, tasks, count);
@@ -257,7 +248,8 @@ static bool write_forward(struct pipeline_writer *w, int *callers, int count)
         fprintf(out, "forward %lld\n", (long long)traffic.weight);
         for (int t = 0; t < w->p->tasks; t++)
             fprintf(out, "level %lld\n", (long long)traffic.level[t]);
-        write_callers(w, callers, count);
+        for (int k = 0; k < count; k++)
+            fprintf(out, "call %d\n", callers[k]);
         fputs(text, out);
     } else {
         good = false;
@@ -278,7 +270,6 @@ static bool write_one_order(struct pipeline_writer *w, const int *callers, int c
     bool good = false;
     if (text_open(&stream)) {
         w->out = stream.out;
-        write_callers(w, callers, count);
         good = write_chain(w, callers, count);
         w->out = out;
         text = text_close(&stream, true, NULL);

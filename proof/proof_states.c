@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proof_states.c - the closed set of states of any plan, as the tree by which they are reached.
+ * proof_states.c - the closed set of states of any plan, by the steps between them.
  *
- *     partner PART             with message: of each send and receive in order, the one it meets
- *     states COUNT             reduced_states COUNT SEED
- *     PARENT AGENT CHOICE      PARENT AGENT CHOICE SEED     of each but the first: the state it follows by this step of the
- *                                                           machine
+ *     partner PART         with message: of each send and receive in order, the one it meets
+ *     states COUNT         or reduced_states COUNT
+ *     state [SEED] TO...   of each: the states to which its steps lead, in the machine's order
  *
- * The first is the initial one. Every step from every state of the set leads into the set and violates nothing, and where none
- * is possible all work is done. All steps are tried; of a reduced set, those of the smallest closed set of agents around the
- * SEED of the state (doc/checker.md, "Stubborn sets"). With faults: in none a thread is blocked for ever after a fault.
+ * State 0 is the initial one, and the first step to a state makes it: it is the next one. Every step from every state of the
+ * set leads into the set and violates nothing, and where none is possible all work is done. All steps are tried; of a reduced
+ * set, those of the smallest closed set of agents around the SEED of the state (doc/checker.md, "Stubborn sets"). With faults:
+ * in none a thread is blocked for ever after a fault.
  */
 #include "proof.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "machine/conflicts.h"
-#include "plan/hash.h"
 
 struct set {
     const struct program *p;
     struct certificate *c;
     unsigned proves;
-    int *seeds;  /* of a reduced set, per state; else NULL */
-    char *bytes; /* of all states, one behind the other */
-    size_t count, table_size;
-    size_t *table; /* open addressing: index + 1, 0: empty */
+    bool reduced;
+    char *bytes;          /* of all states, one behind the other */
+    size_t count, filled; /* states it says, states that are made */
     struct state *state;
     struct transition *steps;
     struct agent_set tried;
@@ -36,65 +35,31 @@ static char *place_of(const struct set *set, size_t index)
     return set->bytes + index * set->p->at.bytes;
 }
 
-/* Where the state is in the table, or would be. */
-static size_t *find(const struct set *set, const void *cells)
+/* The present state is that of this index; if the index is the next one it becomes that. */
+static bool is_state(struct set *set, size_t index)
 {
-    size_t at = (size_t)hash_bytes(cells, set->p->at.bytes) % set->table_size;
-    while (set->table[at] &&
-           memcmp(place_of(set, set->table[at] - 1), cells, set->p->at.bytes) != 0)
-        at = (at + 1) % set->table_size;
-    return &set->table[at];
-}
-
-static void load(const struct set *set, size_t index)
-{
-    memcpy(set->state->cells, place_of(set, index), set->p->at.bytes);
-}
-
-static void keep(struct set *set, size_t index)
-{
-    memcpy(place_of(set, index), set->state->cells, set->p->at.bytes);
-    *find(set, set->state->cells) = index + 1;
-}
-
-static bool read_seed(struct set *set, size_t index)
-{
-    return !set->seeds || certificate_index(set->c, NULL, set->p->agent_count, &set->seeds[index]);
+    if (index == set->filled) {
+        memcpy(place_of(set, index), set->state->cells, set->p->at.bytes);
+        set->filled++;
+    }
+    return memcmp(place_of(set, index), set->state->cells, set->p->at.bytes) == 0;
 }
 
 /* No step of the set may violate what is proved, and none is taken behind a mismatch, which ends a run. */
-static bool take_step(struct set *set, size_t from, struct transition step)
+static bool read_step(struct set *set, size_t from, struct transition step)
 {
     struct effect effect;
-    load(set, from);
+    const size_t most = set->filled < set->count ? set->filled + 1 : set->count;
+    int64_t to;
+    memcpy(set->state->cells, place_of(set, from), set->p->at.bytes);
     machine_step(set->p, set->state, step, &effect);
     machine_canonical(set->p, set->state);
-    return !(effect.violated & (set->proves | 1u << PROPERTY_MISMATCH)) ||
-           certificate_refuse(set->c, "a step from state %zu violates what it proves", from);
-}
-
-/* Make the states, each by one step from an earlier one. */
-static bool read_tree(struct set *set)
-{
-    machine_reset(set->p, set->state);
-    machine_canonical(set->p, set->state);
-    keep(set, 0);
-    if (!read_seed(set, 0))
-        return false;
-    for (size_t i = 1; i < set->count; i++) {
-        int parent, agent, choice;
-        if (!certificate_index(set->c, NULL, (int64_t)i, &parent) ||
-            !certificate_index(set->c, NULL, set->p->agent_count, &agent) ||
-            !certificate_index(set->c, NULL, 2, &choice) || !read_seed(set, i))
-            return false;
-        load(set, (size_t)parent);
-        if (choice >= machine_agent_enabled(set->p, set->state, agent))
-            return certificate_refuse(set->c, "the step is not possible");
-        if (!take_step(set, (size_t)parent, (struct transition){agent, choice}))
-            return false;
-        keep(set, i);
-    }
-    return true;
+    if (effect.violated & (set->proves | 1u << PROPERTY_MISMATCH))
+        return certificate_refuse(set->c, "a step from state %zu violates what it proves", from);
+    return certificate_number(set->c, NULL, 0, (int64_t)most - 1, &to) &&
+           (is_state(set, (size_t)to) ||
+            certificate_refuse(set->c, "a step from state %zu does not lead to state %" PRId64,
+                               from, to));
 }
 
 /* A state where no step is possible is an end; after a fault every thread can still be woken. */
@@ -126,32 +91,36 @@ int proof_tried_steps(const struct program *p, const struct state *state, int se
     return kept;
 }
 
-/* Of the `all` steps that are possible, those that are to be tried. */
-static bool list_steps(struct set *set, size_t index, int all, int *count)
+/* The steps from a state, which is good. */
+static bool read_state(struct set *set, size_t index)
 {
-    *count = all;
-    if (set->seeds && all > 0)
-        *count = proof_tried_steps(set->p, set->state, set->seeds[index], &set->tried, set->steps);
-    return all == 0 || *count > 0 ||
-           certificate_refuse(set->c, "in state %zu no step is tried", index);
+    int seed;
+    if (!certificate_expect(set->c, "state") ||
+        (set->reduced && !certificate_index(set->c, NULL, set->p->agent_count, &seed)))
+        return false;
+    memcpy(set->state->cells, place_of(set, index), set->p->at.bytes);
+    int all = machine_enabled(set->p, set->state, set->steps), count = all;
+    if (!is_good(set, index, all))
+        return false;
+    if (set->reduced && all > 0)
+        count = proof_tried_steps(set->p, set->state, seed, &set->tried, set->steps);
+    if (all > 0 && count == 0)
+        return certificate_refuse(set->c, "in state %zu no step is tried", index);
+    bool good = true;
+    for (int k = 0; k < count && good; k++)
+        good = read_step(set, index, set->steps[k]);
+    return good;
 }
 
-/* No step leads out of the set or violates what is proved. */
-static bool is_closed(struct set *set)
+static bool read_states(struct set *set)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        load(set, i);
-        int count = machine_enabled(set->p, set->state, set->steps);
-        if (!is_good(set, i, count) || !list_steps(set, i, count, &count))
-            return false;
-        for (int k = 0; k < count; k++) {
-            if (!take_step(set, i, set->steps[k]))
-                return false;
-            if (!*find(set, set->state->cells))
-                return certificate_refuse(set->c, "a step from state %zu leads out of the set", i);
-        }
-    }
-    return true;
+    machine_reset(set->p, set->state);
+    machine_canonical(set->p, set->state);
+    bool good = is_state(set, 0);
+    for (size_t i = 0; i < set->count && good; i++)
+        good = i < set->filled ? read_state(set, i)
+                               : certificate_refuse(set->c, "no step leads to state %zu", i);
+    return good;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------- */
@@ -200,15 +169,12 @@ static bool judge(const struct program *p, struct certificate *c, unsigned prove
         return false;
     if (count > c->end - c->at)
         return certificate_refuse(c, "there are fewer states than it says");
-    struct set set = {.p = p, .c = c, .proves = proves, .count = (size_t)count};
-    set.table_size = 2 * set.count + 1;
-    set.seeds = reduced ? ARENA_ARRAY(&c->arena, set.count, int) : NULL;
+    struct set set = {.p = p, .c = c, .proves = proves, .reduced = reduced, .count = (size_t)count};
     set.bytes = arena_array(&c->arena, set.count, p->at.bytes);
-    set.table = ARENA_ARRAY(&c->arena, set.table_size, size_t);
     set.steps = ARENA_ARRAY(&c->arena, machine_most_transitions(p) + 1, struct transition);
     set.state = machine_state(p);
     c->arena.failed |= !agent_set_init(&set.tried, p->agent_count) || !set.state;
-    bool good = !c->arena.failed && read_tree(&set) && is_closed(&set);
+    bool good = !c->arena.failed && read_states(&set);
     machine_free(set.state);
     agent_set_fini(&set.tried);
     return good;

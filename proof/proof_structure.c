@@ -2,10 +2,9 @@
 /*
  * proof_structure.c - numbers and paths of a pipeline, for any number of iterations.
  *
- *     shift SHIFT                 the number of (task, i) is SHIFT * i + its NUMBER
- *     task NUMBER                 of each task in order
- *     calls COUNT TASK...         data-flow: the tasks that communicate, in the order in which all ranks call them
- *     path COUNT HOP...           data-flow: from each task with a ticket to the next, then of those that communicate
+ *     task NUMBER                 of each task in order; that of (task, i) is NUMBER + i times the number of tasks
+ *     path COUNT HOP...           data-flow: from each task with a ticket to the next, then of those that communicate, in the
+ *                                 order of their numbers
  *     pair BUFFER TASK TASK       of each two tasks that conflict on a buffer: a path there, a path back
  *
  * A hop leads from (X, i) to (Y, i + length), which comes later in every run:
@@ -73,27 +72,24 @@ static bool members_agree(const struct structure *s, int *uses)
 
 /* ---- numbers ----------------------------------------------------------------------------------- */
 
-/* The number of a task in a period, or in data-flow in an iteration. */
-static int64_t number_of(const struct structure *s, int task)
-{
-    return s->number[task] - (structure_is_clock(s) ? s->shift * s->tasks[task].stage : 0);
-}
-
-/* Everything of a period, or of an iteration, lies before everything of the next. */
+/* Under the clock a number is a key: everything of a period lies before everything of the next, and in it queues and tickets
+   come in the order of the numbers. Under data-flow it is a place in the iteration, of its own. */
 static bool read_numbers(struct structure *s)
 {
-    const struct program *p = s->p;
-    int64_t least = INT64_MAX, most = INT64_MIN;
-    if (!certificate_number(s->c, "shift", 1, CERTIFICATE_MOST, &s->shift))
-        return false;
-    for (int t = 0; t < p->tasks; t++) {
-        if (!certificate_number(s->c, "task", -CERTIFICATE_MOST, CERTIFICATE_MOST, &s->number[t]))
+    for (int t = 0; t < s->p->tasks; t++)
+        s->order[t] = -1;
+    for (int t = 0; t < s->p->tasks; t++) {
+        int64_t key = (int64_t)s->p->tasks * s->tasks[t].stage + s->place[t];
+        bool clock = structure_is_clock(s);
+        if (!certificate_number(s->c, "task", clock ? key : 0, clock ? key : s->p->tasks - 1,
+                                &s->number[t]))
             return false;
-        least = number_of(s, t) < least ? number_of(s, t) : least;
-        most = number_of(s, t) > most ? number_of(s, t) : most;
+        int *place = &s->order[s->number[t] % s->p->tasks];
+        if (*place >= 0)
+            return certificate_refuse(s->c, "tasks %d and %d have one number", *place, t);
+        *place = t;
     }
-    return most - least < s->shift ||
-           certificate_refuse(s->c, "the numbers of one round are not below those of the next");
+    return true;
 }
 
 static bool dependences_are_smaller(struct structure *s)
@@ -101,37 +97,12 @@ static bool dependences_are_smaller(struct structure *s)
     for (int t = 0; t < s->p->tasks; t++)
         for (int k = 0; k < s->p->depends[t].count; k++) {
             struct edge edge = s->p->depends[t].items[k];
-            if (s->number[edge.task] - s->shift * edge.distance >= s->number[t])
+            if (s->number[edge.task] - (int64_t)s->p->tasks * edge.distance >= s->number[t])
                 return certificate_refuse(
                     s->c,
                     "the number of task %d is not larger than that of %d, on which it depends", t,
                     edge.task);
         }
-    return true;
-}
-
-static bool comes_next(struct structure *s, int *last, int task)
-{
-    if (*last >= 0 && number_of(s, *last) >= number_of(s, task))
-        return certificate_refuse(
-            s->c, "the number of task %d is not larger than that of %d, which comes before", task,
-            *last);
-    *last = task;
-    return true;
-}
-
-/* Clock: a thread, and the tickets of a rank, take tasks in the enqueue order of each period. */
-static bool queues_are_in_order(struct structure *s)
-{
-    int ticket = -1;
-    for (size_t group = 0; group < s->p->plan->groups.count; group++)
-        s->list[group] = -1;
-    for (int k = 0; k < s->p->tasks; k++) {
-        int task = s->p->order[0][k];
-        if (!comes_next(s, &s->list[s->tasks[task].group], task) ||
-            (s->tasks[task].globally_ordered && !comes_next(s, &ticket, task)))
-            return false;
-    }
     return true;
 }
 
@@ -286,8 +257,7 @@ static bool judge(struct structure *s)
     for (int k = 0; k < s->p->tasks; k++)
         s->place[s->p->order[0][k]] = k;
     bool alive = read_numbers(s) && dependences_are_smaller(s) &&
-                 (structure_is_clock(s) ? queues_are_in_order(s) && clock_calls_in_order(s)
-                                        : structure_read_traffic(s));
+                 (structure_is_clock(s) ? clock_calls_in_order(s) : structure_read_traffic(s));
     return alive && (!(s->proves & accesses) || read_buffers(s));
 }
 
@@ -304,6 +274,7 @@ bool proof_structure(const struct program *p, struct certificate *c, unsigned pr
     struct structure s = {.p = p, .tasks = plan_tasks(p->plan, 0), .c = c, .proves = proves};
     size_t room = (size_t)p->tasks + (size_t)p->comm_count + p->plan->groups.count;
     s.place = ARENA_ARRAY(&c->arena, room, int);
+    s.order = ARENA_ARRAY(&c->arena, room, int);
     s.list = ARENA_ARRAY(&c->arena, room, int);
     s.number = ARENA_ARRAY(&c->arena, room, int64_t);
     s.level = ARENA_ARRAY(&c->arena, room, int64_t);

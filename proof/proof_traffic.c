@@ -6,7 +6,8 @@
  *
  *     forward WEIGHT          (T, i) waits on the device for nothing with a number above WEIGHT * i + its own
  *     level NUMBER            of each task in order; -1: it never waits for a collective
- *     calls COUNT TASK...     of each communicator: its tasks in the order of the calls, and their paths as above
+ *     call TASK               of each task that communicates, by level
+ *     path ...                of each communicator: between its tasks, in the order of their numbers, as above
  *     path ...                for each stream, from each of its tasks to each other one: the order of submission
  *
  * doc/checker.md, "Proved by structure", has the theorem.
@@ -38,22 +39,14 @@ static bool is_called(const struct structure *s, int task, int comm)
            (comm == ALL || plan_task(s->p->plan, member, task)->work.comm == comm);
 }
 
-/* The tasks of a communicator, each once, in s->list. */
+/* The tasks of a communicator, by their numbers, come in this order. */
 static bool read_calls(struct structure *s, int comm, int *count)
 {
-    int callers = 0;
-    for (int t = 0; t < s->p->tasks; t++)
-        callers += is_called(s, t, comm);
-    bool good = certificate_index(s->c, "calls", s->p->tasks + 1, count) && *count == callers;
-    for (int k = 0; good && k < *count; k++) {
-        good = certificate_index(s->c, NULL, s->p->tasks, &s->list[k]) &&
-               is_called(s, s->list[k], comm) && !s->fed[s->list[k]];
-        if (good)
-            s->fed[s->list[k]] = true; /* not used for accesses yet */
-    }
-    for (int k = 0; good && k < *count; k++)
-        s->fed[s->list[k]] = false;
-    return good || certificate_refuse(s->c, "these are not the tasks that call");
+    *count = 0;
+    for (int k = 0; k < s->p->tasks; k++)
+        if (is_called(s, s->order[k], comm))
+            s->list[(*count)++] = s->order[k];
+    return read_chain(s, *count);
 }
 
 /* ---- forward ----------------------------------------------------------------------------------- */
@@ -100,19 +93,23 @@ static bool is_level(struct structure *s, int from, int to, int64_t length)
                               from);
 }
 
-/* The order of collectives, by level; and nothing that waits for one is so late that a full stream could hold it. */
+/* The tasks that communicate, by level; and nothing that waits for one is so late that a full stream could hold it. */
 static bool levels_are_forward(struct structure *s)
 {
     const int64_t late = retires_on_device(s->p) ? s->p->depth : 1 + SPARE_ITERATIONS;
-    int count;
-    if (!read_calls(s, ALL, &count))
-        return false;
-    bool good = count > 0 && s->level[s->list[0]] != NO_LEVEL;
-    for (int k = 1; k < count; k++)
-        good &= s->level[s->list[k - 1]] < s->level[s->list[k]];
-    good = good && s->level[s->list[count - 1]] - s->level[s->list[0]] < s->weight;
+    int64_t first = NO_LEVEL, last = NO_LEVEL;
+    bool good = true;
+    for (int t = 0, task; good && t < s->p->tasks; t++) {
+        if (!structure_calls(s, t))
+            continue;
+        good = certificate_index(s->c, "call", s->p->tasks, &task) && structure_calls(s, task) &&
+               s->level[task] > last;
+        last = good ? s->level[task] : last;
+        first = first == NO_LEVEL ? last : first;
+    }
+    good = good && first != NO_LEVEL && last - first < s->weight;
     for (int t = 0; good && t < s->p->tasks; t++)
-        good = s->level[t] - s->level[s->list[0]] < s->weight * late;
+        good = s->level[t] - first < s->weight * late;
     return good || certificate_refuse(s->c, "the levels of collectives are not in order");
 }
 
@@ -136,7 +133,7 @@ static bool read_stream(struct structure *s, int stream)
 static bool read_comm(struct structure *s, int comm)
 {
     int count;
-    if (!read_calls(s, comm, &count) || !read_chain(s, count))
+    if (!read_calls(s, comm, &count))
         return false;
     for (int k = 0; count > 1 && k < count; k++)
         if (!is_level(s, s->list[k], s->list[(k + 1) % count], k + 1 == count))
@@ -186,5 +183,5 @@ bool structure_read_traffic(struct structure *s)
         return false;
     if (certificate_accept(s->c, "forward"))
         return read_forward(s);
-    return read_calls(s, ALL, &count) && read_chain(s, count);
+    return read_calls(s, ALL, &count);
 }

@@ -17,9 +17,9 @@ struct structure {
     const struct task *tasks; /* of rank 0 */
     struct certificate *c;
     unsigned proves;
-    int *place;      /* per task, in the enqueue order */
-    int64_t *number; /* per task */
-    int64_t shift;
+    int *place;             /* per task, in the enqueue order */
+    int *order;             /* tasks by their numbers */
+    int64_t *number;        /* per task */
     int deep;               /* paths around the one that is read */
     int *list;              /* room for tasks, thread groups or communicators */
     int64_t *level, weight; /* of forward collectives, per task */

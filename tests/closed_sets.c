@@ -17,7 +17,7 @@ struct walk {
     char *bytes; /* of all states, one behind the other */
     size_t count, most;
     struct state *state;
-    struct transition *steps, *room;
+    struct transition *steps;
     struct agent_set tried;
     FILE *tree;
     unsigned violated;
@@ -44,21 +44,16 @@ static int draw_agent(struct walk *walk, size_t index, struct transition *steps,
     return 0;
 }
 
-/* Sets are small: no table. */
-static bool is_kept(const struct walk *walk)
+/* The index of the present state, which is kept; walk->most: there is no room. Sets are small: no table. */
+static size_t keep(struct walk *walk)
 {
     for (size_t i = 0; i < walk->count; i++)
         if (memcmp(place_of(walk, i), walk->state->cells, walk->p->at.bytes) == 0)
-            return true;
-    return false;
-}
-
-static void keep(struct walk *walk)
-{
-    int agent;
+            return i;
+    if (walk->count == walk->most)
+        return walk->most;
     memcpy(place_of(walk, walk->count), walk->state->cells, walk->p->at.bytes);
-    draw_agent(walk, walk->count++, walk->room, &agent);
-    fprintf(walk->tree, " %d\n", agent);
+    return walk->count++;
 }
 
 /* False: the set has too many states, or hangs. */
@@ -67,6 +62,7 @@ static bool expand(struct walk *walk, size_t index)
     int agent;
     memcpy(walk->state->cells, place_of(walk, index), walk->p->at.bytes);
     int count = draw_agent(walk, index, walk->steps, &agent);
+    fprintf(walk->tree, "state %d%s", agent, count == 0 ? "\n" : "");
     if (count == 0)
         return machine_done(walk->p, walk->state);
     for (int k = 0; k < count; k++) {
@@ -75,12 +71,10 @@ static bool expand(struct walk *walk, size_t index)
         machine_step(walk->p, walk->state, walk->steps[k], &effect);
         walk->violated |= effect.violated;
         machine_canonical(walk->p, walk->state);
-        if (is_kept(walk))
-            continue;
-        if (walk->count == walk->most)
+        size_t to = keep(walk);
+        if (to == walk->most)
             return false;
-        fprintf(walk->tree, "%zu %d %d", index, walk->steps[k].agent, walk->steps[k].choice);
-        keep(walk);
+        fprintf(walk->tree, " %zu%s", to, k + 1 == count ? "\n" : "");
     }
     return true;
 }
@@ -110,7 +104,7 @@ static void write_all(const struct walk *walk, const struct program_options *opt
     fprintf(out, "\nby %s\n", proof_key(PROOF_REDUCED_STATES));
     if (claims & 1u << PROPERTY_MESSAGE)
         certify_partners(walk->p, out);
-    fprintf(out, "reduced_states %zu%s\nend\n", walk->count, tree);
+    fprintf(out, "reduced_states %zu\n%send\n", walk->count, tree);
 }
 
 char *closed_sets_certify(const struct plan *plan, const struct program_options *options,
@@ -128,10 +122,9 @@ char *closed_sets_certify(const struct plan *plan, const struct program_options 
     walk.bytes = malloc(most * program->at.bytes);
     walk.state = machine_state(program);
     walk.steps = calloc(machine_most_transitions(program) + 1, sizeof *walk.steps);
-    walk.room = calloc(machine_most_transitions(program) + 1, sizeof *walk.room);
     walk.tree = open_memstream(&tree, &size);
     bool ready = agent_set_init(&walk.tried, program->agent_count) && walk.bytes && walk.state &&
-                 walk.steps && walk.room && walk.tree;
+                 walk.steps && walk.tree;
     bool good = ready && gather(&walk);
     if (walk.tree)
         fclose(walk.tree);
@@ -144,7 +137,6 @@ char *closed_sets_certify(const struct plan *plan, const struct program_options 
     free(walk.bytes);
     machine_free(walk.state);
     free(walk.steps);
-    free(walk.room);
     agent_set_fini(&walk.tried);
     program_close(program);
     return text;
