@@ -1,5 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proof.c - see proof.h: the head of a certificate, its kind, its end. */
+/*
+ * proof.c - see proof.h: the head of a certificate, its kind, its end.
+ *
+ * The writer finds, the checker looks once at what it is told:
+ *
+ *     plan -> lowering -> program          certificate
+ *                            |                  |
+ *     run         table of waits ........ a number for each event: larger than all it waits for       no hang
+ *                 of events        ...... a path for each two accesses: places in the table           no race
+ *     structure   dependences, keys ..... a number for each task, the same for every iteration        no hang
+ *                 of tasks          ..... a path with its length in iterations                        no race, serial
+ *     states      steps of the machine .. the state behind each step                                  no bad state
+ *     teams       conditions of the plan .. nothing
+ *
+ * All memory of a check is the certificate's arena; every refusal has a line (certificate.h).
+ */
 #include "proof.h"
 
 #include <inttypes.h>

@@ -202,6 +202,38 @@ check "and of one that allocates" memory_counts "$held
     - {alloc: x, stream: s}
     - {launch: a, stream: s, time: 1ms, writes: [x]}"
 
+# generated_has NAME: a schedule of one size has a certificate of all that is proved, which is none of another size.
+generated_has()
+{
+    "$SWSIM" generate "$1" --ranks=4 --microbatches=8 >"$dir/sized.yaml" || return 1
+    "$SWSIM" generate "$1" --ranks=4 --microbatches=12 >"$dir/other.yaml" || return 1
+    "$SWSIM" verify --quiet --certificate="$dir/sized" "$dir/sized.yaml" >"$dir/said" 2>&1 || return 1
+    grep -i certificate "$dir/said" && return 1
+    "$SWCHECK" "$dir/sized.yaml" "$dir/sized" | grep -q 'race-free.*within its bounds.*by run' || return 1
+    sed "s/^plan .*/plan $(hash_of "$dir/other.yaml")/" "$dir/sized" >"$dir/resized"
+    exits 1 "$SWCHECK" "$dir/other.yaml" "$dir/resized"
+}
+for name in gpipe 1f1b interleaved_1f1b interleaved_zero_bubble zb_h1 zb_1p v_half zbv dualpipe looped_bfs forward_only; do
+    check "a generated $name has a certificate" generated_has "$name"
+done
+"$SWSIM" generate 1f1b --ranks=2 --microbatches=2 >"$dir/small.yaml"
+"$SWSIM" verify --quiet --certificate="$dir/small" "$dir/small.yaml" >"$dir/out" 2>&1
+check "every line of a small one counts" each_line_counts "$dir/small.yaml" "$dir/small"
+
+# Certificates with one number changed, in a place that has one right answer.
+sed 's/^path \([1-9][0-9]*\) [0-9]*/path \1 0/' "$dir/small" >"$dir/astray"
+check "a path by another wait is refused, with its line" prints 1 'no: line [0-9]*: wait 0 does not follow' \
+    "$SWCHECK" "$dir/small.yaml" "$dir/astray"
+awk '/^state / && NF > 1 && ++n == 20 { $2 = $2 == 0 ? 1 : 0 } 1' "$dir/searched" >"$dir/astray"
+check "so is a step to another state" prints 1 'no: line [0-9]*: a step from state 19 does not lead to state' \
+    "$SWCHECK" "$searched" "$dir/astray"
+"$SWSIM" verify --quiet --certificate="$dir/mates" "$plans/properties/refill_fixed.yaml" >"$dir/out" 2>&1
+awk '/^partner / && ++n == 1 { $2 = 0 } 1' "$dir/mates" >"$dir/astray"
+check "so is a message to another receive" prints 1 'no: line [0-9]*: a message has no partner' \
+    "$SWCHECK" "$plans/properties/refill_fixed.yaml" "$dir/astray"
+awk '/^task / && ++n == 1 { $2++ } 1' "$dir/hello" >"$dir/astray"
+check "so is another number of a task" prints 1 'no: line [0-9]*: ' "$SWCHECK" "$good" "$dir/astray"
+
 stale=$plans/reference/semi_sync.yaml
 check "an order that follows from the queues of data-flow has one" exits 0 \
     "$SWSIM" verify --quiet --driver=dataflow --certificate="$dir/stale" "$stale"
