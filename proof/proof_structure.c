@@ -134,18 +134,20 @@ static bool same_place(const struct structure *s, int a, int b)
     return s->tasks[a].stream == s->tasks[b].stream;
 }
 
-struct touch {
-    int buffer, task;
-    bool reads, writes;
+enum { READS = 1, WRITES = 2 };
+
+/* The tasks that access a buffer, and how. */
+struct touched {
+    int buffer, count, *tasks, *ways; /* ways: per task */
 };
 
 /* Reads of a buffer with `staleness` may lag by so many iterations if one other task writes it. */
-static int lag_of(const struct structure *s, const struct touch *touches, size_t count)
+static int lag_of(const struct structure *s, const struct touched *by)
 {
-    int staleness = s->p->plan->buffers[touches->buffer].staleness, writers = 0;
-    for (size_t i = 0; i < count; i++)
-        writers += touches[i].writes;
-    return writers == 1 ? staleness : 0;
+    int writers = 0;
+    for (int i = 0; i < by->count; i++)
+        writers += by->ways[by->tasks[i]] >= WRITES;
+    return writers == 1 ? s->p->plan->buffers[by->buffer].staleness : 0;
 }
 
 /* The order of `a` and the writes of `b` is that of a serial run, behind which reads by `a` may lag; the gaps lead from a to b
@@ -159,82 +161,79 @@ static bool is_serial(const struct structure *s, bool shared, int lag, int a, in
     return there <= later && back <= 1 - later + lag;
 }
 
-static bool read_pair(struct structure *s, int lag, const struct touch *a, const struct touch *b)
+static bool read_pair(struct structure *s, const struct touched *by, int lag, int first, int second)
 {
-    bool shared = s->p->plan->buffers[a->buffer].scope == SCOPE_SHARED;
-    int buffer = -1, first = -1, second = -1;
-    int64_t there, back;
-    if (!certificate_index(s->c, "pair", (int64_t)s->p->plan->buffer_count, &buffer) ||
-        !certificate_index(s->c, NULL, s->p->tasks, &first) ||
-        !certificate_index(s->c, NULL, s->p->tasks, &second))
-        return false;
-    if (buffer != a->buffer || first != a->task || second != b->task)
-        return certificate_refuse(s->c, "expected the pair %d %d %d", a->buffer, a->task, b->task);
-    if (!structure_read_path(s, first, second, false, &there) ||
+    const int buffer = by->buffer;
+    const bool shared = s->p->plan->buffers[buffer].scope == SCOPE_SHARED;
+    const bool writes = by->ways[second] & WRITES;
+    int64_t told, there, back;
+    if (!certificate_number(s->c, "pair", buffer, buffer, &told) ||
+        !certificate_number(s->c, NULL, first, first, &told) ||
+        !certificate_number(s->c, NULL, second, second, &told) ||
+        !structure_read_path(s, first, second, false, &there) ||
         !structure_read_path(s, second, first, false, &back))
         return false;
-    s->fed[second] |= a->writes && there <= 0;
-    s->fed[first] |= b->writes && back <= 0;
+    s->fed[second] |= by->ways[first] & WRITES && there <= 0;
+    s->fed[first] |= writes && back <= 0;
     bool ordered = shared ? there + back <= 1 : there <= 0 || back <= 0;
     if (s->proves & 1u << PROPERTY_RACE && !ordered && !same_place(s, first, second))
         return certificate_refuse(s->c, "tasks %d and %d may race on buffer %d", first, second,
                                   buffer);
-    bool serial = b->writes ? is_serial(s, shared, lag, first, second, there, back)
-                            : is_serial(s, shared, lag, second, first, back, there);
+    bool serial = writes ? is_serial(s, shared, lag, first, second, there, back)
+                         : is_serial(s, shared, lag, second, first, back, there);
     return serial || !(s->proves & 1u << PROPERTY_SERIAL) ||
            certificate_refuse(s->c, "tasks %d and %d need not be in serial order", first, second);
 }
 
-static bool read_buffer(struct structure *s, const struct touch *touches, size_t count)
+static bool read_buffer(struct structure *s, const struct touched *by)
 {
-    bool initialised = s->p->buffers[touches->buffer].initialised;
-    int lag = lag_of(s, touches, count);
+    const int lag = lag_of(s, by), *tasks = by->tasks;
     memset(s->fed, 0, (size_t)s->p->tasks * sizeof *s->fed);
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = i + 1; k < count; k++)
-            if ((touches[i].writes || touches[k].writes) &&
-                !read_pair(s, lag, &touches[i], &touches[k]))
+    for (int i = 0; i < by->count; i++)
+        for (int k = i + 1; k < by->count; k++)
+            if ((by->ways[tasks[i]] | by->ways[tasks[k]]) & WRITES &&
+                !read_pair(s, by, lag, tasks[i], tasks[k]))
                 return false;
-    for (size_t i = 0; i < count && s->proves & 1u << PROPERTY_VALUE; i++)
-        if (touches[i].reads && !initialised && !s->fed[touches[i].task])
+    bool initialised = s->p->buffers[by->buffer].initialised;
+    for (int i = 0; i < by->count && s->proves & 1u << PROPERTY_VALUE; i++)
+        if (by->ways[tasks[i]] & READS && !initialised && !s->fed[tasks[i]])
             return certificate_refuse(s->c, "task %d may read buffer %d before it is written",
-                                      touches[i].task, touches[i].buffer);
+                                      tasks[i], by->buffer);
     return true;
 }
 
-/* The tasks that access the buffers, by buffer, each once for both ways. */
 static bool read_buffers(struct structure *s)
 {
     const struct program *p = s->p;
-    size_t count = 0;
+    struct arena *arena = &s->c->arena;
+    size_t most = 0, count = 0;
     for (int t = 0; t < p->tasks; t++)
-        count += s->tasks[t].reads.count + s->tasks[t].writes.count;
-    struct touch *all = ARENA_ARRAY(&s->c->arena, count + 1, struct touch);
-    struct touch *touches = ARENA_ARRAY(&s->c->arena, count + 1, struct touch);
-    int *keys = ARENA_ARRAY(&s->c->arena, count + 1, int);
-    count = 0;
-    for (int t = 0; !s->c->arena.failed && t < p->tasks; t++)
-        for (size_t i = 0; i < s->tasks[t].reads.count + s->tasks[t].writes.count; i++) {
-            bool reads = i < s->tasks[t].reads.count;
-            keys[count] = reads ? s->tasks[t].reads.items[i]
-                                : s->tasks[t].writes.items[i - s->tasks[t].reads.count];
-            all[count] = (struct touch){keys[count], t, reads, !reads};
-            count++;
-        }
-    const struct lists lists = lists_by(&s->c->arena, keys, count, (int)p->plan->buffer_count);
-    bool good = !s->c->arena.failed;
-    for (int buffer = 0; good && buffer < (int)p->plan->buffer_count; buffer++) {
-        size_t kept = 0;
-        for (int i = lists.first[buffer]; i < lists.first[buffer + 1]; i++) {
-            const struct touch *touch = &all[lists.items[i]];
-            if (kept > 0 && touches[kept - 1].task == touch->task) {
-                touches[kept - 1].reads |= touch->reads;
-                touches[kept - 1].writes |= touch->writes;
-            } else {
-                touches[kept++] = *touch;
+        most += s->tasks[t].reads.count + s->tasks[t].writes.count;
+    int *keys = ARENA_ARRAY(arena, most + 1, int), *task = ARENA_ARRAY(arena, most + 1, int);
+    int *way = ARENA_ARRAY(arena, most + 1, int);
+    struct touched by = {.ways = ARENA_ARRAY(arena, (size_t)p->tasks, int), .tasks = s->list};
+    for (int t = 0; !arena->failed && t < p->tasks; t++)
+        for (int w = READS; w <= WRITES; w++) {
+            const struct index_list *list = w == READS ? &s->tasks[t].reads : &s->tasks[t].writes;
+            for (size_t i = 0; i < list->count; i++, count++) {
+                keys[count] = list->items[i];
+                task[count] = t;
+                way[count] = w;
             }
         }
-        good = kept == 0 || read_buffer(s, touches, kept);
+    const struct lists lists = lists_by(arena, keys, count, (int)p->plan->buffer_count);
+    bool good = !arena->failed;
+    for (; good && by.buffer < (int)p->plan->buffer_count; by.buffer++) {
+        by.count = 0;
+        for (int i = lists.first[by.buffer]; i < lists.first[by.buffer + 1]; i++) {
+            int t = task[lists.items[i]];
+            if (by.count == 0 || by.tasks[by.count - 1] != t) {
+                by.tasks[by.count++] = t;
+                by.ways[t] = 0;
+            }
+            by.ways[t] |= way[lists.items[i]];
+        }
+        good = by.count == 0 || read_buffer(s, &by);
     }
     return good;
 }
