@@ -52,36 +52,11 @@ bool app_color(const struct app *app, FILE *file)
     return isatty(fileno(file)) == 1 && !has_launcher();
 }
 
-static void write_error(const struct diag_message *message, struct json *json)
-{
-    json_begin_object(json);
-    json_put_string(json, "file", message->file);
-    json_key(json, "line");
-    message->mark.line ? json_int(json, message->mark.line) : json_null(json);
-    json_key(json, "column");
-    message->mark.line ? json_int(json, message->mark.col) : json_null(json);
-    json_put_string(json, "text", message->text);
-    json_end_object(json);
-}
-
 /* --json: the errors so far are an object of their own, beside the messages for people. */
 static void write_errors(const struct app *app)
 {
-    static char out_of_memory[] = "out of memory";
-    static const struct diag_message no_memory = {.text = out_of_memory};
-    struct json json;
-    if (!app->json || app->silent || !diag_has_error(&app->diag))
-        return;
-    json_open(&json, stdout);
-    json_begin_document(&json, DOCUMENT_ERRORS);
-    json_begin_array_at(&json, "errors");
-    for (size_t i = 0; i < app->diag.count; i++)
-        if (app->diag.messages[i].severity == SEVERITY_ERROR)
-            write_error(&app->diag.messages[i], &json);
-    if (app->diag.out_of_memory)
-        write_error(&no_memory, &json);
-    json_end_array(&json);
-    json_end_object(&json);
+    if (app->json && !app->silent && diag_has_error(&app->diag))
+        json_write_errors(&app->diag, stdout);
 }
 
 static void print_messages(struct app *app)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "plan/coverage.h"
+#include "plan/json.h"
 #include "plan/parse.h"
 #include "proof/proof.h"
 
@@ -21,6 +22,7 @@ static const char help[] =
     "Say whether CERTIFICATE, a file of 'swsim verify --certificate', proves PLAN, and what:\n"
     "in time linear in both, without a search. `-` is standard input.\n\n"
     "  -q, --quiet    print nothing; the exit code tells\n"
+    "      --json     print an object for each certificate, one a line\n"
     "      --help     show this help and exit\n"
     "      --version  show the version and exit\n\n"
     "Exit codes: 0 yes, 1 no, 2 wrong use or the system refused, 3 a bad plan.\n";
@@ -65,8 +67,54 @@ static void print_yes(const struct plan *plan, const struct proof_result *result
     putchar('\n');
 }
 
+static void put_number(struct json *json, const char *key, int64_t value, bool there)
+{
+    json_key(json, key);
+    there ? json_int(json, value) : json_null(json);
+}
+
+static void print_object(const struct plan *plan, const struct proof_result *result)
+{
+    const struct program_options *options = &result->options;
+    const bool good = result->good, pipeline = good && plan->form == FORM_PIPELINE;
+    char text[COVERAGE_TEXT];
+    struct json json;
+    json_open(&json, stdout);
+    json_begin_document(&json, DOCUMENT_PROOF);
+    json_put_string(&json, "plan", plan->name);
+    json_put_bool(&json, "holds", good);
+    json_put_string(&json, "why", good ? NULL : result->why);
+    json_begin_array_at(&json, "proves");
+    for (int p = 0; good && p < PROPERTY_COUNT; p++)
+        if (result->proves & 1u << p)
+            json_string(&json, property_key((enum property)p));
+    json_end_array(&json);
+    json_put_string(&json, "by", good ? proof_key(result->kind) : NULL);
+    json_put_string(&json, "driver", pipeline ? driver_key(options->driver) : NULL);
+    put_number(&json, "iterations", options->iterations, pipeline && options->iterations >= 0);
+    put_number(&json, "max_depth", options->max_depth, pipeline && options->max_depth > 0);
+    put_number(&json, "ranks", result->ranks, good);
+    json_begin_array_at(&json, "unrecorded");
+    for (size_t i = 0; i < plan->unrecorded_count; i++)
+        json_string(&json, coverage_unrecorded(&plan->unrecorded[i], text));
+    json_end_array(&json);
+    json_end_object(&json);
+}
+
+enum form { WORDS, QUIET, JSON };
+
+static void print(const struct plan *plan, const struct proof_result *result, enum form form)
+{
+    if (form == JSON)
+        print_object(plan, result);
+    else if (form == WORDS && result->good)
+        print_yes(plan, result);
+    else if (form == WORDS)
+        printf("no: %s\n", result->why);
+}
+
 /* Every certificate of the file. */
-static enum status check(const struct plan *plan, const char *text, size_t length, bool quiet,
+static enum status check(const struct plan *plan, const char *text, size_t length, enum form form,
                          struct diag *diag)
 {
     enum status verdict = STATUS_OK;
@@ -75,25 +123,22 @@ static enum status check(const struct plan *plan, const char *text, size_t lengt
         enum status status = proof_check(plan, text + (length - left), &left, &result, diag);
         if (status != STATUS_OK)
             return status;
-        if (result.good && !quiet)
-            print_yes(plan, &result);
-        if (!result.good && !quiet)
-            printf("no: %s\n", result.why);
+        print(plan, &result, form);
         verdict = result.good ? STATUS_OK : STATUS_VIOLATED;
     }
-    if (length == 0 && !quiet)
-        printf("no: the certificate is empty\n");
+    if (length == 0)
+        print(plan, &(struct proof_result){.why = "the certificate is empty"}, form);
     return length == 0 ? STATUS_VIOLATED : verdict;
 }
 
 /* The whole file, which the caller frees; NULL with a message on failure. */
 static char *read_file(const char *path, size_t *length, struct diag *diag)
 {
+    errno = 0;
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     char *text = NULL;
     size_t cap = 0, got = 1;
     *length = 0;
-    errno = 0;
     while (file && got > 0 && cap < CERTIFICATE_BYTES) {
         cap = cap ? 2 * cap : (size_t)1 << 16;
         char *grown = realloc(text, cap);
@@ -115,7 +160,7 @@ static char *read_file(const char *path, size_t *length, struct diag *diag)
     return text;
 }
 
-static enum status check_files(char **paths, bool quiet, struct diag *diag)
+static enum status check_files(char **paths, enum form form, struct diag *diag)
 {
     struct plan plan;
     size_t length;
@@ -125,7 +170,7 @@ static enum status check_files(char **paths, bool quiet, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     char *text = read_file(paths[1], &length, diag);
-    status = text ? check(&plan, text, length, quiet, diag) : STATUS_SYSTEM;
+    status = text ? check(&plan, text, length, form, diag) : STATUS_SYSTEM;
     free(text);
     plan_fini(&plan);
     return status;
@@ -141,9 +186,9 @@ static bool tell(const char *option)
     return false;
 }
 
-static enum status run(int argc, char **argv, struct diag *diag)
+static enum status run(int argc, char **argv, enum form *form, struct diag *diag)
 {
-    bool quiet = false, options = true;
+    bool options = true;
     char *paths[2];
     int count = 0;
     for (int i = 1; i < argc; i++) {
@@ -153,7 +198,9 @@ static enum status run(int argc, char **argv, struct diag *diag)
         if (option && strcmp(argv[i], "--") == 0)
             options = false;
         else if (option && (strcmp(argv[i], "-q") == 0 || strcmp(argv[i], "--quiet") == 0))
-            quiet = true;
+            *form = QUIET;
+        else if (option && strcmp(argv[i], "--json") == 0)
+            *form = JSON;
         else if (option)
             return diag_error(diag, STATUS_USAGE, "unknown option '%s'; see swcheck --help",
                               argv[i]);
@@ -164,14 +211,17 @@ static enum status run(int argc, char **argv, struct diag *diag)
     }
     if (count < 2)
         return diag_error(diag, STATUS_USAGE, "missing argument: swcheck PLAN CERTIFICATE");
-    return check_files(paths, quiet, diag);
+    return check_files(paths, *form, diag);
 }
 
 int main(int argc, char **argv)
 {
     struct diag diag;
     diag_init(&diag);
-    enum status status = run(argc, argv, &diag);
+    enum form form = WORDS;
+    enum status status = run(argc, argv, &form, &diag);
+    if (form == JSON && diag_has_error(&diag))
+        json_write_errors(&diag, stdout);
     if (fflush(stdout) != 0 || ferror(stdout))
         status = diag_error(&diag, STATUS_SYSTEM, "cannot write standard output");
     diag_print(&diag, "swcheck", false, stderr);

@@ -33,6 +33,7 @@
     X(DOCUMENT_PROGRESS, progress, 1, "swrun --progress, one for each iteration")                  \
     X(DOCUMENT_EXPOSURE, exposure, 1, "swrun --profile")                                           \
     X(DOCUMENT_REPLAYED, replayed, 1, "swrun --replay")                                            \
+    X(DOCUMENT_PROOF, proof, 1, "swcheck, one for each certificate")                               \
     X(DOCUMENT_ERRORS, errors, 1, "every command that fails")
 
 enum document {

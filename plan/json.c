@@ -253,3 +253,34 @@ void json_put_bool(struct json *json, const char *key, bool value)
     json_key(json, key);
     json_bool(json, value);
 }
+
+/* ---- errors ------------------------------------------------------------------------------------ */
+
+static void write_error(const struct diag_message *message, struct json *json)
+{
+    json_begin_object(json);
+    json_put_string(json, "file", message->file);
+    json_key(json, "line");
+    message->mark.line ? json_int(json, message->mark.line) : json_null(json);
+    json_key(json, "column");
+    message->mark.line ? json_int(json, message->mark.col) : json_null(json);
+    json_put_string(json, "text", message->text);
+    json_end_object(json);
+}
+
+void json_write_errors(const struct diag *diag, FILE *out)
+{
+    static char out_of_memory[] = "out of memory";
+    static const struct diag_message no_memory = {.text = out_of_memory};
+    struct json json;
+    json_open(&json, out);
+    json_begin_document(&json, DOCUMENT_ERRORS);
+    json_begin_array_at(&json, "errors");
+    for (size_t i = 0; i < diag->count; i++)
+        if (diag->messages[i].severity == SEVERITY_ERROR)
+            write_error(&diag->messages[i], &json);
+    if (diag->out_of_memory)
+        write_error(&no_memory, &json);
+    json_end_array(&json);
+    json_end_object(&json);
+}

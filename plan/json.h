@@ -61,4 +61,7 @@ void json_put_bool(struct json *json, const char *key, bool value);
 /* The shortest text that strtod reads back as `value`, "null" when it is not finite. */
 void json_print_double(double value, char out[JSON_DOUBLE_TEXT]);
 
+/* An object `errors` with the errors of a command. */
+void json_write_errors(const struct diag *diag, FILE *out);
+
 #endif

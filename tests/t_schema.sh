@@ -136,6 +136,18 @@ objects "a hang" 1 "errors measured" "$SWRUN" --json --timeout=200ms "$plans/bug
 "$SWSIM" verify -q --witness="$dir/witness.db" "$plans/bugs/nccl_opposite_order_broken.yaml" >"$dir/null"
 objects "a replay" 1 "errors replayed" "$SWRUN" --json --timeout=200ms --replay="$dir/witness.db"
 
+# ---- swcheck -----------------------------------------------------------------------------------------
+
+"$SWSIM" verify --quiet --certificate="$dir/proof" "$hello" >"$dir/out" 2>&1
+sed '/^task /d' "$dir/proof" >"$dir/not_proof"
+objects "certificates that hold" 0 proof "$SWCHECK" --json "$hello" "$dir/proof"
+objects "one that does not" 1 proof "$SWCHECK" --json "$hello" "$dir/not_proof"
+objects "none at all" 1 proof "$SWCHECK" --json "$hello" /dev/null
+objects "no file" 2 errors "$SWCHECK" --json "$hello" "$dir/none"
+objects "no plan" 3 errors "$SWCHECK" --json "$dir/proof" "$dir/proof"
+check "it says why" grep -q '"holds":false,"why":"line [0-9]*: expected' "$dir/output.$((number - 3))"
+check "and what it proves" grep -q '"holds":true,"why":null,"proves":\["message","deadlock"' "$dir/output.$((number - 4))"
+
 # ---- all of it ---------------------------------------------------------------------------------------
 
 # Of a loss alone nothing differs here: gradients are compared first.
