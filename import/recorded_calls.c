@@ -195,6 +195,32 @@ static bool end_event(const struct walk *walk, uint64_t handle)
     return true;
 }
 
+/* ---- calls that are not modelled --------------------------------------------------------------- */
+
+bool walk_unmodelled(const struct walk *walk, const char *name)
+{
+    struct recorded_job *job = walk->job;
+    job->unseen = true;
+    for (size_t i = 0; name && i < job->unmodelled_count; i++)
+        if (strcmp(job->unmodelled[i].name, name) == 0)
+            return ++job->unmodelled[i].calls > 0;
+    if (!name || !arena_grow(job->arena, (void **)&job->unmodelled, job->unmodelled_count,
+                             &job->unmodelled_cap, sizeof *job->unmodelled))
+        return false;
+    job->unmodelled[job->unmodelled_count].name = name;
+    job->unmodelled[job->unmodelled_count++].calls = 1;
+    return true;
+}
+
+static bool take_unmodelled(const struct walk *walk)
+{
+    char *name = arena_strndup(walk->job->arena, (const char *)walk->item->word,
+                               8 * (size_t)walk->item->words);
+    for (char *at = name; at && *at; at++)
+        *at = *at >= ' ' && *at < 127 ? *at : '?';
+    return walk_unmodelled(walk, name);
+}
+
 /* ---- events and waits ------------------------------------------------------------------------- */
 
 static bool record_event(const struct walk *walk, struct recorded_event *event,
@@ -224,10 +250,19 @@ static bool wait_for_event(const struct walk *walk, struct recorded_stream *stre
     return walk_add(walk, stream, &op);
 }
 
+/* In a capture: of an event that each launch of the graph records, or waits for. A plan's graph has only events of its own,
+   so the node is left out and told. */
+static bool is_external(const struct walk *walk, const struct recorded_stream *stream)
+{
+    return stream && stream->capture >= 0 && (walk->item->word[2] & 1) != 0;
+}
+
 static bool take_record(const struct walk *walk)
 {
     struct recorded_event *event = find_event(walk, walk->item->word[0]);
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
+    if (is_external(walk, stream))
+        return walk_unmodelled(walk, "cudaEventRecordWithFlags of an external event in a capture");
     if (event && stream)
         event->recorded = walk_order_here(walk);
     return event && stream && record_event(walk, event, stream);
@@ -240,6 +275,8 @@ static bool take_wait(const struct walk *walk)
     struct recorded_event *event = find_event(walk, walk->item->word[1]);
     if (!event || !stream)
         return false;
+    if (is_external(walk, stream))
+        return walk_unmodelled(walk, "cudaStreamWaitEvent for an external event in a capture");
     if (event->capture >= 0 && !walk->process->graphs[event->capture].over)
         stream->capture = event->capture;
     walk_order_use(walk, &event->recorded);
@@ -265,9 +302,9 @@ static bool known_already(const struct walk *walk, uint64_t now, uint64_t *synce
     return known;
 }
 
-static bool take_sync_event(const struct walk *walk)
+static bool sync_event(const struct walk *walk, uint64_t handle)
 {
-    struct recorded_event *event = find_event(walk, walk->item->word[0]);
+    struct recorded_event *event = find_event(walk, handle);
     if (!event)
         return false;
     walk_order_use(walk, &event->recorded);
@@ -280,6 +317,14 @@ static bool take_sync_event(const struct walk *walk)
     op.event_device = event->device;
     recorded_clock_sync(walk->job, &op, event->ready_ns);
     return walk_add(walk, NULL, &op);
+}
+
+static bool take_sync_event(const struct walk *walk)
+{
+    for (int i = 0; i < walk->item->words; i++)
+        if (!sync_event(walk, walk->item->word[i]))
+            return false;
+    return true;
 }
 
 bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *stream)
@@ -457,9 +502,28 @@ static bool take_host_bound(const struct walk *walk, bool begins)
 
 /* ---- graphs ----------------------------------------------------------------------------------- */
 
+static struct recorded_graph *find_graph(const struct recorded_process *process, uint64_t handle)
+{
+    for (size_t i = process->graph_count; i-- > 0;)
+        if (process->graphs[i].graph == handle)
+            return &process->graphs[i];
+    return NULL;
+}
+
+/* A graph that has nodes gets more of them, behind some of the first or behind none. */
+static bool extends_graph(const struct walk *walk)
+{
+    const uint64_t handle = walk->item->words > 1 ? walk->item->word[1] : 0;
+    const struct recorded_graph *graph = handle ? find_graph(walk->process, handle) : NULL;
+    return (graph && graph->ops.count > 0) || (walk->item->words > 2 && walk->item->word[2] > 0);
+}
+
 static bool take_capture(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
+    if (extends_graph(walk) &&
+        !walk_unmodelled(walk, "cudaStreamBeginCaptureToGraph to a graph with nodes"))
+        return false;
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
     if (!stream || !arena_grow(walk->job->arena, (void **)&process->graphs, process->graph_count,
                                &process->graph_cap, sizeof *process->graphs))
@@ -487,19 +551,18 @@ static bool take_capture_end(const struct walk *walk)
     return true;
 }
 
+/* The last one that is an executable's counts. */
 static bool take_graph(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
-    size_t graph = process->graph_count;
-    while (graph > 0 && process->graphs[graph - 1].graph != walk->item->word[1])
-        graph--;
-    if (graph == 0)
+    const struct recorded_graph *graph = find_graph(process, walk->item->word[1]);
+    if (!graph)
         return true;
     if (!arena_grow(walk->job->arena, (void **)&process->executables, process->executable_count,
                     &process->executable_cap, sizeof *process->executables))
         return false;
     process->executables[process->executable_count].executable = walk->item->word[0];
-    process->executables[process->executable_count++].graph = graph - 1;
+    process->executables[process->executable_count++].graph = (size_t)(graph - process->graphs);
     return true;
 }
 
@@ -618,6 +681,8 @@ static bool take_item(const struct walk *walk)
     case RECORDING_DEVICE_OP:
     case RECORDING_CLOCK:
     case RECORDING_LOST: return true;
+    case RECORDING_UNMODELLED: return take_unmodelled(walk);
+    case RECORDING_RESET: return walk_take_reset(walk);
     case RECORDING_KINDS: break;
     }
     return true;

@@ -13,7 +13,7 @@ bool walk_take_alloc(const struct walk *walk)
                                                  walk->thread->device, &block);
 }
 
-/* Memory of a stream's pool comes and goes in the stream's order. */
+/* Memory of a stream's pool comes in the stream's order; that of a graph is the graph's, and comes with each launch. */
 bool walk_take_alloc_async(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[2]);
@@ -24,44 +24,93 @@ bool walk_take_alloc_async(const struct walk *walk)
                                RECORDING_MEMORY_DEVICE, stream->device, &block))
         return false;
     walk->process->blocks[block].async = true;
+    if (stream->capture >= 0)
+        return walk_unmodelled(walk, "cudaMallocAsync in a capture");
     op.device = stream->device;
     op.op.stream = stream->name;
     op.block = block;
     return walk_add(walk, NULL, &op);
 }
 
+/* `op` overwrites all of the memory: what is done to it without an order behind or in front is a race. */
+static bool take_back(const struct walk *walk, size_t block, struct recorded_op *op)
+{
+    const struct recorded_block *freed = &walk->process->blocks[block];
+    op->op.name = arena_printf(walk->job->arena, "free %s", freed->name);
+    return op->op.name && recorded_memory_access(walk->job, walk->process, op, freed->address,
+                                                 freed->bytes, true, -1);
+}
+
+/* "Accesses after the free operation in stream order" are undefined (CUDA C++ programming guide, stream ordered memory
+   allocator), and the pool gives the memory to any stream behind it: so the free is work of its stream that overwrites
+   it. What a pool's attributes allow orders only the next owner. */
 bool walk_take_free_async(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
+    struct recorded_op work = walk_op(walk, OP_LAUNCH), op = walk_op(walk, OP_FREE);
     if (!stream)
         return false;
     if (block == SIZE_MAX)
         return true;
-    struct recorded_op op = walk_op(walk, OP_FREE);
-    op.device = stream->device;
-    op.op.stream = stream->name;
+    const struct recorded_block *freed = &walk->process->blocks[block];
+    const bool is_used = freed->begin_count > 0, is_pools = freed->async;
+    if (stream->capture >= 0) {
+        recorded_memory_end(walk->process, block);
+        return walk_unmodelled(walk, "cudaFreeAsync in a capture");
+    }
+    op.device = work.device = work.event_device = stream->device;
+    op.op.stream = work.op.stream = stream->name;
     op.block = block;
+    if (is_used) {
+        stream->pushes++;
+        if (!take_back(walk, block, &work) || !walk_add(walk, stream, &work))
+            return false;
+    }
     recorded_memory_end(walk->process, block);
-    return walk_add(walk, NULL, &op);
+    return !is_pools || walk_add(walk, NULL, &op);
 }
 
-/* Of an allocation that is freed: its memory is the host's again. */
+static bool free_block(const struct walk *walk, size_t block, bool waits)
+{
+    struct recorded_op op = walk_op(walk, OP_COMPUTE);
+    const bool is_used = walk->process->blocks[block].begin_count > 0;
+    if ((waits && !walk_sync_device(walk, walk->process->blocks[block].device)) ||
+        (is_used && !take_back(walk, block, &op)))
+        return false;
+    recorded_memory_end(walk->process, block);
+    return !is_used || walk_add(walk, NULL, &op);
+}
+
+/* Of an allocation that is freed: its memory is the host's again. cudaFree waits for the device, but not with memory of
+   cudaMallocAsync: "the driver assumes that all accesses to the memory are complete and performs no further
+   synchronization" (the guide's same section). */
 bool walk_take_free(const struct walk *walk)
 {
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    struct recorded_op op = walk_op(walk, OP_COMPUTE);
-    if (block == SIZE_MAX)
-        return true;
-    const struct recorded_block freed = walk->process->blocks[block];
-    const bool waits = walk->item->word[1] == RECORDING_MEMORY_DEVICE;
-    op.op.name = arena_printf(walk->job->arena, "free %s", freed.name);
-    if (!op.op.name || (waits && !walk_sync_device(walk, freed.device)) ||
-        (freed.begin_count > 0 && !recorded_memory_access(walk->job, walk->process, &op,
-                                                          freed.address, freed.bytes, true, -1)))
-        return false;
-    recorded_memory_end(walk->process, block);
-    return freed.begin_count == 0 || walk_add(walk, NULL, &op);
+    return block == SIZE_MAX || free_block(walk, block,
+                                           walk->item->word[1] == RECORDING_MEMORY_DEVICE &&
+                                               !walk->process->blocks[block].async);
+}
+
+/* cudaDeviceReset does not say that it waits: "it is the caller's responsibility to ensure that the device is not being
+   accessed". */
+bool walk_take_reset(const struct walk *walk)
+{
+    struct recorded_process *process = walk->process;
+    for (size_t i = process->live_count; i-- > 0;) {
+        const size_t block = process->by_address[i];
+        if (process->blocks[block].device == walk->thread->device &&
+            !free_block(walk, block, false))
+            return false;
+    }
+    for (size_t i = 0; i < process->stream_count; i++)
+        if (process->streams[i].device == walk->thread->device)
+            process->streams[i].live = false;
+    for (size_t i = 0; i < process->event_count; i++)
+        if (process->events[i].device == walk->thread->device)
+            process->events[i].live = false;
+    return true;
 }
 
 /* Host memory that CUDA does not know. */
@@ -70,14 +119,57 @@ static bool is_pageable(const struct walk *walk, uint64_t address, bool device)
     return !device && recorded_memory_find(walk->process, address) == SIZE_MAX;
 }
 
+/* ---- rows and slices ---------------------------------------------------------------------------- */
+
+/* Rows of `width` bytes, `pitch` from one to the next, in slices. */
 struct area {
-    uint64_t address, pitch, width, height;
+    uint64_t address, pitch, width, height, slice, depth;
 };
 
-static uint64_t area_bytes(const struct area *area)
+enum { MOST_RUNS = 64 };
+
+/* Rows that lie behind each other are one. */
+static struct area join_rows(struct area area)
 {
-    return area->height > 1 ? area->pitch * (area->height - 1) + area->width
-                            : area->width * area->height;
+    if (area.height == 1 || area.pitch == area.width) {
+        area.width *= area.height;
+        area.height = 1;
+        area.pitch = area.width;
+    }
+    if (area.depth == 1 || (area.height == 1 && area.slice == area.width)) {
+        area.width *= area.height == 1 ? area.depth : 1;
+        area.depth = 1;
+    }
+    return area;
+}
+
+static bool is_empty(const struct area *area)
+{
+    return area->width == 0 || area->height == 0 || area->depth == 0;
+}
+
+static uint64_t reach(const struct area *area)
+{
+    return area->slice * (area->depth - 1) + area->pitch * (area->height - 1) + area->width;
+}
+
+/* The rows as they are, where there are few of them; else all from the first byte to the last. */
+static bool access_area(const struct walk *walk, struct recorded_op *op, const struct area *whole,
+                        bool write)
+{
+    const struct area area = join_rows(*whole);
+    if (area.height > MOST_RUNS || area.depth > MOST_RUNS || area.height * area.depth > MOST_RUNS) {
+        walk->job->coarse_copies++;
+        return recorded_memory_access(walk->job, walk->process, op, area.address, reach(&area),
+                                      write, -1);
+    }
+    for (uint64_t z = 0; z < area.depth; z++)
+        for (uint64_t y = 0; y < area.height; y++)
+            if (!recorded_memory_access(walk->job, walk->process, op,
+                                        area.address + z * area.slice + y * area.pitch, area.width,
+                                        write, -1))
+                return false;
+    return true;
 }
 
 /* The device whose memory an address is; -1: it is no device's, or not known. */
@@ -140,15 +232,12 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
         to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
     op.op.pageable =
         is_pageable(walk, to->address, to_device) || is_pageable(walk, from->address, from_device);
-    op.op.bytes = recorded_bytes(to->width * to->height);
+    op.op.bytes = recorded_bytes(to->width * to->height * to->depth);
     if (to_device)
         recorded_memory_strange(walk->job, walk->process, to->address);
     if (from_device)
         recorded_memory_strange(walk->job, walk->process, from->address);
-    return recorded_memory_access(walk->job, walk->process, &op, from->address, area_bytes(from),
-                                  false, -1) &&
-           recorded_memory_access(walk->job, walk->process, &op, to->address, area_bytes(to), true,
-                                  -1) &&
+    return access_area(walk, &op, from, false) && access_area(walk, &op, to, true) &&
            (between && walk_is_legacy(stream) ? push_between(walk, &op, devices)
                                               : walk_push(walk, stream, &op)) &&
            (!waits || op.op.pageable || (to_device && from_device) ||
@@ -158,31 +247,34 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
 bool walk_take_copy(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
-    const struct area to = {word[1], 0, word[3], 1}, from = {word[2], 0, word[3], 1};
+    const struct area to = {word[1], word[3], word[3], 1, 0, 1},
+                      from = {word[2], word[3], word[3], 1, 0, 1};
     return word[3] == 0 || copy(walk, word[0], &to, &from, word[4], word[5] != 0);
 }
 
 bool walk_take_copy_2d(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
-    const struct area to = {word[1], word[2], word[5], word[6]},
-                      from = {word[3], word[4], word[5], word[6]};
-    return word[5] == 0 || word[6] == 0 || copy(walk, word[0], &to, &from, word[7], word[8] != 0);
+    const bool slices = walk->item->words > 11;
+    const uint64_t depth = slices ? word[11] : 1;
+    const struct area to = {word[1], word[2], word[5], word[6], slices ? word[9] : 0, depth},
+                      from = {word[3], word[4], word[5], word[6], slices ? word[10] : 0, depth};
+    return is_empty(&to) || copy(walk, word[0], &to, &from, word[7], word[8] != 0);
 }
 
 bool walk_take_fill(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;
+    const bool slices = walk->item->words > 6;
     struct recorded_stream *stream = walk_stream(walk, word[0]);
     struct recorded_op op = walk_op(walk, OP_LAUNCH);
-    const struct area to = {word[1], word[2], word[3], word[4]};
+    const struct area to = {
+        word[1], word[2], word[3], word[4], slices ? word[5] : 0, slices ? word[6] : 1};
     op.op.name = "memset";
-    if (area_bytes(&to) > 0)
-        recorded_memory_strange(walk->job, walk->process, to.address);
-    return stream && (area_bytes(&to) == 0 ||
-                      (recorded_memory_access(walk->job, walk->process, &op, to.address,
-                                              area_bytes(&to), true, -1) &&
-                       walk_push(walk, stream, &op)));
+    if (!stream || is_empty(&to))
+        return stream != NULL;
+    recorded_memory_strange(walk->job, walk->process, to.address);
+    return access_area(walk, &op, &to, true) && walk_push(walk, stream, &op);
 }
 
 /* The host has been seen to read or write memory that a device uses. */

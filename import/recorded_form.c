@@ -530,10 +530,29 @@ static bool say_unended(struct recorded_job *job)
                                           : "they were ended, or their calls were not written");
 }
 
+static bool say_unmodelled(struct recorded_job *job)
+{
+    for (size_t i = 0; i < job->unmodelled_count; i++) {
+        const size_t calls = job->unmodelled[i].calls;
+        if (!plan_add_unrecorded(job->plan,
+                                 arena_printf(job->arena, "%zu call%s of %s", calls,
+                                              calls == 1 ? "" : "s", job->unmodelled[i].name),
+                                 calls == 1 ? "the recording does not model it"
+                                            : "the recording does not model them"))
+            return false;
+    }
+    return job->coarse_copies == 0 ||
+           plan_add_unrecorded(
+               job->plan,
+               arena_printf(job->arena, "rows of %zu copies or fills", job->coarse_copies),
+               "more than 64: the gaps between them count as accessed");
+}
+
 static bool say_unseen(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
-    return (job->opaque_launches == 0 ||
+    return say_unmodelled(job) &&
+           (job->opaque_launches == 0 ||
             plan_add_unrecorded(plan,
                                 arena_printf(job->arena, "arguments of %zu launch%s",
                                              job->opaque_launches,

@@ -144,5 +144,7 @@ bool walk_take_group_end(const struct walk *walk)
 {
     if (walk->thread->depth == 0 || --walk->thread->depth > 0)
         return true;
+    if (walk->item->words > 0 && walk->item->word[0] != 0) /* ncclGroupSimulateEnd */
+        return true;
     return end_group(walk, &walk->thread->group);
 }

@@ -207,12 +207,18 @@ struct recorded_job {
     size_t comm_count, comm_cap;
     bool assumes_extents; /* of kernels' memory */
     size_t opaque_launches, strange_accesses, struct_launches;
-    size_t failed_calls;           /* of NCCL */
-    size_t lock_orders;            /* of threads, that another run may have the other way round */
-    size_t unordered_uses;         /* by two threads, without an order that was seen */
-    bool unseen;                   /* libraries or calls that the recorder does not see */
-    int64_t begin_ns;              /* the first call, by the time of day */
-    bool timed;                    /* some operation of a device has a measured time */
+    size_t failed_calls;   /* of NCCL */
+    size_t lock_orders;    /* of threads, that another run may have the other way round */
+    size_t unordered_uses; /* by two threads, without an order that was seen */
+    bool unseen; /* libraries or calls that the recorder does not see, or does not model */
+    struct {
+        const char *name;
+        size_t calls;
+    } * unmodelled; /* of which a recording says no more than that they were called */
+    size_t unmodelled_count, unmodelled_cap;
+    size_t coarse_copies; /* of which the gaps between rows count as memory that they access */
+    int64_t begin_ns;     /* the first call, by the time of day */
+    bool timed;           /* some operation of a device has a measured time */
     size_t pushes, untimed_pushes; /* operations of devices; those without a time */
     size_t untimed_graphs;         /* launches whose nodes are not those of the capture */
     int64_t contradiction_ns;      /* by which times of devices and calls disagree at most */

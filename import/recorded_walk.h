@@ -44,6 +44,9 @@ bool walk_is_legacy(const struct recorded_stream *stream);
    stream is made. */
 struct recorded_stream *walk_peer_stream(const struct walk *walk, int device);
 
+/* The walk's item is a call that a plan has no words for, `name` of the arena or for good. */
+bool walk_unmodelled(const struct walk *walk, const char *name);
+
 /* ---- recorded_order.c: what this thread is seen to come after ----------------------------------- */
 
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process);
@@ -58,6 +61,7 @@ void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);
 
 /* ---- recorded_copies.c: the walk's item, of each of these kinds -------------------------------- */
 
+bool walk_take_reset(const struct walk *walk);
 bool walk_take_alloc(const struct walk *walk);
 bool walk_take_alloc_async(const struct walk *walk);
 bool walk_take_free(const struct walk *walk);

@@ -2,7 +2,9 @@
 /* calls.c - see calls.h. */
 #include "calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "names.h"
 #include "threads.h"
@@ -28,9 +30,61 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     tape_end(call, RECORDING_LAUNCH, count, words);
 }
 
-void calls_note_unseen(const char *name)
+/* The words of a text, with its end. */
+static size_t put_text(const char *text, word words[MOST])
 {
-    tape_put(RECORDING_UNSEEN, WORDS(tape_text(name)));
+    const size_t most = (MOST - 1) * sizeof *words, length = strlen(text);
+    const size_t kept = length < most ? length : most;
+    const size_t count = 1 + kept / sizeof *words;
+    words[count - 1] = 0;
+    memcpy(words, text, kept);
+    return count;
+}
+
+void calls_end_unmodelled(const struct call *call, int result, const char *name)
+{
+    word words[MOST];
+    if (result == 0 && call->outer)
+        tape_end(call, RECORDING_UNMODELLED, put_text(name, words), words);
+    else
+        tape_drop(call);
+}
+
+void calls_note_unmodelled(const struct call *call, const char *what)
+{
+    word words[MOST];
+    if (call->outer)
+        tape_put(RECORDING_UNMODELLED, put_text(what, words), words);
+}
+
+/* ---- launches with attributes ------------------------------------------------------------------- */
+
+enum { SERIALIZATION = 6, PROGRAMMATIC_EVENT = 7, COMPLETION_EVENT = 12, UPDATABLE_NODE = 13 };
+enum { LAST_ATTRIBUTE = 16 };
+
+/* NULL: it changes nothing that an item says. */
+static const char *attribute_effect(const struct launch_attribute *attribute)
+{
+    switch (attribute->kind) {
+    case SERIALIZATION: return attribute->value[1] ? "programmatic stream serialization" : NULL;
+    case PROGRAMMATIC_EVENT: return "a programmatic event";
+    case COMPLETION_EVENT: return "a launch completion event";
+    case UPDATABLE_NODE: return attribute->value[1] ? "a node that devices update" : NULL;
+    default: return attribute->kind > LAST_ATTRIBUTE ? "an attribute that is not known" : NULL;
+    }
+}
+
+void calls_note_attributes(const struct call *call, int result, const char *name,
+                           const struct launch_attribute *list, size_t count)
+{
+    char text[128];
+    for (size_t i = 0; result == 0 && call->outer && i < count; i++) {
+        const char *effect = attribute_effect(&list[i]);
+        if (!effect)
+            continue;
+        snprintf(text, sizeof text, "%s with %s", name, effect);
+        calls_note_unmodelled(call, text);
+    }
 }
 
 /* ---- host functions --------------------------------------------------------------------------- */

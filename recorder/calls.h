@@ -59,21 +59,18 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
 #define ON(stream) ((stream) ? WORD_OF(stream) : none)
 
-/* A function that is not understood, whatever its arguments are: so many words hold them. */
-void calls_note_unseen(const char *name);
-#define UNKNOWN(name)                                                                              \
-    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j);      \
-    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j)       \
-    {                                                                                              \
-        static bool told;                                                                          \
-        REAL(name, (word, word, word, word, word, word, word, word, word, word))                   \
-        const struct call call = tape_begin(RECORDING_NONE);                                       \
-        const int result = real(a, b, c, d, e, f, g, h, i, j);                                     \
-        if (result == 0 && call.outer && !__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))      \
-            calls_note_unseen(#name);                                                              \
-        tape_drop(&call);                                                                          \
-        return result;                                                                             \
-    }
+/* An item UNMODELLED: instead of the call's own, or beside that of a program's call which has gone well. */
+void calls_end_unmodelled(const struct call *call, int result, const char *name);
+void calls_note_unmodelled(const struct call *call, const char *what);
+
+/* cudaLaunchAttribute and CUlaunchAttribute */
+struct launch_attribute {
+    unsigned kind;
+    int value[17]; /* from the second on: 64 bytes */
+};
+/* A launch that its stream does not order as a launch, or that records an event, is told. */
+void calls_note_attributes(const struct call *call, int result, const char *name,
+                           const struct launch_attribute *list, size_t count);
 
 /* calls.c: host functions. What is given to CUDA in place of the program's own; NULL: nothing is recorded. */
 typedef void host_function(void *arg);
@@ -128,6 +125,24 @@ void calls_keep_host_functions(void);
         const int result = real(stream, mode);                                                     \
         if (result == 0)                                                                           \
             tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream)));                                 \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+/* Into a graph that there is, behind some of its nodes. */
+#define CAPTURE_TO_GRAPH(name, none_is)                                                            \
+    int name(handle stream, handle graph, const void *nodes, const void *edges, size_t count,      \
+             int mode);                                                                            \
+    int name(handle stream, handle graph, const void *nodes, const void *edges, size_t count,      \
+             int mode)                                                                             \
+    {                                                                                              \
+        REAL(name, (handle, handle, const void *, const void *, size_t, int))                      \
+        const word none = none_is;                                                                 \
+        calls_keep_host_functions();                                                               \
+        const struct call call = tape_begin(RECORDING_CAPTURE);                                    \
+        const int result = real(stream, graph, nodes, edges, count, mode);                         \
+        if (result == 0)                                                                           \
+            tape_end(&call, RECORDING_CAPTURE, WORDS(ON(stream), WORD_OF(graph), count));          \
         else                                                                                       \
             tape_drop(&call);                                                                      \
         return result;                                                                             \

@@ -11,6 +11,9 @@ struct dim3 {
 
 CALL(cudaSetDevice, (int device), (device), DEVICE, (word)device)
 CALL(cudaDeviceSynchronize, (void), (), SYNC_DEVICE, 0)
+CALL(cudaThreadSynchronize, (void), (), SYNC_DEVICE, 0)
+CALL(cudaDeviceReset, (void), (), RESET, 0)
+CALL(cudaThreadExit, (void), (), RESET, 0)
 
 CALL(cudaStreamCreate, (handle * out), (out), STREAM, WORD_OF(*out), 0)
 CALL(cudaStreamCreateWithFlags, (handle * out, unsigned flags), (out, flags), STREAM, WORD_OF(*out),
@@ -33,6 +36,25 @@ ON_STREAM(cudaEventRecord, (handle event, handle stream), (event, stream), RECOR
           ON(stream), 0)
 ON_STREAM(cudaEventRecordWithFlags, (handle event, handle stream, unsigned flags),
           (event, stream, flags), RECORD, WORD_OF(event), ON(stream), flags)
+
+/* A time between two events: both are done. */
+#define ELAPSED(name)                                                                              \
+    int name(float *out, handle from, handle to);                                                  \
+    int name(float *out, handle from, handle to)                                                   \
+    {                                                                                              \
+        REAL(name, (float *, handle, handle))                                                      \
+        const struct call call = tape_begin(RECORDING_SYNC_EVENT);                                 \
+        const int result = real(out, from, to);                                                    \
+        if (result == 0)                                                                           \
+            calls_end(&call, RECORDING_SYNC_EVENT, WORDS(WORD_OF(to), WORD_OF(from)));             \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+ELAPSED(cudaEventElapsedTime)
+ELAPSED(cudaEventElapsedTime_v2)
+ELAPSED(cuEventElapsedTime)
+ELAPSED(cuEventElapsedTime_v2)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
@@ -64,6 +86,22 @@ ON_STREAM(cudaMallocFromPoolAsync, (handle * out, size_t bytes, handle pool, han
           (out, bytes, pool, stream), ALLOC_ASYNC, WORD_OF(*out), bytes, ON(stream))
 CALL(cudaFree, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_DEVICE)
 CALL(cudaFreeHost, (handle address), (address), FREE, WORD_OF(address), RECORDING_MEMORY_PINNED)
+/* Such memory has its own address on the device, but for registered one of some devices. */
+#define DEVICE_POINTER(name)                                                                       \
+    int name(handle *out, handle address, unsigned flags);                                         \
+    int name(handle *out, handle address, unsigned flags)                                          \
+    {                                                                                              \
+        REAL(name, (handle *, handle, unsigned))                                                   \
+        const struct call call = tape_begin(RECORDING_UNMODELLED);                                 \
+        const int result = real(out, address, flags);                                              \
+        if (result == 0 && *out != address)                                                        \
+            calls_end_unmodelled(&call, result, #name " with another address");                    \
+        else                                                                                       \
+            tape_drop(&call);                                                                      \
+        return result;                                                                             \
+    }
+DEVICE_POINTER(cudaHostGetDevicePointer)
+DEVICE_POINTER(cuMemHostGetDevicePointer_v2)
 CALL(cudaHostUnregister, (handle address), (address), FREE, WORD_OF(address),
      RECORDING_MEMORY_REGISTERED)
 ON_STREAM(cudaFreeAsync, (handle address, handle stream), (address, stream), FREE_ASYNC,
@@ -103,26 +141,10 @@ ON_STREAM(cudaMemcpyFromSymbolAsync,
            handle stream),
           (to, symbol, bytes, offset, direction, stream), COPY, ON(stream), WORD_OF(to),
           WORD_OF(symbol) + offset, bytes, (word)direction, 0)
-ON_DEFAULT(cudaMemcpy2D,
-           (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
-            int direction),
-           (to, pitch, from, source, width, height, direction), COPY_2D, none, WORD_OF(to), pitch,
-           WORD_OF(from), source, width, height, (word)direction, 1)
-ON_STREAM(cudaMemcpy2DAsync,
-          (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
-           int direction, handle stream),
-          (to, pitch, from, source, width, height, direction, stream), COPY_2D, ON(stream),
-          WORD_OF(to), pitch, WORD_OF(from), source, width, height, (word)direction, 0)
 ON_DEFAULT(cudaMemset, (handle to, int value, size_t bytes), (to, value, bytes), FILL, none,
            WORD_OF(to), 0, bytes, 1)
 ON_STREAM(cudaMemsetAsync, (handle to, int value, size_t bytes, handle stream),
           (to, value, bytes, stream), FILL, ON(stream), WORD_OF(to), 0, bytes, 1)
-ON_DEFAULT(cudaMemset2D, (handle to, size_t pitch, int value, size_t width, size_t height),
-           (to, pitch, value, width, height), FILL, none, WORD_OF(to), pitch, width, height)
-ON_STREAM(cudaMemset2DAsync,
-          (handle to, size_t pitch, int value, size_t width, size_t height, handle stream),
-          (to, pitch, value, width, height, stream), FILL, ON(stream), WORD_OF(to), pitch, width,
-          height)
 
 /* ---- kernels ---------------------------------------------------------------------------------- */
 
@@ -130,7 +152,7 @@ struct launch_config {
     struct dim3 grid, block;
     size_t shared;
     handle stream;
-    void *attributes;
+    const struct launch_attribute *attributes;
     unsigned count;
 };
 
@@ -163,6 +185,8 @@ LAUNCH(__cudaLaunchKernel_ptsz, PER_THREAD)
         const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
         const int result = real(config, kernel, args);                                             \
         calls_end_launch(&call, result, ON(config->stream), kernel, args, false);                  \
+        calls_note_attributes(&call, result, "cudaLaunchKernelExC", config->attributes,            \
+                              config->count);                                                      \
         return result;                                                                             \
     }
 LAUNCH_EX(cudaLaunchKernelExC, LEGACY)
@@ -211,6 +235,9 @@ CALLBACK(cudaStreamAddCallback_ptsz, PER_THREAD)
 CAPTURE(cudaStreamBeginCapture, LEGACY)
 CAPTURE(cudaStreamBeginCapture_ptsz, PER_THREAD)
 
+CAPTURE_TO_GRAPH(cudaStreamBeginCaptureToGraph, LEGACY)
+CAPTURE_TO_GRAPH(cudaStreamBeginCaptureToGraph_ptsz, PER_THREAD)
+
 CAPTURE_END(cudaStreamEndCapture, LEGACY)
 CAPTURE_END(cudaStreamEndCapture_ptsz, PER_THREAD)
 
@@ -221,42 +248,7 @@ CALL(cudaGraphInstantiateWithFlags, (handle * out, handle graph, word flags), (o
      GRAPH, WORD_OF(*out), WORD_OF(graph))
 ON_STREAM(cudaGraphInstantiateWithParams, (handle * out, handle graph, handle params),
           (out, graph, params), GRAPH, WORD_OF(*out), WORD_OF(graph))
+CALL(cudaGraphExecUpdate, (handle executable, handle graph, word a, word b),
+     (executable, graph, a, b), GRAPH, WORD_OF(executable), WORD_OF(graph))
 ON_STREAM(cudaGraphLaunch, (handle graph, handle stream), (graph, stream), GRAPH_LAUNCH,
           WORD_OF(graph), ON(stream))
-
-/* ---- calls that are not understood ------------------------------------------------------------ */
-
-UNKNOWN(cudaMemcpy3D)
-UNKNOWN(cudaMemcpy3DAsync)
-UNKNOWN(cudaMemcpy3DPeer)
-UNKNOWN(cudaMemcpy3DPeerAsync)
-UNKNOWN(cudaMemcpyBatchAsync)
-UNKNOWN(cudaMemcpy3DBatchAsync)
-UNKNOWN(cudaMemcpy2DToArray)
-UNKNOWN(cudaMemcpy2DToArrayAsync)
-UNKNOWN(cudaMemcpy2DFromArray)
-UNKNOWN(cudaMemcpy2DFromArrayAsync)
-UNKNOWN(cudaMemset3D)
-UNKNOWN(cudaMemset3DAsync)
-UNKNOWN(cudaIpcOpenMemHandle)
-UNKNOWN(cudaIpcOpenEventHandle)
-UNKNOWN(cudaMallocArray)
-UNKNOWN(cudaMalloc3DArray)
-UNKNOWN(cudaMallocMipmappedArray)
-UNKNOWN(cudaImportExternalMemory)
-UNKNOWN(cudaGraphicsMapResources)
-UNKNOWN(cudaLaunchCooperativeKernelMultiDevice)
-UNKNOWN(cudaStreamBeginCaptureToGraph)
-UNKNOWN(cudaGraphCreate)
-UNKNOWN(cudaGraphAddNode)
-UNKNOWN(cudaGraphAddKernelNode)
-UNKNOWN(cudaGraphAddMemcpyNode)
-UNKNOWN(cudaGraphAddMemsetNode)
-UNKNOWN(cudaGraphAddHostNode)
-UNKNOWN(cudaGraphAddChildGraphNode)
-UNKNOWN(cudaGraphExecUpdate)
-UNKNOWN(cudaGraphExecKernelNodeSetParams)
-UNKNOWN(cudaGraphExecMemcpyNodeSetParams)
-UNKNOWN(cudaStreamUpdateCaptureDependencies)
-UNKNOWN(cudaWaitExternalSemaphoresAsync)
-UNKNOWN(cudaSignalExternalSemaphoresAsync)

@@ -36,10 +36,30 @@ static void note_device(const struct call *call)
         return result;                                                                             \
     }
 CONTEXT(cuCtxCreate_v2, (handle * out, unsigned flags, int device), (out, flags, device))
+CONTEXT(cuCtxCreate_v3, (handle * out, handle affinity, int count, unsigned flags, int device),
+        (out, affinity, count, flags, device))
+CONTEXT(cuCtxCreate_v4, (handle * out, handle params, unsigned flags, int device),
+        (out, params, flags, device))
 CONTEXT(cuCtxSetCurrent, (handle context), (context))
 CONTEXT(cuCtxPushCurrent_v2, (handle context), (context))
 CONTEXT(cuCtxPopCurrent_v2, (handle * out), (out))
 CALL(cuCtxSynchronize, (void), (), SYNC_DEVICE, 0)
+
+int cuCtxSynchronize_v2(handle context);
+int cuCtxSynchronize_v2(handle context)
+{
+    REAL(cuCtxSynchronize_v2, (handle))
+    static int (*ask)(handle *);
+    handle current = NULL;
+    const struct call call = tape_begin(RECORDING_SYNC_DEVICE);
+    const int result = real(context);
+    if (result == 0 && real_find(&ask, "cuCtxGetCurrent") && ask(&current) == 0 &&
+        (!context || context == current))
+        calls_end(&call, RECORDING_SYNC_DEVICE, 0, &(word){0});
+    else
+        calls_end_unmodelled(&call, result, "cuCtxSynchronize_v2 with another context");
+    return result;
+}
 
 /* ---- streams and events ----------------------------------------------------------------------- */
 
@@ -165,8 +185,8 @@ CALL(cuModuleGetGlobal_v2, (word * out, size_t *bytes, handle module, const char
 static void end_launch(const struct call *call, int result, word stream, handle function,
                        void **args, void **packed)
 {
-    if (result == 0 && call->outer && packed && !args)
-        calls_note_unseen("packed arguments of cuLaunchKernel");
+    if (result == 0 && packed && !args)
+        calls_note_unmodelled(call, "cuLaunchKernel with packed arguments");
     calls_end_launch(call, result, stream, function, args, true);
 }
 
@@ -190,11 +210,28 @@ typedef unsigned dimension;
 LAUNCH(cuLaunchKernel, LEGACY)
 LAUNCH(cuLaunchKernel_ptsz, PER_THREAD)
 
+#define LAUNCH_COOPERATIVE(name, none_is)                                                          \
+    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
+             dimension by, dimension bz, unsigned shared, handle stream, void **args);             \
+    int name(handle function, dimension gx, dimension gy, dimension gz, dimension bx,              \
+             dimension by, dimension bz, unsigned shared, handle stream, void **args)              \
+    {                                                                                              \
+        REAL(name, (handle, dimension, dimension, dimension, dimension, dimension, dimension,      \
+                    unsigned, handle, void **))                                                    \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
+        const int result = real(function, gx, gy, gz, bx, by, bz, shared, stream, args);           \
+        calls_end_launch(&call, result, ON(stream), function, args, true);                         \
+        return result;                                                                             \
+    }
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, LEGACY)
+LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, PER_THREAD)
+
 struct launch_config {
     dimension grid[3], block[3];
     unsigned shared;
     handle stream;
-    void *attributes;
+    const struct launch_attribute *attributes;
     unsigned count;
 };
 
@@ -207,6 +244,8 @@ struct launch_config {
         const struct call call = tape_begin(RECORDING_LAUNCH);                                     \
         const int result = real(config, function, args, packed);                                   \
         end_launch(&call, result, ON(config->stream), function, args, packed);                     \
+        calls_note_attributes(&call, result, "cuLaunchKernelEx", config->attributes,               \
+                              config->count);                                                      \
         return result;                                                                             \
     }
 LAUNCH_EX(cuLaunchKernelEx, LEGACY)
@@ -223,6 +262,16 @@ CAPTURE(cuStreamBeginCapture_v2, LEGACY)
 CAPTURE(cuStreamBeginCapture_v2_ptsz, PER_THREAD)
 CAPTURE_END(cuStreamEndCapture, LEGACY)
 CAPTURE_END(cuStreamEndCapture_ptsz, PER_THREAD)
+CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph, LEGACY)
+CAPTURE_TO_GRAPH(cuStreamBeginCaptureToGraph_ptsz, PER_THREAD)
+CALL(cuGraphInstantiate, (handle * out, handle graph, word a, word b, word c),
+     (out, graph, a, b, c), GRAPH, WORD_OF(*out), WORD_OF(graph))
+CALL(cuGraphInstantiate_v2, (handle * out, handle graph, word a, word b, word c),
+     (out, graph, a, b, c), GRAPH, WORD_OF(*out), WORD_OF(graph))
+CALL(cuGraphExecUpdate, (handle executable, handle graph, word a, word b),
+     (executable, graph, a, b), GRAPH, WORD_OF(executable), WORD_OF(graph))
+CALL(cuGraphExecUpdate_v2, (handle executable, handle graph, word a), (executable, graph, a), GRAPH,
+     WORD_OF(executable), WORD_OF(graph))
 CALL(cuGraphInstantiateWithFlags, (handle * out, handle graph, word flags), (out, graph, flags),
      GRAPH, WORD_OF(*out), WORD_OF(graph))
 ON_STREAM(cuGraphInstantiateWithParams, (handle * out, handle graph, handle params),
@@ -230,49 +279,68 @@ ON_STREAM(cuGraphInstantiateWithParams, (handle * out, handle graph, handle para
 ON_STREAM(cuGraphLaunch, (handle graph, handle stream), (graph, stream), GRAPH_LAUNCH,
           WORD_OF(graph), ON(stream))
 
-/* ---- calls that are not understood ------------------------------------------------------------ */
-
-UNKNOWN(cuMemMap)
-UNKNOWN(cuMemcpy2D_v2)
-UNKNOWN(cuMemcpy2DAsync_v2)
-UNKNOWN(cuMemcpy2DUnaligned_v2)
-UNKNOWN(cuMemcpy3D_v2)
-UNKNOWN(cuMemcpy3DAsync_v2)
-UNKNOWN(cuMemcpyAtoD_v2)
-UNKNOWN(cuMemcpyDtoA_v2)
-UNKNOWN(cuMemsetD2D8_v2)
-UNKNOWN(cuMemsetD2D32_v2)
-UNKNOWN(cuStreamWaitValue32_v2)
-UNKNOWN(cuStreamWaitValue64_v2)
-UNKNOWN(cuStreamWriteValue32_v2)
-UNKNOWN(cuStreamWriteValue64_v2)
-UNKNOWN(cuStreamBatchMemOp_v2)
-UNKNOWN(cuLaunchCooperativeKernel)
-UNKNOWN(cuGraphCreate)
-UNKNOWN(cuGraphAddKernelNode_v2)
-UNKNOWN(cuArrayCreate_v2)
-UNKNOWN(cuIpcOpenMemHandle_v2)
-UNKNOWN(cuIpcOpenEventHandle)
-UNKNOWN(cuGreenCtxCreate)
-
 /* ---- addresses of functions ------------------------------------------------------------------- */
 
-/* The driver is asked for "cuMemAlloc" and gives cuMemAlloc_v2. */
-static void give_ours(const char *name, void **out, const void *caller, word flags)
+/* The function that a name means from a version of CUDA on: the last row that fits. Others are as in suffixes. */
+static const struct {
+    const char *name;
+    int since;
+    const char *whole;
+} versions[] = {
+    {"cuCtxCreate", 3020, "cuCtxCreate_v2"},
+    {"cuCtxCreate", 11040, "cuCtxCreate_v3"},
+    {"cuCtxCreate", 12050, "cuCtxCreate_v4"},
+    {"cuCtxSynchronize", 2000, "cuCtxSynchronize"},
+    {"cuCtxSynchronize", 13000, "cuCtxSynchronize_v2"},
+    {"cuEventElapsedTime", 2000, "cuEventElapsedTime"},
+    {"cuEventElapsedTime", 12080, "cuEventElapsedTime_v2"},
+    {"cuGraphExecUpdate", 10020, "cuGraphExecUpdate"},
+    {"cuGraphExecUpdate", 12000, "cuGraphExecUpdate_v2"},
+    {"cuGraphInstantiate", 10000, "cuGraphInstantiate"},
+    {"cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"},
+    {"cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"},
+};
+
+/* A driver that is older than what is asked for gives its own newest. */
+static int version_of_driver(int asked)
 {
-    static const char *const ends[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
+    static int (*ask)(int *);
+    int own = asked;
+    return real_find(&ask, "cuDriverGetVersion") && ask(&own) == 0 && own < asked ? own : asked;
+}
+
+static const char *find_version(const char *name, int version)
+{
+    const char *whole = NULL;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)
+        if (strcmp(versions[i].name, name) == 0 && versions[i].since <= version_of_driver(version))
+            whole = versions[i].whole;
+    return whole;
+}
+
+static bool give(const char *whole, void **out, const void *caller)
+{
+    *out = symbols_ours(whole, *out, caller);
+    return symbols_is_ours(*out);
+}
+
+/* The driver is asked for "cuMemAlloc" and gives cuMemAlloc_v2. */
+static void give_ours(const char *name, void **out, const void *caller, int version, word flags)
+{
+    static const char *const suffixes[] = {"_v2_ptsz", "_v2_ptds", "_ptsz", "_ptds", "_v2", ""};
     const bool per_thread = (flags & 2) != 0;
+    const char *known = find_version(name, version);
     char whole[128];
-    for (size_t i = per_thread ? 0 : 4; i < sizeof ends / sizeof *ends && *out; i++) {
-        if (strlen(name) + strlen(ends[i]) >= sizeof whole)
+    if (!*out || symbols_is_ours(*out) || (known && give(known, out, caller)))
+        return;
+    for (size_t i = per_thread ? 0 : 4; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (strlen(name) + strlen(suffixes[i]) >= sizeof whole)
             return;
-        strcat(strcpy(whole, name), ends[i]);
-        void *own = symbols_ours(whole, *out, caller);
-        if (own != *out) {
-            *out = own;
+        strcat(strcpy(whole, name), suffixes[i]);
+        if (give(whole, out, caller))
             return;
-        }
     }
+    symbols_note_unknown(name, *out, caller);
 }
 
 int cuGetProcAddress(const char *name, void **out, int version, word flags);
@@ -281,7 +349,7 @@ int cuGetProcAddress(const char *name, void **out, int version, word flags)
     REAL(cuGetProcAddress, (const char *, void **, int, word))
     const int result = real(name, out, version, flags);
     if (result == 0)
-        give_ours(name, out, __builtin_return_address(0), flags);
+        give_ours(name, out, __builtin_return_address(0), version, flags);
     return result;
 }
 
@@ -291,11 +359,18 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, i
     REAL(cuGetProcAddress_v2, (const char *, void **, int, word, int *))
     const int result = real(name, out, version, flags, found);
     if (result == 0)
-        give_ours(name, out, __builtin_return_address(0), flags);
+        give_ours(name, out, __builtin_return_address(0), version, flags);
     return result;
 }
 
-/* The runtime gives out functions of the driver, too. */
+/* The runtime gives out functions of the driver, too: those of its own version, or of another. */
+static int version_of_runtime(void)
+{
+    static int (*ask)(int *);
+    int version = 0;
+    return real_find(&ask, "cudaRuntimeGetVersion") && ask(&version) == 0 ? version : 0;
+}
+
 #define ENTRY_POINT(end, none_is)                                                                  \
     int cudaGetDriverEntryPoint##end(const char *name, void **out, word flags, int *found);        \
     int cudaGetDriverEntryPoint##end(const char *name, void **out, word flags, int *found)         \
@@ -303,7 +378,8 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, i
         REAL(cudaGetDriverEntryPoint##end, (const char *, void **, word, int *))                   \
         const int result = real(name, out, flags, found);                                          \
         if (result == 0)                                                                           \
-            give_ours(name, out, __builtin_return_address(0), flags ? flags : none_is);            \
+            give_ours(name, out, __builtin_return_address(0), version_of_runtime(),                \
+                      flags ? flags : none_is);                                                    \
         return result;                                                                             \
     }                                                                                              \
     int cudaGetDriverEntryPointByVersion##end(const char *name, void **out, unsigned version,      \
@@ -315,7 +391,8 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, word flags, i
              (const char *, void **, unsigned, word, int *))                                       \
         const int result = real(name, out, version, flags, found);                                 \
         if (result == 0)                                                                           \
-            give_ours(name, out, __builtin_return_address(0), flags ? flags : none_is);            \
+            give_ours(name, out, __builtin_return_address(0), (int)version,                        \
+                      flags ? flags : none_is);                                                    \
         return result;                                                                             \
     }
 ENTRY_POINT(, LEGACY)

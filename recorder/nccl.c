@@ -8,12 +8,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "real.h"
-#include "tape.h"
+#include "calls.h"
 
-typedef void *handle;
-typedef uint64_t word;
-enum { MAX_COMMS = 4096 };
+#undef CALL
+#undef ON
+enum { MAX_COMMS = 4096, MAX_PENDING = 256 };
 
 struct unique_id {
     char bytes[128];
@@ -27,7 +26,7 @@ struct identity {
 static struct place {
     _Atomic(handle) comm;
     struct identity id;
-    atomic_uint splits;
+    atomic_uint splits, shrinks;
 } places[MAX_COMMS];
 
 static struct place *find_place(handle comm)
@@ -64,6 +63,7 @@ static void keep(handle comm, struct identity id)
             continue;
         places[i].id = id;
         atomic_store(&places[i].splits, 0);
+        atomic_store(&places[i].shrinks, 0);
         return;
     }
 }
@@ -102,6 +102,20 @@ int ncclCommInitRankConfig(handle *out, int size, struct unique_id id, int rank,
     return result;
 }
 
+/* Several ids, the same ones in all ranks. */
+int ncclCommInitRankScalable(handle *out, int size, int rank, int count, struct unique_id *ids,
+                             void *config);
+int ncclCommInitRankScalable(handle *out, int size, int rank, int count, struct unique_id *ids,
+                             void *config)
+{
+    REAL(ncclCommInitRankScalable, (handle *, int, int, int, struct unique_id *, void *))
+    const struct call call = tape_begin(RECORDING_COMM);
+    const int result = real(out, size, rank, count, ids, config);
+    end_comm(&call, result, *out, count > 0 ? identity_of(&ids[0]) : (struct identity){0}, rank,
+             size);
+    return result;
+}
+
 /* All ranks of one process. */
 int ncclCommInitAll(handle *out, int count, const int *devices);
 int ncclCommInitAll(handle *out, int count, const int *devices)
@@ -125,10 +139,76 @@ int ncclCommInitAll(handle *out, int count, const int *devices)
     return result;
 }
 
+/* ---- communicators made of others --------------------------------------------------------------- */
+
 static int ask(handle comm, const char *name)
 {
     int (*real)(handle, int *) = NULL, out = 0;
     return real_find(&real, name) && real(comm, &out) == 0 ? out : 0;
+}
+
+/* NCCL writes the handle when the communicator is made: at the end of a group, or when the one that it is made of is no
+   longer in progress. */
+static struct pending {
+    _Atomic(handle *) out; /* where; NULL: a free place */
+    handle parent;
+    uint64_t thread;
+    struct identity id;
+} pending[MAX_PENDING];
+
+static bool remember(handle *out, handle parent, struct identity id)
+{
+    for (size_t i = 0; i < MAX_PENDING; i++) {
+        handle *none = NULL;
+        if (!atomic_compare_exchange_strong(&pending[i].out, &none, out))
+            continue;
+        pending[i].parent = parent;
+        pending[i].thread = tape_here().thread;
+        pending[i].id = id;
+        return true;
+    }
+    return false;
+}
+
+static void put_comm(handle comm, struct identity id)
+{
+    keep(comm, id);
+    tape_put(RECORDING_COMM,
+             WORDS(WORD_OF(comm), id.low, id.high, (word)(unsigned)ask(comm, "ncclCommUserRank"),
+                   (word)(unsigned)ask(comm, "ncclCommCount")));
+}
+
+static __thread int groups __attribute__((tls_model("initial-exec"))); /* that are open */
+
+/* `parent` NULL: those of this thread. */
+static void settle(handle parent)
+{
+    for (size_t i = 0; i < MAX_PENDING; i++) {
+        handle *out = atomic_load(&pending[i].out);
+        if (!out ||
+            (parent ? pending[i].parent != parent : pending[i].thread != tape_here().thread))
+            continue;
+        if (*out)
+            put_comm(*out, pending[i].id);
+        atomic_store(&pending[i].out, NULL);
+    }
+}
+
+/* A rank that gets none, as with NCCL_SPLIT_NOCOLOR, has NULL then. */
+static void end_made_of(const struct call *call, int result, handle parent, handle *out,
+                        struct identity id, bool is_known, const char *name)
+{
+    if ((result != 0 && result != 7) || !call->outer) {
+        tape_drop(call);
+        return;
+    }
+    if (!is_known)
+        calls_note_unmodelled(call, name);
+    else if (*out && result == 0)
+        put_comm(*out, id);
+    else if (!remember(out, parent, id))
+        calls_note_unmodelled(call, name);
+    tape_drop(call);
 }
 
 int ncclCommSplit(handle comm, int color, int key, handle *out, void *config);
@@ -136,16 +216,48 @@ int ncclCommSplit(handle comm, int color, int key, handle *out, void *config)
 {
     REAL(ncclCommSplit, (handle, int, int, handle *, void *))
     const struct call call = tape_begin(RECORDING_COMM);
-    struct place *place = find_place(comm);
+    struct place *place = comm ? find_place(comm) : NULL;
     struct identity id = place ? place->id : (struct identity){0};
     id.low = mix(id.low, place ? atomic_fetch_add(&place->splits, 1) + 1 : 0);
     id.high = mix(id.high, (word)(unsigned)color);
     const int result = real(comm, color, key, out, config);
-    if (result == 0 && *out)
-        end_comm(&call, result, *out, id, ask(*out, "ncclCommUserRank"),
-                 ask(*out, "ncclCommCount"));
-    else
+    if (color < 0) /* NCCL_SPLIT_NOCOLOR */
         tape_drop(&call);
+    else
+        end_made_of(&call, result, comm, out, id, place != NULL,
+                    "ncclCommSplit of a communicator that was not seen");
+    return result;
+}
+
+/* Only the ranks that remain call it, with the same list. */
+int ncclCommShrink(handle comm, int *excluded, int count, handle *out, void *config, int flags);
+int ncclCommShrink(handle comm, int *excluded, int count, handle *out, void *config, int flags)
+{
+    enum { SHRINK_ABORT = 1 };
+    REAL(ncclCommShrink, (handle, int *, int, handle *, void *, int))
+    const struct call call = tape_begin(RECORDING_COMM);
+    struct place *place = comm ? find_place(comm) : NULL;
+    struct identity id = place ? place->id : (struct identity){0};
+    id.low = mix(id.low, place ? ~(word)atomic_fetch_add(&place->shrinks, 1) : 0);
+    for (int i = 0; i < count; i++)
+        id.high = mix(id.high, (word)(unsigned)excluded[i]);
+    const int result = real(comm, excluded, count, out, config, flags);
+    if (result == 0 && (flags & SHRINK_ABORT))
+        calls_note_unmodelled(&call, "ncclCommShrink that ends operations");
+    end_made_of(&call, result, comm, out, id, place != NULL,
+                "ncclCommShrink of a communicator that was not seen");
+    return result;
+}
+
+int ncclCommGetAsyncError(handle comm, int *out);
+int ncclCommGetAsyncError(handle comm, int *out)
+{
+    REAL(ncclCommGetAsyncError, (handle, int *))
+    const struct call call = tape_begin(RECORDING_COMM);
+    const int result = real(comm, out);
+    if (result == 0 && *out == 0 && call.outer && comm)
+        settle(comm);
+    tape_drop(&call);
     return result;
 }
 
@@ -262,5 +374,61 @@ CALL(ncclSend, (const void *from, size_t count, int type, int peer, handle comm,
 CALL(ncclRecv, (void *to, size_t count, int type, int peer, handle comm, handle stream),
      (to, count, type, peer, comm, stream), MESSAGE, WORD_OF(comm), ON(stream), 0, WORD_OF(to),
      count, (word)type, (word)peer)
-CALL(ncclGroupStart, (void), (), GROUP, 0)
-CALL(ncclGroupEnd, (void), (), GROUP_END, 0)
+int ncclGroupStart(void);
+int ncclGroupStart(void)
+{
+    REAL(ncclGroupStart, (void))
+    const struct call call = tape_begin(RECORDING_GROUP);
+    struct recording_item *item = tape_open(&call, RECORDING_GROUP, 0, &(word){0});
+    const int result = real();
+    groups += call.outer && result == 0;
+    tape_close(&call, item, !was_refused(result));
+    return result;
+}
+
+static void end_group(const struct call *call, struct recording_item *item, int result)
+{
+    groups -= call->outer && groups > 0;
+    if (result == 0 && call->outer && groups == 0)
+        settle(NULL);
+    tape_close(call, item, !was_refused(result));
+}
+
+int ncclGroupEnd(void);
+int ncclGroupEnd(void)
+{
+    REAL(ncclGroupEnd, (void))
+    const struct call call = tape_begin(RECORDING_GROUP_END);
+    struct recording_item *item = tape_open(&call, RECORDING_GROUP_END, 0, &(word){0});
+    const int result = real();
+    end_group(&call, item, result);
+    return result;
+}
+
+int ncclGroupSimulateEnd(void *info);
+int ncclGroupSimulateEnd(void *info)
+{
+    REAL(ncclGroupSimulateEnd, (void *))
+    const struct call call = tape_begin(RECORDING_GROUP_END);
+    struct recording_item *item = tape_open(&call, RECORDING_GROUP_END, WORDS(true));
+    const int result = real(info);
+    end_group(&call, item, result);
+    return result;
+}
+
+/* ---- operations of a reduction ------------------------------------------------------------------- */
+
+/* A scalar on the device is read when a collective runs. */
+int ncclRedOpCreatePreMulSum(int *out, void *scalar, int type, int residence, handle comm);
+int ncclRedOpCreatePreMulSum(int *out, void *scalar, int type, int residence, handle comm)
+{
+    enum { SCALAR_DEVICE = 0 };
+    REAL(ncclRedOpCreatePreMulSum, (int *, void *, int, int, handle))
+    const struct call call = tape_begin(RECORDING_UNMODELLED);
+    const int result = real(out, scalar, type, residence, comm);
+    if (residence == SCALAR_DEVICE)
+        calls_end_unmodelled(&call, result, "ncclRedOpCreatePreMulSum with a scalar of the device");
+    else
+        tape_drop(&call);
+    return result;
+}

@@ -55,15 +55,29 @@ struct quest {
     void *found;
 };
 
+static bool is_cuda_library(const char *path)
+{
+    static const char *const names[] = {"libcudart.so", "libcuda.so", "libnccl.so"};
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(base, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+bool real_is_cuda(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) && info.dli_fname && is_cuda_library(info.dli_fname);
+}
+
 /* A library that only some other one has opened. */
 static int look_into(struct dl_phdr_info *info, size_t size, void *arg)
 {
     struct quest *quest = arg;
-    const char *base = strrchr(info->dlpi_name, '/');
     (void)size;
-    base = base ? base + 1 : info->dlpi_name;
-    if (strncmp(base, "libcudart.so", 12) != 0 && strncmp(base, "libcuda.so", 10) != 0 &&
-        strncmp(base, "libnccl.so", 10) != 0)
+    if (!is_cuda_library(info->dlpi_name))
         return 0;
     void *library = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)

@@ -15,6 +15,9 @@ enum { REAL_MISSING = 3 }; /* cudaErrorInitializationError, ncclInternalError */
 /* Sets *function, if it is NULL. False: there is no such function. */
 bool real_find(void *function, const char *name);
 
+/* Is the address in a library of CUDA's runtime, its driver or NCCL? */
+bool real_is_cuda(const void *address);
+
 /* The program has been given the recorder's function in place of this one. */
 void real_remember(const char *name, void *function);
 

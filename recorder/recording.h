@@ -18,7 +18,7 @@
 
 #define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 3, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 4, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 
 struct recording_chunk {
     char magic[16];
@@ -53,15 +53,16 @@ struct recording_item {
     X(RECORD, 3, "event, stream, flags")                                                           \
     X(WAIT, 3, "stream, event, flags")                                                             \
     X(SYNC_STREAM, 1, "stream; also a query that found it idle")                                   \
-    X(SYNC_EVENT, 1, "event; also a query that found it done")                                     \
+    X(SYNC_EVENT, 1, "event; also a query that found it done, of more events, too")                \
     X(SYNC_DEVICE, 0, "")                                                                          \
     X(KERNEL, 3, "number, text, is its every argument known?")                                     \
     X(LAUNCH, 2,                                                                                   \
       "stream, kernel, addresses; RECORDING_WRITE: may be written; RECORDING_POINTER: it is one")  \
     X(COPY, 6, "stream, to, from, bytes, direction as cudaMemcpyKind, does the host wait?")        \
     X(COPY_2D, 9,                                                                                  \
-      "stream, to, its pitch, from, its pitch, width, height, direction, does the host wait?")     \
-    X(FILL, 5, "stream, to, pitch, width, height")                                                 \
+      "stream, to, its pitch, from, its pitch, width, height, direction, does the host wait?; of " \
+      "several slices: bytes from one to the next, of both ends, and their number")                \
+    X(FILL, 5, "stream, to, pitch, width, height; bytes from slice to slice, their number")        \
     X(ALLOC, 3, "address, bytes, enum recording_memory")                                           \
     X(ALLOC_ASYNC, 3, "address, bytes, stream")                                                    \
     X(FREE, 2, "address, enum recording_memory")                                                   \
@@ -69,9 +70,9 @@ struct recording_item {
     X(HOST_CALL, 2, "stream, number")                                                              \
     X(HOST_BEGIN, 1, "number: this thread executes the function")                                  \
     X(HOST_END, 1, "number")                                                                       \
-    X(CAPTURE, 1, "stream")                                                                        \
+    X(CAPTURE, 1, "stream; into a graph: that, of its nodes those in front")                       \
     X(CAPTURE_END, 2, "stream, graph")                                                             \
-    X(GRAPH, 2, "executable, graph")                                                               \
+    X(GRAPH, 2, "executable, graph: it is made of that, or becomes that")                          \
     X(GRAPH_LAUNCH, 2, "executable, stream")                                                       \
     X(COMM, 5, "communicator, id, id, rank, size")                                                 \
     X(COMM_END, 1, "communicator")                                                                 \
@@ -79,7 +80,7 @@ struct recording_item {
       "communicator, stream, enum recording_collective, from, to, count, type, operation, root")   \
     X(MESSAGE, 7, "communicator, stream, is it sent?, address, count, type, peer")                 \
     X(GROUP, 0, "")                                                                                \
-    X(GROUP_END, 0, "")                                                                            \
+    X(GROUP_END, 0, "is it only simulated?")                                                       \
     X(TOUCH, 2, "address, is it written?: the host's first access since the device's")             \
     X(NO_TIMES, 1, "text: why device operations have no measured times")                           \
     X(PUSH, 1, "number of the call that is the thread's next item")                                \
@@ -88,7 +89,11 @@ struct recording_item {
       "correlation of its push, enum recording_operation, device and stream as CUPTI numbers "     \
       "them, start, end in ns of CUPTI's clock (0: not known), node of a graph (0: none)")         \
     X(CLOCK, 3, "ns of CUPTI's clock, CLOCK_MONOTONIC then, how long both readings took")          \
-    X(LOST, 1, "records that CUPTI had no room for")
+    X(RESET, 0, "the thread's device gives back all that it has")                                  \
+    X(LOST, 1, "records that CUPTI had no room for")                                               \
+    X(UNMODELLED, 1,                                                                               \
+      "characters: the name of what was called; it orders work or touches memory, and no item "    \
+      "says how")
 
 enum recording_kind {
 #define X(name, ...) RECORDING_##name,

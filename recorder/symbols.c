@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "functions.h"
 #include "real.h"
 #include "symbols.h"
 #include "tape.h"
@@ -46,9 +47,33 @@ static bool is_nvidia(const void *caller)
     return false;
 }
 
+static void *own_function(const char *name)
+{
+    return own_library() ? real_dlsym()(own_library(), name) : NULL;
+}
+
+bool symbols_is_ours(const void *address)
+{
+    Dl_info own, info;
+    return dladdr((void *)(uintptr_t)own_library, &own) && dladdr(address, &info) &&
+           own.dli_fbase == info.dli_fbase;
+}
+
+bool symbols_are_known(const char *name)
+{
+    return !functions_is_name(name) || functions_harmless(name) || own_function(name);
+}
+
+/* It may be called, and nothing would be seen of it. */
+void symbols_note_unknown(const char *name, const void *theirs, const void *caller)
+{
+    if (theirs && real_is_cuda(theirs) && !symbols_are_known(name) && !is_nvidia(caller))
+        tape_put(RECORDING_UNSEEN, WORDS(tape_text(name)));
+}
+
 void *symbols_ours(const char *name, void *theirs, const void *caller)
 {
-    void *own = theirs && own_library() ? real_dlsym()(own_library(), name) : NULL;
+    void *own = theirs ? own_function(name) : NULL;
     if (!own || own == theirs || is_nvidia(caller))
         return theirs;
     real_remember(name, theirs);
@@ -59,7 +84,9 @@ static __thread const void *asking __attribute__((tls_model("initial-exec")));
 
 static void *ours(void *library, const char *name)
 {
-    return symbols_ours(name, real_dlsym()(library, name), asking);
+    void *theirs = real_dlsym()(library, name);
+    symbols_note_unknown(name, theirs, asking);
+    return symbols_ours(name, theirs, asking);
 }
 
 #ifdef __clang__

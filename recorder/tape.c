@@ -19,6 +19,7 @@
 #include "device_times.h"
 #include "threads.h"
 #include "touch.h"
+#include "unseen.h"
 
 enum { KNOWN = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
 
@@ -340,7 +341,10 @@ static void end_thread(void *at)
 /* Behind what other parts of the recorder write at the end. */
 __attribute__((destructor(101))) static void end_process(void)
 {
-    if (file.fd >= 0 && !file.failed && file.process == getpid())
+    if (file.fd < 0 || file.failed || file.process != getpid())
+        return;
+    unseen_note();
+    if (!file.failed)
         tape_put(RECORDING_END, 0, &(uint64_t){0});
 }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unseen.c - libraries of a program whose calls go past the recorder, noted when the process ends.
- *
- * NVIDIA's libraries have a CUDA runtime of their own inside, or use the driver.
+ * unseen.c - see unseen.h. NVIDIA's libraries have a CUDA runtime of their own inside, or use the driver.
  */
+#include "unseen.h"
+
 #include <elf.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "real.h"
 #include "symbols.h"
 #include "tape.h"
 
@@ -41,26 +42,60 @@ static bool is_cuda_library(const char *base)
     return false;
 }
 
+/* ---- the dynamic section of an object ---------------------------------------------------------- */
+
+static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
+/* What a tag points to; NULL: the object has no such tag. */
+static const void *find(const struct dl_phdr_info *info, ElfW(Sxword) tag)
+{
+    for (const ElfW(Dyn) *at = dynamic_of(info); at && at->d_tag != DT_NULL; at++)
+        if (at->d_tag == tag)
+            return (const void *)at->d_un.d_ptr;
+    return NULL;
+}
+
 /* Does the object ask for a library of this name? */
 static bool needs(const struct dl_phdr_info *info, const char *library)
 {
-    const ElfW(Dyn) *dynamic = NULL;
-    const char *strings = NULL;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-    for (const ElfW(Dyn) *at = dynamic; at && at->d_tag != DT_NULL; at++)
-        if (at->d_tag == DT_STRTAB)
-            strings = (const char *)at->d_un.d_ptr;
-    for (const ElfW(Dyn) *at = dynamic; strings && at->d_tag != DT_NULL; at++)
+    const char *strings = find(info, DT_STRTAB);
+    for (const ElfW(Dyn) *at = dynamic_of(info); strings && at && at->d_tag != DT_NULL; at++)
         if (at->d_tag == DT_NEEDED && begins_with(strings + at->d_un.d_val, library))
             return true;
     return false;
 }
 
+/* Symbols that the object wants come first: behind them are those that a hash finds in it. */
+static size_t count_wanted(const struct dl_phdr_info *info)
+{
+    const uint32_t *gnu = find(info, DT_GNU_HASH), *old = find(info, DT_HASH);
+    return gnu ? gnu[1] : old ? old[1] : 0;
+}
+
 static void note(const char *name)
 {
     tape_put(RECORDING_UNSEEN, WORDS(tape_text(name)));
+}
+
+/* Functions that the object may call, and of which nothing would be seen: they are newer than the recorder. */
+static void note_unknown(const struct dl_phdr_info *info)
+{
+    const ElfW(Sym) *symbols = find(info, DT_SYMTAB);
+    const char *strings = find(info, DT_STRTAB);
+    const size_t count = symbols && strings ? count_wanted(info) : 0;
+    for (size_t i = 1; i < count; i++) {
+        const char *name = strings + symbols[i].st_name;
+        void *function = NULL;
+        if (symbols[i].st_shndx == SHN_UNDEF && !symbols_are_known(name) &&
+            real_find(&function, name) && real_is_cuda(function))
+            note(name);
+    }
 }
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
@@ -70,17 +105,16 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *arg)
     base = base ? base + 1 : *info->dlpi_name ? info->dlpi_name : "the program";
     if (begins_with(base, "linux-vdso") || is_known(base))
         return 0;
-    if (is_cuda_library(base) && !needs(info, "libcudart.so"))
+    if (!is_cuda_library(base))
+        note_unknown(info);
+    else if (!needs(info, "libcudart.so"))
         note(base);
     return 0;
 }
 
-/* Only where something was recorded. */
-__attribute__((destructor)) static void end_process(void)
+void unseen_note(void)
 {
     const char *linked_in = getenv("SWSIM_RECORD_STATIC");
-    if (tape_here().count == 0)
-        return;
     dl_iterate_phdr(look_at, NULL);
     if (linked_in && *linked_in)
         note("CUDA's runtime in the program");

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * boxes.c - copies and fills of rectangles and boxes, of CUDA's runtime and its driver. See calls.h.
+ *
+ * A box is slices of rows; a copy from or to an array has no address and is no item but UNMODELLED.
+ */
+#include "calls.h"
+
+struct position {
+    size_t x, y, z;
+};
+struct pitched {
+    char *address;
+    size_t pitch, width, height;
+};
+struct extent {
+    size_t width, height, depth;
+};
+
+struct place {
+    word address, pitch, slice; /* bytes from row to row, and from slice to slice */
+};
+
+enum { HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, BY_ADDRESS }; /* as cudaMemcpyKind */
+
+static void end_copy(const struct call *call, word stream, const struct place *to,
+                     const struct place *from, const struct extent *size, word direction,
+                     bool waits)
+{
+    calls_end(call, RECORDING_COPY_2D,
+              WORDS(stream, to->address, to->pitch, from->address, from->pitch, size->width,
+                    size->height, direction, waits, to->slice, from->slice, size->depth));
+}
+
+/* ---- the runtime ------------------------------------------------------------------------------- */
+
+/* cudaMemcpy3DParms and cudaMemcpy3DPeerParms */
+struct end {
+    handle array;
+    struct position at;
+    struct pitched memory;
+};
+struct box_copy {
+    struct end from, to;
+    struct extent size;
+    int direction;
+};
+struct end_on_device {
+    struct end end;
+    int device;
+};
+struct peer_copy {
+    struct end_on_device from, to;
+    struct extent size;
+};
+
+static struct place place_of(const struct end *end)
+{
+    const size_t slice = end->memory.pitch * end->memory.height;
+    return (struct place){WORD_OF(end->memory.address) + end->at.z * slice +
+                              end->at.y * end->memory.pitch + end->at.x,
+                          end->memory.pitch, slice};
+}
+
+static void end_box(const struct call *call, int result, const char *name, word stream,
+                    const struct end *to, const struct end *from, const struct extent *size,
+                    word direction, bool waits)
+{
+    if (result != 0 || to->array || from->array) {
+        calls_end_unmodelled(call, result, name);
+        return;
+    }
+    const struct place first = place_of(to), second = place_of(from);
+    end_copy(call, stream, &first, &second, size, direction, waits);
+}
+
+#define COPY_BOX(name, none_is)                                                                    \
+    int name(const struct box_copy *copy);                                                         \
+    int name(const struct box_copy *copy)                                                          \
+    {                                                                                              \
+        REAL(name, (const struct box_copy *))                                                      \
+        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const int result = real(copy);                                                             \
+        end_box(&call, result, #name, none_is, &copy->to, &copy->from, &copy->size,                \
+                (word)copy->direction, true);                                                      \
+        return result;                                                                             \
+    }
+COPY_BOX(cudaMemcpy3D, LEGACY)
+COPY_BOX(cudaMemcpy3D_ptds, PER_THREAD)
+
+#define COPY_BOX_ASYNC(name, none_is)                                                              \
+    int name(const struct box_copy *copy, handle stream);                                          \
+    int name(const struct box_copy *copy, handle stream)                                           \
+    {                                                                                              \
+        REAL(name, (const struct box_copy *, handle))                                              \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const int result = real(copy, stream);                                                     \
+        end_box(&call, result, #name, ON(stream), &copy->to, &copy->from, &copy->size,             \
+                (word)copy->direction, false);                                                     \
+        return result;                                                                             \
+    }
+COPY_BOX_ASYNC(cudaMemcpy3DAsync, LEGACY)
+COPY_BOX_ASYNC(cudaMemcpy3DAsync_ptsz, PER_THREAD)
+
+#define COPY_PEER_BOX(name, none_is)                                                               \
+    int name(const struct peer_copy *copy);                                                        \
+    int name(const struct peer_copy *copy)                                                         \
+    {                                                                                              \
+        REAL(name, (const struct peer_copy *))                                                     \
+        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const int result = real(copy);                                                             \
+        end_box(&call, result, #name, none_is, &copy->to.end, &copy->from.end, &copy->size,        \
+                BY_ADDRESS, false);                                                                \
+        return result;                                                                             \
+    }
+COPY_PEER_BOX(cudaMemcpy3DPeer, LEGACY)
+COPY_PEER_BOX(cudaMemcpy3DPeer_ptds, PER_THREAD)
+
+#define COPY_PEER_BOX_ASYNC(name, none_is)                                                         \
+    int name(const struct peer_copy *copy, handle stream);                                         \
+    int name(const struct peer_copy *copy, handle stream)                                          \
+    {                                                                                              \
+        REAL(name, (const struct peer_copy *, handle))                                             \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const int result = real(copy, stream);                                                     \
+        end_box(&call, result, #name, ON(stream), &copy->to.end, &copy->from.end, &copy->size,     \
+                BY_ADDRESS, false);                                                                \
+        return result;                                                                             \
+    }
+COPY_PEER_BOX_ASYNC(cudaMemcpy3DPeerAsync, LEGACY)
+COPY_PEER_BOX_ASYNC(cudaMemcpy3DPeerAsync_ptsz, PER_THREAD)
+
+ON_DEFAULT(cudaMemcpy2D,
+           (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
+            int direction),
+           (to, pitch, from, source, width, height, direction), COPY_2D, none, WORD_OF(to), pitch,
+           WORD_OF(from), source, width, height, (word)direction, 1)
+ON_STREAM(cudaMemcpy2DAsync,
+          (handle to, size_t pitch, const void *from, size_t source, size_t width, size_t height,
+           int direction, handle stream),
+          (to, pitch, from, source, width, height, direction, stream), COPY_2D, ON(stream),
+          WORD_OF(to), pitch, WORD_OF(from), source, width, height, (word)direction, 0)
+
+ON_DEFAULT(cudaMemset2D, (handle to, size_t pitch, int value, size_t width, size_t height),
+           (to, pitch, value, width, height), FILL, none, WORD_OF(to), pitch, width, height)
+ON_STREAM(cudaMemset2DAsync,
+          (handle to, size_t pitch, int value, size_t width, size_t height, handle stream),
+          (to, pitch, value, width, height, stream), FILL, ON(stream), WORD_OF(to), pitch, width,
+          height)
+ON_DEFAULT(cudaMemset3D, (struct pitched to, int value, struct extent size), (to, value, size),
+           FILL, none, WORD_OF(to.address), to.pitch, size.width, size.height, to.pitch *to.height,
+           size.depth)
+ON_STREAM(cudaMemset3DAsync, (struct pitched to, int value, struct extent size, handle stream),
+          (to, value, size, stream), FILL, ON(stream), WORD_OF(to.address), to.pitch, size.width,
+          size.height, to.pitch *to.height, size.depth)
+
+/* ---- the driver -------------------------------------------------------------------------------- */
+
+enum { TYPE_HOST = 1, TYPE_DEVICE, TYPE_ARRAY, TYPE_UNIFIED };
+
+/* CUDA_MEMCPY2D_v2, and CUDA_MEMCPY3D_v2, which is that of CUDA_MEMCPY3D_PEER, too */
+struct rectangle_end {
+    size_t x, y;
+    unsigned type;
+    handle host;
+    word device;
+    handle array;
+    size_t pitch;
+};
+struct rectangle_copy {
+    struct rectangle_end from, to;
+    size_t width, height;
+};
+struct driver_end {
+    size_t x, y, z, level;
+    unsigned type;
+    handle host;
+    word device;
+    handle array, context;
+    size_t pitch, height;
+};
+struct driver_copy {
+    struct driver_end from, to;
+    struct extent size;
+};
+
+static struct driver_end end_of(const struct rectangle_end *end)
+{
+    return (struct driver_end){.x = end->x,
+                               .y = end->y,
+                               .type = end->type,
+                               .host = end->host,
+                               .device = end->device,
+                               .array = end->array,
+                               .pitch = end->pitch};
+}
+
+static struct place place_in(const struct driver_end *end)
+{
+    const word slice = end->pitch * end->height;
+    return (struct place){(end->type == TYPE_HOST ? WORD_OF(end->host) : end->device) +
+                              end->z * slice + end->y * end->pitch + end->x,
+                          end->pitch, slice};
+}
+
+static word direction_of(const struct driver_copy *copy)
+{
+    if (copy->from.type == TYPE_UNIFIED || copy->to.type == TYPE_UNIFIED)
+        return BY_ADDRESS;
+    if (copy->from.type == TYPE_HOST)
+        return copy->to.type == TYPE_HOST ? HOST_TO_HOST : TO_DEVICE;
+    return copy->to.type == TYPE_HOST ? TO_HOST : ON_DEVICE;
+}
+
+static void end_driver_box(const struct call *call, int result, const char *name, word stream,
+                           const struct driver_copy *copy, bool waits)
+{
+    if (result != 0 || copy->from.type == TYPE_ARRAY || copy->to.type == TYPE_ARRAY) {
+        calls_end_unmodelled(call, result, name);
+        return;
+    }
+    const struct place to = place_in(&copy->to), from = place_in(&copy->from);
+    end_copy(call, stream, &to, &from, &copy->size, direction_of(copy), waits);
+}
+
+static void end_rectangle(const struct call *call, int result, const char *name, word stream,
+                          const struct rectangle_copy *copy, bool waits)
+{
+    const struct driver_copy box = {
+        end_of(&copy->from), end_of(&copy->to), {copy->width, copy->height, 1}};
+    end_driver_box(call, result, name, stream, &box, waits);
+}
+
+#define DRIVER(name, type, none_is, END, waits)                                                    \
+    int name(const struct type *copy);                                                             \
+    int name(const struct type *copy)                                                              \
+    {                                                                                              \
+        REAL(name, (const struct type *))                                                          \
+        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const int result = real(copy);                                                             \
+        END(&call, result, #name, none_is, copy, waits);                                           \
+        return result;                                                                             \
+    }
+#define DRIVER_ASYNC(name, type, none_is, END)                                                     \
+    int name(const struct type *copy, handle stream);                                              \
+    int name(const struct type *copy, handle stream)                                               \
+    {                                                                                              \
+        REAL(name, (const struct type *, handle))                                                  \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin(RECORDING_COPY_2D);                                    \
+        const int result = real(copy, stream);                                                     \
+        END(&call, result, #name, ON(stream), copy, false);                                        \
+        return result;                                                                             \
+    }
+DRIVER(cuMemcpy2D_v2, rectangle_copy, LEGACY, end_rectangle, true)
+DRIVER(cuMemcpy2D_v2_ptds, rectangle_copy, PER_THREAD, end_rectangle, true)
+DRIVER(cuMemcpy2DUnaligned_v2, rectangle_copy, LEGACY, end_rectangle, true)
+DRIVER(cuMemcpy2DUnaligned_v2_ptds, rectangle_copy, PER_THREAD, end_rectangle, true)
+DRIVER_ASYNC(cuMemcpy2DAsync_v2, rectangle_copy, LEGACY, end_rectangle)
+DRIVER_ASYNC(cuMemcpy2DAsync_v2_ptsz, rectangle_copy, PER_THREAD, end_rectangle)
+DRIVER(cuMemcpy3D_v2, driver_copy, LEGACY, end_driver_box, true)
+DRIVER(cuMemcpy3D_v2_ptds, driver_copy, PER_THREAD, end_driver_box, true)
+DRIVER_ASYNC(cuMemcpy3DAsync_v2, driver_copy, LEGACY, end_driver_box)
+DRIVER_ASYNC(cuMemcpy3DAsync_v2_ptsz, driver_copy, PER_THREAD, end_driver_box)
+DRIVER(cuMemcpy3DPeer, driver_copy, LEGACY, end_driver_box, false)
+DRIVER(cuMemcpy3DPeer_ptds, driver_copy, PER_THREAD, end_driver_box, false)
+DRIVER_ASYNC(cuMemcpy3DPeerAsync, driver_copy, LEGACY, end_driver_box)
+DRIVER_ASYNC(cuMemcpy3DPeerAsync_ptsz, driver_copy, PER_THREAD, end_driver_box)
+
+/* A width in values of so many bytes */
+#define FILLS(name, type, size)                                                                    \
+    ON_DEFAULT(cuMemset##name##_v2,                                                                \
+               (word to, size_t pitch, type value, size_t width, size_t height),                   \
+               (to, pitch, value, width, height), FILL, none, to, pitch, width *size, height)      \
+    ON_STREAM(cuMemset##name##Async,                                                               \
+              (word to, size_t pitch, type value, size_t width, size_t height, handle stream),     \
+              (to, pitch, value, width, height, stream), FILL, ON(stream), to, pitch, width *size, \
+              height)
+FILLS(D2D8, unsigned char, 1)
+FILLS(D2D16, unsigned short, 2)
+FILLS(D2D32, unsigned, 4)

@@ -1,0 +1,966 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* functions.c - see functions.h. */
+#include "functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls.h"
+
+/* ---- calls that no item says ------------------------------------------------------------------- */
+
+/* Whatever its arguments are: six words are in registers, and no function has more than ten on the stack. */
+#define UNMODELLED(name)                                                                           \
+    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j,       \
+             word k, word l, word m, word n, word o, word p);                                      \
+    int name(word a, word b, word c, word d, word e, word f, word g, word h, word i, word j,       \
+             word k, word l, word m, word n, word o, word p)                                       \
+    {                                                                                              \
+        REAL(name, (word, word, word, word, word, word, word, word, word, word, word, word, word,  \
+                    word, word, word))                                                             \
+        const struct call call = tape_begin(RECORDING_UNMODELLED);                                 \
+        const int result = real(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p);                   \
+        calls_end_unmodelled(&call, result, #name);                                                \
+        return result;                                                                             \
+    }
+UNMODELLED(cuArray3DCreate)
+UNMODELLED(cuArray3DCreate_v2)
+UNMODELLED(cuArrayCreate)
+UNMODELLED(cuArrayCreate_v2)
+UNMODELLED(cuCheckpointProcessCheckpoint)
+UNMODELLED(cuCheckpointProcessGetRestoreThreadId)
+UNMODELLED(cuCheckpointProcessGetState)
+UNMODELLED(cuCheckpointProcessLock)
+UNMODELLED(cuCheckpointProcessRestore)
+UNMODELLED(cuCheckpointProcessUnlock)
+UNMODELLED(cuCtxCreate)
+UNMODELLED(cuCtxDestroy)
+UNMODELLED(cuCtxDestroy_v2)
+UNMODELLED(cuCtxPopCurrent)
+UNMODELLED(cuCtxPushCurrent)
+UNMODELLED(cuCtxRecordEvent)
+UNMODELLED(cuCtxWaitEvent)
+UNMODELLED(cuDevicePrimaryCtxReset)
+UNMODELLED(cuDevicePrimaryCtxReset_v2)
+UNMODELLED(cuEventDestroy)
+UNMODELLED(cuExternalMemoryGetMappedBuffer)
+UNMODELLED(cuExternalMemoryGetMappedMipmappedArray)
+UNMODELLED(cuGetExportTable)
+UNMODELLED(cuGraphAddBatchMemOpNode)
+UNMODELLED(cuGraphAddChildGraphNode)
+UNMODELLED(cuGraphAddDependencies)
+UNMODELLED(cuGraphAddDependencies_v2)
+UNMODELLED(cuGraphAddEventRecordNode)
+UNMODELLED(cuGraphAddEventWaitNode)
+UNMODELLED(cuGraphAddExternalSemaphoresSignalNode)
+UNMODELLED(cuGraphAddExternalSemaphoresWaitNode)
+UNMODELLED(cuGraphAddHostNode)
+UNMODELLED(cuGraphAddKernelNode)
+UNMODELLED(cuGraphAddKernelNode_v2)
+UNMODELLED(cuGraphAddMemAllocNode)
+UNMODELLED(cuGraphAddMemFreeNode)
+UNMODELLED(cuGraphAddMemcpyNode)
+UNMODELLED(cuGraphAddMemsetNode)
+UNMODELLED(cuGraphAddNode)
+UNMODELLED(cuGraphAddNode_v2)
+UNMODELLED(cuGraphBatchMemOpNodeSetParams)
+UNMODELLED(cuGraphClone)
+UNMODELLED(cuGraphDestroyNode)
+UNMODELLED(cuGraphEventRecordNodeSetEvent)
+UNMODELLED(cuGraphEventWaitNodeSetEvent)
+UNMODELLED(cuGraphExecBatchMemOpNodeSetParams)
+UNMODELLED(cuGraphExecChildGraphNodeSetParams)
+UNMODELLED(cuGraphExecEventRecordNodeSetEvent)
+UNMODELLED(cuGraphExecEventWaitNodeSetEvent)
+UNMODELLED(cuGraphExecExternalSemaphoresSignalNodeSetParams)
+UNMODELLED(cuGraphExecExternalSemaphoresWaitNodeSetParams)
+UNMODELLED(cuGraphExecHostNodeSetParams)
+UNMODELLED(cuGraphExecKernelNodeSetParams)
+UNMODELLED(cuGraphExecKernelNodeSetParams_v2)
+UNMODELLED(cuGraphExecMemcpyNodeSetParams)
+UNMODELLED(cuGraphExecMemsetNodeSetParams)
+UNMODELLED(cuGraphExecNodeSetParams)
+UNMODELLED(cuGraphExternalSemaphoresSignalNodeSetParams)
+UNMODELLED(cuGraphExternalSemaphoresWaitNodeSetParams)
+UNMODELLED(cuGraphHostNodeSetParams)
+UNMODELLED(cuGraphKernelNodeCopyAttributes)
+UNMODELLED(cuGraphKernelNodeSetAttribute)
+UNMODELLED(cuGraphKernelNodeSetParams)
+UNMODELLED(cuGraphKernelNodeSetParams_v2)
+UNMODELLED(cuGraphMemcpyNodeSetParams)
+UNMODELLED(cuGraphMemsetNodeSetParams)
+UNMODELLED(cuGraphNodeSetEnabled)
+UNMODELLED(cuGraphNodeSetParams)
+UNMODELLED(cuGraphRemoveDependencies)
+UNMODELLED(cuGraphRemoveDependencies_v2)
+UNMODELLED(cuGraphicsMapResources)
+UNMODELLED(cuGraphicsMapResources_ptsz)
+UNMODELLED(cuGraphicsResourceGetMappedMipmappedArray)
+UNMODELLED(cuGraphicsResourceGetMappedPointer)
+UNMODELLED(cuGraphicsResourceGetMappedPointer_v2)
+UNMODELLED(cuGraphicsSubResourceGetMappedArray)
+UNMODELLED(cuGraphicsUnmapResources)
+UNMODELLED(cuGraphicsUnmapResources_ptsz)
+UNMODELLED(cuGreenCtxCreate)
+UNMODELLED(cuGreenCtxRecordEvent)
+UNMODELLED(cuGreenCtxStreamCreate)
+UNMODELLED(cuGreenCtxWaitEvent)
+UNMODELLED(cuImportExternalMemory)
+UNMODELLED(cuImportExternalSemaphore)
+UNMODELLED(cuIpcGetEventHandle)
+UNMODELLED(cuIpcGetMemHandle)
+UNMODELLED(cuIpcOpenEventHandle)
+UNMODELLED(cuIpcOpenMemHandle)
+UNMODELLED(cuIpcOpenMemHandle_v2)
+UNMODELLED(cuLaunch)
+UNMODELLED(cuLaunchCooperativeKernelMultiDevice)
+UNMODELLED(cuLaunchGrid)
+UNMODELLED(cuLaunchGridAsync)
+UNMODELLED(cuMemAlloc)
+UNMODELLED(cuMemAllocHost)
+UNMODELLED(cuMemAllocPitch)
+UNMODELLED(cuMemBatchDecompressAsync)
+UNMODELLED(cuMemBatchDecompressAsync_ptsz)
+UNMODELLED(cuMemDiscardAndPrefetchBatchAsync)
+UNMODELLED(cuMemDiscardAndPrefetchBatchAsync_ptsz)
+UNMODELLED(cuMemDiscardBatchAsync)
+UNMODELLED(cuMemDiscardBatchAsync_ptsz)
+UNMODELLED(cuMemExportToShareableHandle)
+UNMODELLED(cuMemFree)
+UNMODELLED(cuMemHostGetDevicePointer)
+UNMODELLED(cuMemHostRegister)
+UNMODELLED(cuMemImportFromShareableHandle)
+UNMODELLED(cuMemMap)
+UNMODELLED(cuMemMapArrayAsync)
+UNMODELLED(cuMemMapArrayAsync_ptsz)
+UNMODELLED(cuMemPoolExportPointer)
+UNMODELLED(cuMemPoolExportToShareableHandle)
+UNMODELLED(cuMemPoolImportFromShareableHandle)
+UNMODELLED(cuMemPoolImportPointer)
+UNMODELLED(cuMemUnmap)
+UNMODELLED(cuMemcpy2D)
+UNMODELLED(cuMemcpy2DAsync)
+UNMODELLED(cuMemcpy2DUnaligned)
+UNMODELLED(cuMemcpy3D)
+UNMODELLED(cuMemcpy3DAsync)
+UNMODELLED(cuMemcpy3DBatchAsync)
+UNMODELLED(cuMemcpy3DBatchAsync_ptsz)
+UNMODELLED(cuMemcpy3DBatchAsync_v2)
+UNMODELLED(cuMemcpy3DBatchAsync_v2_ptsz)
+UNMODELLED(cuMemcpyAtoA)
+UNMODELLED(cuMemcpyAtoA_v2)
+UNMODELLED(cuMemcpyAtoA_v2_ptds)
+UNMODELLED(cuMemcpyAtoD)
+UNMODELLED(cuMemcpyAtoD_v2)
+UNMODELLED(cuMemcpyAtoD_v2_ptds)
+UNMODELLED(cuMemcpyAtoH)
+UNMODELLED(cuMemcpyAtoHAsync)
+UNMODELLED(cuMemcpyAtoHAsync_v2)
+UNMODELLED(cuMemcpyAtoHAsync_v2_ptsz)
+UNMODELLED(cuMemcpyAtoH_v2)
+UNMODELLED(cuMemcpyAtoH_v2_ptds)
+UNMODELLED(cuMemcpyBatchAsync)
+UNMODELLED(cuMemcpyBatchAsync_ptsz)
+UNMODELLED(cuMemcpyBatchAsync_v2)
+UNMODELLED(cuMemcpyBatchAsync_v2_ptsz)
+UNMODELLED(cuMemcpyDtoA)
+UNMODELLED(cuMemcpyDtoA_v2)
+UNMODELLED(cuMemcpyDtoA_v2_ptds)
+UNMODELLED(cuMemcpyDtoD)
+UNMODELLED(cuMemcpyDtoDAsync)
+UNMODELLED(cuMemcpyDtoH)
+UNMODELLED(cuMemcpyDtoHAsync)
+UNMODELLED(cuMemcpyHtoA)
+UNMODELLED(cuMemcpyHtoAAsync)
+UNMODELLED(cuMemcpyHtoAAsync_v2)
+UNMODELLED(cuMemcpyHtoAAsync_v2_ptsz)
+UNMODELLED(cuMemcpyHtoA_v2)
+UNMODELLED(cuMemcpyHtoA_v2_ptds)
+UNMODELLED(cuMemcpyHtoD)
+UNMODELLED(cuMemcpyHtoDAsync)
+UNMODELLED(cuMemsetD16)
+UNMODELLED(cuMemsetD2D16)
+UNMODELLED(cuMemsetD2D32)
+UNMODELLED(cuMemsetD2D8)
+UNMODELLED(cuMemsetD32)
+UNMODELLED(cuMemsetD8)
+UNMODELLED(cuMipmappedArrayCreate)
+UNMODELLED(cuModuleGetGlobal)
+UNMODELLED(cuMulticastAddDevice)
+UNMODELLED(cuMulticastBindAddr)
+UNMODELLED(cuMulticastBindMem)
+UNMODELLED(cuMulticastCreate)
+UNMODELLED(cuMulticastUnbind)
+UNMODELLED(cuParamSetTexRef)
+UNMODELLED(cuSignalExternalSemaphoresAsync)
+UNMODELLED(cuSignalExternalSemaphoresAsync_ptsz)
+UNMODELLED(cuStreamAttachMemAsync)
+UNMODELLED(cuStreamAttachMemAsync_ptsz)
+UNMODELLED(cuStreamBatchMemOp)
+UNMODELLED(cuStreamBatchMemOp_ptsz)
+UNMODELLED(cuStreamBatchMemOp_v2)
+UNMODELLED(cuStreamBatchMemOp_v2_ptsz)
+UNMODELLED(cuStreamBeginCapture)
+UNMODELLED(cuStreamBeginCapture_ptsz)
+UNMODELLED(cuStreamDestroy)
+UNMODELLED(cuStreamUpdateCaptureDependencies)
+UNMODELLED(cuStreamUpdateCaptureDependencies_ptsz)
+UNMODELLED(cuStreamUpdateCaptureDependencies_v2)
+UNMODELLED(cuStreamUpdateCaptureDependencies_v2_ptsz)
+UNMODELLED(cuStreamWaitValue32)
+UNMODELLED(cuStreamWaitValue32_ptsz)
+UNMODELLED(cuStreamWaitValue32_v2)
+UNMODELLED(cuStreamWaitValue32_v2_ptsz)
+UNMODELLED(cuStreamWaitValue64)
+UNMODELLED(cuStreamWaitValue64_ptsz)
+UNMODELLED(cuStreamWaitValue64_v2)
+UNMODELLED(cuStreamWaitValue64_v2_ptsz)
+UNMODELLED(cuStreamWriteValue32)
+UNMODELLED(cuStreamWriteValue32_ptsz)
+UNMODELLED(cuStreamWriteValue32_v2)
+UNMODELLED(cuStreamWriteValue32_v2_ptsz)
+UNMODELLED(cuStreamWriteValue64)
+UNMODELLED(cuStreamWriteValue64_ptsz)
+UNMODELLED(cuStreamWriteValue64_v2)
+UNMODELLED(cuStreamWriteValue64_v2_ptsz)
+UNMODELLED(cuSurfObjectCreate)
+UNMODELLED(cuSurfRefSetArray)
+UNMODELLED(cuTensorMapEncodeIm2col)
+UNMODELLED(cuTensorMapEncodeIm2colWide)
+UNMODELLED(cuTensorMapEncodeTiled)
+UNMODELLED(cuTensorMapReplaceAddress)
+UNMODELLED(cuTexObjectCreate)
+UNMODELLED(cuTexRefSetAddress)
+UNMODELLED(cuTexRefSetAddress2D)
+UNMODELLED(cuTexRefSetAddress2D_v2)
+UNMODELLED(cuTexRefSetAddress2D_v3)
+UNMODELLED(cuTexRefSetAddress_v2)
+UNMODELLED(cuTexRefSetArray)
+UNMODELLED(cuTexRefSetMipmappedArray)
+UNMODELLED(cuWaitExternalSemaphoresAsync)
+UNMODELLED(cuWaitExternalSemaphoresAsync_ptsz)
+UNMODELLED(cudaBindSurfaceToArray)
+UNMODELLED(cudaBindTexture)
+UNMODELLED(cudaBindTexture2D)
+UNMODELLED(cudaBindTextureToArray)
+UNMODELLED(cudaBindTextureToMipmappedArray)
+UNMODELLED(cudaCreateSurfaceObject)
+UNMODELLED(cudaCreateTextureObject)
+UNMODELLED(cudaCreateTextureObject_v2)
+UNMODELLED(cudaEGLStreamConsumerAcquireFrame)
+UNMODELLED(cudaEGLStreamConsumerConnect)
+UNMODELLED(cudaEGLStreamConsumerConnectWithFlags)
+UNMODELLED(cudaEGLStreamConsumerDisconnect)
+UNMODELLED(cudaEGLStreamConsumerReleaseFrame)
+UNMODELLED(cudaEGLStreamProducerConnect)
+UNMODELLED(cudaEGLStreamProducerDisconnect)
+UNMODELLED(cudaEGLStreamProducerPresentFrame)
+UNMODELLED(cudaEGLStreamProducerReturnFrame)
+UNMODELLED(cudaEventCreateFromEGLSync)
+UNMODELLED(cudaExecutionCtxRecordEvent)
+UNMODELLED(cudaExecutionCtxStreamCreate)
+UNMODELLED(cudaExecutionCtxSynchronize)
+UNMODELLED(cudaExecutionCtxWaitEvent)
+UNMODELLED(cudaExternalMemoryGetMappedBuffer)
+UNMODELLED(cudaExternalMemoryGetMappedMipmappedArray)
+UNMODELLED(cudaGLMapBufferObject)
+UNMODELLED(cudaGLMapBufferObjectAsync)
+UNMODELLED(cudaGLRegisterBufferObject)
+UNMODELLED(cudaGLSetGLDevice)
+UNMODELLED(cudaGLUnmapBufferObject)
+UNMODELLED(cudaGLUnmapBufferObjectAsync)
+UNMODELLED(cudaGetExportTable)
+UNMODELLED(cudaGraphAddChildGraphNode)
+UNMODELLED(cudaGraphAddDependencies)
+UNMODELLED(cudaGraphAddDependencies_v2)
+UNMODELLED(cudaGraphAddEventRecordNode)
+UNMODELLED(cudaGraphAddEventWaitNode)
+UNMODELLED(cudaGraphAddExternalSemaphoresSignalNode)
+UNMODELLED(cudaGraphAddExternalSemaphoresWaitNode)
+UNMODELLED(cudaGraphAddHostNode)
+UNMODELLED(cudaGraphAddKernelNode)
+UNMODELLED(cudaGraphAddMemAllocNode)
+UNMODELLED(cudaGraphAddMemFreeNode)
+UNMODELLED(cudaGraphAddMemcpyNode)
+UNMODELLED(cudaGraphAddMemcpyNode1D)
+UNMODELLED(cudaGraphAddMemcpyNodeFromSymbol)
+UNMODELLED(cudaGraphAddMemcpyNodeToSymbol)
+UNMODELLED(cudaGraphAddMemsetNode)
+UNMODELLED(cudaGraphAddNode)
+UNMODELLED(cudaGraphAddNode_v2)
+UNMODELLED(cudaGraphClone)
+UNMODELLED(cudaGraphDestroyNode)
+UNMODELLED(cudaGraphEventRecordNodeSetEvent)
+UNMODELLED(cudaGraphEventWaitNodeSetEvent)
+UNMODELLED(cudaGraphExecChildGraphNodeSetParams)
+UNMODELLED(cudaGraphExecEventRecordNodeSetEvent)
+UNMODELLED(cudaGraphExecEventWaitNodeSetEvent)
+UNMODELLED(cudaGraphExecExternalSemaphoresSignalNodeSetParams)
+UNMODELLED(cudaGraphExecExternalSemaphoresWaitNodeSetParams)
+UNMODELLED(cudaGraphExecHostNodeSetParams)
+UNMODELLED(cudaGraphExecKernelNodeSetParams)
+UNMODELLED(cudaGraphExecMemcpyNodeSetParams)
+UNMODELLED(cudaGraphExecMemcpyNodeSetParams1D)
+UNMODELLED(cudaGraphExecMemcpyNodeSetParamsFromSymbol)
+UNMODELLED(cudaGraphExecMemcpyNodeSetParamsToSymbol)
+UNMODELLED(cudaGraphExecMemsetNodeSetParams)
+UNMODELLED(cudaGraphExecNodeSetParams)
+UNMODELLED(cudaGraphExternalSemaphoresSignalNodeSetParams)
+UNMODELLED(cudaGraphExternalSemaphoresWaitNodeSetParams)
+UNMODELLED(cudaGraphHostNodeSetParams)
+UNMODELLED(cudaGraphKernelNodeCopyAttributes)
+UNMODELLED(cudaGraphKernelNodeSetAttribute)
+UNMODELLED(cudaGraphKernelNodeSetParams)
+UNMODELLED(cudaGraphMemcpyNodeSetParams)
+UNMODELLED(cudaGraphMemcpyNodeSetParams1D)
+UNMODELLED(cudaGraphMemcpyNodeSetParamsFromSymbol)
+UNMODELLED(cudaGraphMemcpyNodeSetParamsToSymbol)
+UNMODELLED(cudaGraphMemsetNodeSetParams)
+UNMODELLED(cudaGraphNodeSetEnabled)
+UNMODELLED(cudaGraphNodeSetParams)
+UNMODELLED(cudaGraphRemoveDependencies)
+UNMODELLED(cudaGraphRemoveDependencies_v2)
+UNMODELLED(cudaGraphicsEGLRegisterImage)
+UNMODELLED(cudaGraphicsGLRegisterBuffer)
+UNMODELLED(cudaGraphicsGLRegisterImage)
+UNMODELLED(cudaGraphicsMapResources)
+UNMODELLED(cudaGraphicsResourceGetMappedEglFrame)
+UNMODELLED(cudaGraphicsResourceGetMappedMipmappedArray)
+UNMODELLED(cudaGraphicsResourceGetMappedPointer)
+UNMODELLED(cudaGraphicsSubResourceGetMappedArray)
+UNMODELLED(cudaGraphicsUnmapResources)
+UNMODELLED(cudaGraphicsVDPAURegisterOutputSurface)
+UNMODELLED(cudaGraphicsVDPAURegisterVideoSurface)
+UNMODELLED(cudaGreenCtxCreate)
+UNMODELLED(cudaImportExternalMemory)
+UNMODELLED(cudaImportExternalSemaphore)
+UNMODELLED(cudaIpcGetEventHandle)
+UNMODELLED(cudaIpcGetMemHandle)
+UNMODELLED(cudaIpcOpenEventHandle)
+UNMODELLED(cudaIpcOpenMemHandle)
+UNMODELLED(cudaLaunchCooperativeKernelMultiDevice)
+UNMODELLED(cudaLaunchHostFunc_v2)
+UNMODELLED(cudaLaunchHostFunc_v2_ptsz)
+UNMODELLED(cudaMalloc3DArray)
+UNMODELLED(cudaMallocArray)
+UNMODELLED(cudaMallocMipmappedArray)
+UNMODELLED(cudaMemDiscardAndPrefetchBatchAsync)
+UNMODELLED(cudaMemDiscardAndPrefetchBatchAsync_ptsz)
+UNMODELLED(cudaMemDiscardBatchAsync)
+UNMODELLED(cudaMemDiscardBatchAsync_ptsz)
+UNMODELLED(cudaMemPoolExportPointer)
+UNMODELLED(cudaMemPoolExportToShareableHandle)
+UNMODELLED(cudaMemPoolImportFromShareableHandle)
+UNMODELLED(cudaMemPoolImportPointer)
+UNMODELLED(cudaMemcpy2DArrayToArray)
+UNMODELLED(cudaMemcpy2DArrayToArray_ptds)
+UNMODELLED(cudaMemcpy2DFromArray)
+UNMODELLED(cudaMemcpy2DFromArrayAsync)
+UNMODELLED(cudaMemcpy2DFromArrayAsync_ptsz)
+UNMODELLED(cudaMemcpy2DFromArray_ptds)
+UNMODELLED(cudaMemcpy2DToArray)
+UNMODELLED(cudaMemcpy2DToArrayAsync)
+UNMODELLED(cudaMemcpy2DToArrayAsync_ptsz)
+UNMODELLED(cudaMemcpy2DToArray_ptds)
+UNMODELLED(cudaMemcpy3DBatchAsync)
+UNMODELLED(cudaMemcpy3DBatchAsync_ptsz)
+UNMODELLED(cudaMemcpy3DWithAttributesAsync)
+UNMODELLED(cudaMemcpy3DWithAttributesAsync_ptsz)
+UNMODELLED(cudaMemcpyArrayToArray)
+UNMODELLED(cudaMemcpyArrayToArray_ptds)
+UNMODELLED(cudaMemcpyBatchAsync)
+UNMODELLED(cudaMemcpyBatchAsync_ptsz)
+UNMODELLED(cudaMemcpyFromArray)
+UNMODELLED(cudaMemcpyFromArrayAsync)
+UNMODELLED(cudaMemcpyFromArrayAsync_ptsz)
+UNMODELLED(cudaMemcpyFromArray_ptds)
+UNMODELLED(cudaMemcpyToArray)
+UNMODELLED(cudaMemcpyToArrayAsync)
+UNMODELLED(cudaMemcpyToArrayAsync_ptsz)
+UNMODELLED(cudaMemcpyToArray_ptds)
+UNMODELLED(cudaMemcpyWithAttributesAsync)
+UNMODELLED(cudaMemcpyWithAttributesAsync_ptsz)
+UNMODELLED(cudaSignalExternalSemaphoresAsync)
+UNMODELLED(cudaSignalExternalSemaphoresAsync_ptsz)
+UNMODELLED(cudaSignalExternalSemaphoresAsync_v2)
+UNMODELLED(cudaSignalExternalSemaphoresAsync_v2_ptsz)
+UNMODELLED(cudaStreamAttachMemAsync)
+UNMODELLED(cudaStreamAttachMemAsync_ptsz)
+UNMODELLED(cudaStreamBeginRecaptureToGraph)
+UNMODELLED(cudaStreamBeginRecaptureToGraph_ptsz)
+UNMODELLED(cudaStreamUpdateCaptureDependencies)
+UNMODELLED(cudaStreamUpdateCaptureDependencies_ptsz)
+UNMODELLED(cudaStreamUpdateCaptureDependencies_v2)
+UNMODELLED(cudaStreamUpdateCaptureDependencies_v2_ptsz)
+UNMODELLED(cudaSubgridCreate)
+UNMODELLED(cudaSubgridWorkerGridCreate)
+UNMODELLED(cudaSubgridWorksetCreate)
+UNMODELLED(cudaVDPAUSetVDPAUDevice)
+UNMODELLED(cudaWaitExternalSemaphoresAsync)
+UNMODELLED(cudaWaitExternalSemaphoresAsync_ptsz)
+UNMODELLED(cudaWaitExternalSemaphoresAsync_v2)
+UNMODELLED(cudaWaitExternalSemaphoresAsync_v2_ptsz)
+UNMODELLED(ncclAllGatherConfig)
+UNMODELLED(ncclAllReduceConfig)
+UNMODELLED(ncclAlltoAllConfig)
+UNMODELLED(ncclBroadcastConfig)
+UNMODELLED(ncclCommGrow)
+UNMODELLED(ncclCommResume)
+UNMODELLED(ncclCommRevoke)
+UNMODELLED(ncclCommSuspend)
+UNMODELLED(ncclDevCommCreate)
+UNMODELLED(ncclGatherConfig)
+UNMODELLED(ncclGetCftDeviceLeInfo)
+UNMODELLED(ncclGetLsaDevicePointer)
+UNMODELLED(ncclGetLsaMultimemDevicePointer)
+UNMODELLED(ncclGetMultimemDeviceLeInfo)
+UNMODELLED(ncclGetMultimemDevicePointer)
+UNMODELLED(ncclGetPeerDeviceLeInfo)
+UNMODELLED(ncclGetPeerDevicePointer)
+UNMODELLED(ncclPutSignal)
+UNMODELLED(ncclReduceConfig)
+UNMODELLED(ncclReduceScatterConfig)
+UNMODELLED(ncclScatterConfig)
+UNMODELLED(ncclSignal)
+UNMODELLED(ncclWaitSignal)
+
+/* ---- calls that need none ---------------------------------------------------------------------- */
+
+/* Sorted. */
+static const char *const harmless[] = {"__cudaGetProcAddress",
+                                       "__cudaInitModule",
+                                       "__cudaPopCallConfiguration",
+                                       "__cudaPushCallConfiguration",
+                                       "__cudaRegisterFatBinary",
+                                       "__cudaRegisterFatBinaryEnd",
+                                       "__cudaRegisterHostVar",
+                                       "__cudaRegisterManagedVar",
+                                       "__cudaRegisterSurface",
+                                       "__cudaRegisterTexture",
+                                       "__cudaRegisterUnifiedTable",
+                                       "__cudaRegisterVar",
+                                       "__cudaUnregisterFatBinary",
+                                       "cuArray3DGetDescriptor",
+                                       "cuArrayDestroy",
+                                       "cuArrayGetDescriptor",
+                                       "cuArrayGetMemoryRequirements",
+                                       "cuArrayGetPlane",
+                                       "cuArrayGetSparseProperties",
+                                       "cuCoredumpGetAttribute",
+                                       "cuCoredumpGetAttributeGlobal",
+                                       "cuCoredumpSetAttribute",
+                                       "cuCoredumpSetAttributeGlobal",
+                                       "cuCtxAttach",
+                                       "cuCtxDetach",
+                                       "cuCtxDisablePeerAccess",
+                                       "cuCtxEnablePeerAccess",
+                                       "cuCtxFromGreenCtx",
+                                       "cuCtxGetApiVersion",
+                                       "cuCtxGetCacheConfig",
+                                       "cuCtxGetCurrent",
+                                       "cuCtxGetDevResource",
+                                       "cuCtxGetDevice",
+                                       "cuCtxGetExecAffinity",
+                                       "cuCtxGetFlags",
+                                       "cuCtxGetId",
+                                       "cuCtxGetLimit",
+                                       "cuCtxGetSharedMemConfig",
+                                       "cuCtxGetStreamPriorityRange",
+                                       "cuCtxResetPersistingL2Cache",
+                                       "cuCtxSetCacheConfig",
+                                       "cuCtxSetFlags",
+                                       "cuCtxSetLimit",
+                                       "cuCtxSetSharedMemConfig",
+                                       "cuDestroyExternalMemory",
+                                       "cuDestroyExternalSemaphore",
+                                       "cuDevResourceGenerateDesc",
+                                       "cuDevSmResourceSplitByCount",
+                                       "cuDeviceCanAccessPeer",
+                                       "cuDeviceComputeCapability",
+                                       "cuDeviceGet",
+                                       "cuDeviceGetAttribute",
+                                       "cuDeviceGetByPCIBusId",
+                                       "cuDeviceGetCount",
+                                       "cuDeviceGetDefaultMemPool",
+                                       "cuDeviceGetDevResource",
+                                       "cuDeviceGetExecAffinitySupport",
+                                       "cuDeviceGetGraphMemAttribute",
+                                       "cuDeviceGetHostAtomicCapabilities",
+                                       "cuDeviceGetLuid",
+                                       "cuDeviceGetMemPool",
+                                       "cuDeviceGetName",
+                                       "cuDeviceGetNvSciSyncAttributes",
+                                       "cuDeviceGetP2PAtomicCapabilities",
+                                       "cuDeviceGetP2PAttribute",
+                                       "cuDeviceGetPCIBusId",
+                                       "cuDeviceGetProperties",
+                                       "cuDeviceGetTexture1DLinearMaxWidth",
+                                       "cuDeviceGetUuid",
+                                       "cuDeviceGraphMemTrim",
+                                       "cuDevicePrimaryCtxGetState",
+                                       "cuDevicePrimaryCtxRelease",
+                                       "cuDevicePrimaryCtxRetain",
+                                       "cuDevicePrimaryCtxSetFlags",
+                                       "cuDeviceRegisterAsyncNotification",
+                                       "cuDeviceSetGraphMemAttribute",
+                                       "cuDeviceSetMemPool",
+                                       "cuDeviceTotalMem",
+                                       "cuDeviceUnregisterAsyncNotification",
+                                       "cuDriverGetVersion",
+                                       "cuFlushGPUDirectRDMAWrites",
+                                       "cuFuncGetAttribute",
+                                       "cuFuncGetModule",
+                                       "cuFuncGetName",
+                                       "cuFuncGetParamInfo",
+                                       "cuFuncIsLoaded",
+                                       "cuFuncLoad",
+                                       "cuFuncSetAttribute",
+                                       "cuFuncSetBlockShape",
+                                       "cuFuncSetCacheConfig",
+                                       "cuFuncSetSharedMemConfig",
+                                       "cuFuncSetSharedSize",
+                                       "cuGetErrorName",
+                                       "cuGetErrorString",
+                                       "cuGraphAddEmptyNode",
+                                       "cuGraphBatchMemOpNodeGetParams",
+                                       "cuGraphChildGraphNodeGetGraph",
+                                       "cuGraphConditionalHandleCreate",
+                                       "cuGraphCreate",
+                                       "cuGraphDebugDotPrint",
+                                       "cuGraphDestroy",
+                                       "cuGraphEventRecordNodeGetEvent",
+                                       "cuGraphEventWaitNodeGetEvent",
+                                       "cuGraphExecDestroy",
+                                       "cuGraphExecGetFlags",
+                                       "cuGraphExternalSemaphoresSignalNodeGetParams",
+                                       "cuGraphExternalSemaphoresWaitNodeGetParams",
+                                       "cuGraphGetEdges",
+                                       "cuGraphGetNodes",
+                                       "cuGraphGetRootNodes",
+                                       "cuGraphHostNodeGetParams",
+                                       "cuGraphKernelNodeGetAttribute",
+                                       "cuGraphKernelNodeGetParams",
+                                       "cuGraphMemAllocNodeGetParams",
+                                       "cuGraphMemFreeNodeGetParams",
+                                       "cuGraphMemcpyNodeGetParams",
+                                       "cuGraphMemsetNodeGetParams",
+                                       "cuGraphNodeFindInClone",
+                                       "cuGraphNodeGetDependencies",
+                                       "cuGraphNodeGetDependentNodes",
+                                       "cuGraphNodeGetEnabled",
+                                       "cuGraphNodeGetType",
+                                       "cuGraphReleaseUserObject",
+                                       "cuGraphRetainUserObject",
+                                       "cuGraphUpload",
+                                       "cuGraphicsResourceSetMapFlags",
+                                       "cuGraphicsUnregisterResource",
+                                       "cuGreenCtxDestroy",
+                                       "cuGreenCtxGetDevResource",
+                                       "cuGreenCtxGetId",
+                                       "cuInit",
+                                       "cuIpcCloseMemHandle",
+                                       "cuKernelGetAttribute",
+                                       "cuKernelGetLibrary",
+                                       "cuKernelGetName",
+                                       "cuKernelGetParamInfo",
+                                       "cuKernelSetAttribute",
+                                       "cuKernelSetCacheConfig",
+                                       "cuLibraryEnumerateKernels",
+                                       "cuLibraryGetGlobal",
+                                       "cuLibraryGetKernelCount",
+                                       "cuLibraryGetManaged",
+                                       "cuLibraryGetModule",
+                                       "cuLibraryGetUnifiedFunction",
+                                       "cuLibraryLoadData",
+                                       "cuLibraryLoadFromFile",
+                                       "cuLibraryUnload",
+                                       "cuLinkAddData",
+                                       "cuLinkAddFile",
+                                       "cuLinkComplete",
+                                       "cuLinkCreate",
+                                       "cuLinkDestroy",
+                                       "cuLogsCurrent",
+                                       "cuLogsDumpToFile",
+                                       "cuLogsDumpToMemory",
+                                       "cuLogsRegisterCallback",
+                                       "cuLogsUnregisterCallback",
+                                       "cuMemAddressFree",
+                                       "cuMemAddressReserve",
+                                       "cuMemAdvise",
+                                       "cuMemCreate",
+                                       "cuMemGetAccess",
+                                       "cuMemGetAddressRange",
+                                       "cuMemGetAllocationGranularity",
+                                       "cuMemGetAllocationPropertiesFromHandle",
+                                       "cuMemGetDefaultMemPool",
+                                       "cuMemGetHandleForAddressRange",
+                                       "cuMemGetInfo",
+                                       "cuMemGetMemPool",
+                                       "cuMemHostGetFlags",
+                                       "cuMemPoolCreate",
+                                       "cuMemPoolDestroy",
+                                       "cuMemPoolGetAccess",
+                                       "cuMemPoolGetAttribute",
+                                       "cuMemPoolSetAccess",
+                                       "cuMemPoolSetAttribute",
+                                       "cuMemPoolTrimTo",
+                                       "cuMemPrefetchAsync",
+                                       "cuMemPrefetchBatchAsync",
+                                       "cuMemRangeGetAttribute",
+                                       "cuMemRangeGetAttributes",
+                                       "cuMemRelease",
+                                       "cuMemRetainAllocationHandle",
+                                       "cuMemSetAccess",
+                                       "cuMemSetMemPool",
+                                       "cuMipmappedArrayDestroy",
+                                       "cuMipmappedArrayGetLevel",
+                                       "cuMipmappedArrayGetMemoryRequirements",
+                                       "cuMipmappedArrayGetSparseProperties",
+                                       "cuModuleEnumerateFunctions",
+                                       "cuModuleGetFunctionCount",
+                                       "cuModuleGetLoadingMode",
+                                       "cuModuleGetSurfRef",
+                                       "cuModuleGetTexRef",
+                                       "cuModuleLoad",
+                                       "cuModuleLoadData",
+                                       "cuModuleLoadDataEx",
+                                       "cuModuleLoadFatBinary",
+                                       "cuModuleUnload",
+                                       "cuMulticastGetGranularity",
+                                       "cuOccupancyAvailableDynamicSMemPerBlock",
+                                       "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+                                       "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+                                       "cuOccupancyMaxActiveClusters",
+                                       "cuOccupancyMaxPotentialBlockSize",
+                                       "cuOccupancyMaxPotentialBlockSizeWithFlags",
+                                       "cuOccupancyMaxPotentialClusterSize",
+                                       "cuParamSetSize",
+                                       "cuParamSetf",
+                                       "cuParamSeti",
+                                       "cuParamSetv",
+                                       "cuPointerGetAttribute",
+                                       "cuPointerGetAttributes",
+                                       "cuPointerSetAttribute",
+                                       "cuProfilerInitialize",
+                                       "cuProfilerStart",
+                                       "cuProfilerStop",
+                                       "cuStreamCopyAttributes",
+                                       "cuStreamGetAttribute",
+                                       "cuStreamGetCaptureInfo",
+                                       "cuStreamGetCtx",
+                                       "cuStreamGetDevice",
+                                       "cuStreamGetFlags",
+                                       "cuStreamGetGreenCtx",
+                                       "cuStreamGetId",
+                                       "cuStreamGetPriority",
+                                       "cuStreamIsCapturing",
+                                       "cuStreamSetAttribute",
+                                       "cuSurfObjectDestroy",
+                                       "cuSurfObjectGetResourceDesc",
+                                       "cuSurfRefGetArray",
+                                       "cuTexObjectDestroy",
+                                       "cuTexObjectGetResourceDesc",
+                                       "cuTexObjectGetResourceViewDesc",
+                                       "cuTexObjectGetTextureDesc",
+                                       "cuTexRefCreate",
+                                       "cuTexRefDestroy",
+                                       "cuTexRefGetAddress",
+                                       "cuTexRefGetAddressMode",
+                                       "cuTexRefGetArray",
+                                       "cuTexRefGetBorderColor",
+                                       "cuTexRefGetFilterMode",
+                                       "cuTexRefGetFlags",
+                                       "cuTexRefGetFormat",
+                                       "cuTexRefGetMaxAnisotropy",
+                                       "cuTexRefGetMipmapFilterMode",
+                                       "cuTexRefGetMipmapLevelBias",
+                                       "cuTexRefGetMipmapLevelClamp",
+                                       "cuTexRefGetMipmappedArray",
+                                       "cuTexRefSetAddressMode",
+                                       "cuTexRefSetBorderColor",
+                                       "cuTexRefSetFilterMode",
+                                       "cuTexRefSetFlags",
+                                       "cuTexRefSetFormat",
+                                       "cuTexRefSetMaxAnisotropy",
+                                       "cuTexRefSetMipmapFilterMode",
+                                       "cuTexRefSetMipmapLevelBias",
+                                       "cuTexRefSetMipmapLevelClamp",
+                                       "cuThreadExchangeStreamCaptureMode",
+                                       "cuUserObjectCreate",
+                                       "cuUserObjectRelease",
+                                       "cuUserObjectRetain",
+                                       "cudaArrayGetInfo",
+                                       "cudaArrayGetMemoryRequirements",
+                                       "cudaArrayGetPlane",
+                                       "cudaArrayGetSparseProperties",
+                                       "cudaChooseDevice",
+                                       "cudaCreateChannelDesc",
+                                       "cudaCtxResetPersistingL2Cache",
+                                       "cudaDestroyExternalMemory",
+                                       "cudaDestroyExternalSemaphore",
+                                       "cudaDestroySurfaceObject",
+                                       "cudaDestroyTextureObject",
+                                       "cudaDevResourceGenerateDesc",
+                                       "cudaDevSmResourceSplit",
+                                       "cudaDevSmResourceSplitByCount",
+                                       "cudaDeviceCanAccessPeer",
+                                       "cudaDeviceDisablePeerAccess",
+                                       "cudaDeviceEnablePeerAccess",
+                                       "cudaDeviceFlushGPUDirectRDMAWrites",
+                                       "cudaDeviceGetAttribute",
+                                       "cudaDeviceGetByPCIBusId",
+                                       "cudaDeviceGetCacheConfig",
+                                       "cudaDeviceGetDefaultMemPool",
+                                       "cudaDeviceGetDevResource",
+                                       "cudaDeviceGetExecutionCtx",
+                                       "cudaDeviceGetGraphMemAttribute",
+                                       "cudaDeviceGetHostAtomicCapabilities",
+                                       "cudaDeviceGetLimit",
+                                       "cudaDeviceGetMemPool",
+                                       "cudaDeviceGetNvSciSyncAttributes",
+                                       "cudaDeviceGetP2PAtomicCapabilities",
+                                       "cudaDeviceGetP2PAttribute",
+                                       "cudaDeviceGetPCIBusId",
+                                       "cudaDeviceGetSharedMemConfig",
+                                       "cudaDeviceGetStreamPriorityRange",
+                                       "cudaDeviceGetTexture1DLinearMaxWidth",
+                                       "cudaDeviceGraphMemTrim",
+                                       "cudaDeviceRegisterAsyncNotification",
+                                       "cudaDeviceSetCacheConfig",
+                                       "cudaDeviceSetGraphMemAttribute",
+                                       "cudaDeviceSetLimit",
+                                       "cudaDeviceSetMemPool",
+                                       "cudaDeviceSetSharedMemConfig",
+                                       "cudaDeviceUnregisterAsyncNotification",
+                                       "cudaDriverGetVersion",
+                                       "cudaExecutionCtxDestroy",
+                                       "cudaExecutionCtxGetDevResource",
+                                       "cudaExecutionCtxGetDevice",
+                                       "cudaExecutionCtxGetId",
+                                       "cudaFreeArray",
+                                       "cudaFreeMipmappedArray",
+                                       "cudaFuncGetAttributes",
+                                       "cudaFuncGetName",
+                                       "cudaFuncGetParamCount",
+                                       "cudaFuncGetParamInfo",
+                                       "cudaFuncSetAttribute",
+                                       "cudaFuncSetCacheConfig",
+                                       "cudaFuncSetSharedMemConfig",
+                                       "cudaGLGetDevices",
+                                       "cudaGLSetBufferObjectMapFlags",
+                                       "cudaGLUnregisterBufferObject",
+                                       "cudaGetChannelDesc",
+                                       "cudaGetDevice",
+                                       "cudaGetDeviceCount",
+                                       "cudaGetDeviceFlags",
+                                       "cudaGetDeviceProperties",
+                                       "cudaGetErrorName",
+                                       "cudaGetErrorString",
+                                       "cudaGetLastError",
+                                       "cudaGetMipmappedArrayLevel",
+                                       "cudaGetSurfaceObjectResourceDesc",
+                                       "cudaGetSurfaceReference",
+                                       "cudaGetSymbolAddress",
+                                       "cudaGetSymbolSize",
+                                       "cudaGetTextureAlignmentOffset",
+                                       "cudaGetTextureObjectResourceDesc",
+                                       "cudaGetTextureObjectResourceViewDesc",
+                                       "cudaGetTextureObjectTextureDesc",
+                                       "cudaGetTextureReference",
+                                       "cudaGraphAddEmptyNode",
+                                       "cudaGraphChildGraphNodeGetGraph",
+                                       "cudaGraphConditionalHandleCreate",
+                                       "cudaGraphCreate",
+                                       "cudaGraphDebugDotPrint",
+                                       "cudaGraphDestroy",
+                                       "cudaGraphEventRecordNodeGetEvent",
+                                       "cudaGraphEventWaitNodeGetEvent",
+                                       "cudaGraphExecDestroy",
+                                       "cudaGraphExecGetFlags",
+                                       "cudaGraphExecGetId",
+                                       "cudaGraphExternalSemaphoresSignalNodeGetParams",
+                                       "cudaGraphExternalSemaphoresWaitNodeGetParams",
+                                       "cudaGraphGetEdges",
+                                       "cudaGraphGetId",
+                                       "cudaGraphGetNodes",
+                                       "cudaGraphGetRootNodes",
+                                       "cudaGraphHostNodeGetParams",
+                                       "cudaGraphKernelNodeGetAttribute",
+                                       "cudaGraphKernelNodeGetParams",
+                                       "cudaGraphMemAllocNodeGetParams",
+                                       "cudaGraphMemFreeNodeGetParams",
+                                       "cudaGraphMemcpyNodeGetParams",
+                                       "cudaGraphMemsetNodeGetParams",
+                                       "cudaGraphNodeFindInClone",
+                                       "cudaGraphNodeGetContainingGraph",
+                                       "cudaGraphNodeGetDependencies",
+                                       "cudaGraphNodeGetDependentNodes",
+                                       "cudaGraphNodeGetEnabled",
+                                       "cudaGraphNodeGetLocalId",
+                                       "cudaGraphNodeGetParams",
+                                       "cudaGraphNodeGetToolsId",
+                                       "cudaGraphNodeGetType",
+                                       "cudaGraphReleaseUserObject",
+                                       "cudaGraphRetainUserObject",
+                                       "cudaGraphUpload",
+                                       "cudaGraphicsResourceSetMapFlags",
+                                       "cudaGraphicsUnregisterResource",
+                                       "cudaHostGetFlags",
+                                       "cudaInitDevice",
+                                       "cudaIpcCloseMemHandle",
+                                       "cudaKernelSetAttributeForDevice",
+                                       "cudaLibraryEnumerateKernels",
+                                       "cudaLibraryGetGlobal",
+                                       "cudaLibraryGetKernel",
+                                       "cudaLibraryGetKernelCount",
+                                       "cudaLibraryGetManaged",
+                                       "cudaLibraryGetUnifiedFunction",
+                                       "cudaLibraryLoadData",
+                                       "cudaLibraryLoadFromFile",
+                                       "cudaLibraryUnload",
+                                       "cudaLogsCurrent",
+                                       "cudaLogsDumpToFile",
+                                       "cudaLogsDumpToMemory",
+                                       "cudaLogsRegisterCallback",
+                                       "cudaLogsUnregisterCallback",
+                                       "cudaMemAdvise",
+                                       "cudaMemGetDefaultMemPool",
+                                       "cudaMemGetInfo",
+                                       "cudaMemGetLocationInfo",
+                                       "cudaMemGetMemPool",
+                                       "cudaMemPoolCreate",
+                                       "cudaMemPoolDestroy",
+                                       "cudaMemPoolGetAccess",
+                                       "cudaMemPoolGetAttribute",
+                                       "cudaMemPoolSetAccess",
+                                       "cudaMemPoolSetAttribute",
+                                       "cudaMemPoolTrimTo",
+                                       "cudaMemPrefetchAsync",
+                                       "cudaMemPrefetchBatchAsync",
+                                       "cudaMemRangeGetAttribute",
+                                       "cudaMemRangeGetAttributes",
+                                       "cudaMemSetMemPool",
+                                       "cudaMipmappedArrayGetMemoryRequirements",
+                                       "cudaMipmappedArrayGetSparseProperties",
+                                       "cudaOccupancyAvailableDynamicSMemPerBlock",
+                                       "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+                                       "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+                                       "cudaOccupancyMaxActiveClusters",
+                                       "cudaOccupancyMaxPotentialClusterSize",
+                                       "cudaPeekAtLastError",
+                                       "cudaPointerGetAttributes",
+                                       "cudaProfilerInitialize",
+                                       "cudaProfilerStart",
+                                       "cudaProfilerStop",
+                                       "cudaRuntimeGetVersion",
+                                       "cudaSetDeviceFlags",
+                                       "cudaSetDoubleForDevice",
+                                       "cudaSetDoubleForHost",
+                                       "cudaSetValidDevices",
+                                       "cudaStreamCopyAttributes",
+                                       "cudaStreamGetAttribute",
+                                       "cudaStreamGetCaptureInfo",
+                                       "cudaStreamGetDevResource",
+                                       "cudaStreamGetDevice",
+                                       "cudaStreamGetFlags",
+                                       "cudaStreamGetId",
+                                       "cudaStreamGetPriority",
+                                       "cudaStreamIsCapturing",
+                                       "cudaStreamSetAttribute",
+                                       "cudaThreadExchangeStreamCaptureMode",
+                                       "cudaThreadGetCacheConfig",
+                                       "cudaThreadGetLimit",
+                                       "cudaThreadSetCacheConfig",
+                                       "cudaThreadSetLimit",
+                                       "cudaUnbindTexture",
+                                       "cudaUserObjectCreate",
+                                       "cudaUserObjectRelease",
+                                       "cudaUserObjectRetain",
+                                       "cudaVDPAUGetDevice",
+                                       "ncclCommCount",
+                                       "ncclCommCuDevice",
+                                       "ncclCommDeregister",
+                                       "ncclCommFinalize",
+                                       "ncclCommGetUniqueId",
+                                       "ncclCommMemStats",
+                                       "ncclCommQueryProperties",
+                                       "ncclCommRegister",
+                                       "ncclCommUserRank",
+                                       "ncclCommWindowDeregister",
+                                       "ncclCommWindowRegister",
+                                       "ncclDevCommDestroy",
+                                       "ncclGetErrorString",
+                                       "ncclGetLastError",
+                                       "ncclGetUniqueId",
+                                       "ncclGetVersion",
+                                       "ncclGinBarrierCreateRequirement",
+                                       "ncclGinInboxA2ACreateRequirement",
+                                       "ncclGinOutboxCreateRequirement",
+                                       "ncclLLA2ACalcSlots",
+                                       "ncclLLA2ACreateRequirement",
+                                       "ncclLsaBarrierCreateRequirement",
+                                       "ncclParamBind",
+                                       "ncclParamDumpAll",
+                                       "ncclParamGet",
+                                       "ncclParamGetAllParameterKeys",
+                                       "ncclParamGetI16",
+                                       "ncclParamGetI32",
+                                       "ncclParamGetI64",
+                                       "ncclParamGetI8",
+                                       "ncclParamGetParameter",
+                                       "ncclParamGetStr",
+                                       "ncclParamGetU16",
+                                       "ncclParamGetU32",
+                                       "ncclParamGetU64",
+                                       "ncclParamGetU8",
+                                       "ncclRedOpDestroy",
+                                       "ncclResetDebugInit",
+                                       "ncclResetDebugInitInternal",
+                                       "ncclSetEncryption",
+                                       "ncclTeamCft",
+                                       "ncclTeamCftMultimem",
+                                       "ncclTeamLsa",
+                                       "ncclTeamRail",
+                                       "ncclTeamRankToLsa",
+                                       "ncclTeamRankToWorld",
+                                       "ncclTeamWorld",
+                                       "ncclWinGetUserPtr"};
+
+static int compare(const void *name, const void *entry)
+{
+    return strcmp(name, *(const char *const *)entry);
+}
+
+static bool cut(char *name, const char *end)
+{
+    const size_t length = strlen(name), size = strlen(end);
+    if (length <= size || strcmp(name + length - size, end) != 0)
+        return false;
+    name[length - size] = '\0';
+    return true;
+}
+
+bool functions_harmless(const char *name)
+{
+    char base[128];
+    if (strlen(name) >= sizeof base)
+        return false;
+    strcpy(base, name);
+    if (!cut(base, "_ptsz"))
+        cut(base, "_ptds");
+    if (!cut(base, "_v2") && !cut(base, "_v3"))
+        cut(base, "_v4");
+    return bsearch(base, harmless, sizeof harmless / sizeof *harmless, sizeof *harmless, compare) !=
+           NULL;
+}
+
+bool functions_is_name(const char *name)
+{
+    static const char *const begins[] = {"__cuda", "cuda", "cu", "nccl", "pnccl"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        const size_t length = strlen(begins[i]);
+        if (strncmp(name, begins[i], length) == 0 && name[length] >= 'A' && name[length] <= 'Z')
+            return true;
+    }
+    return false;
+}
