@@ -126,3 +126,5 @@ PER_THREAD(cudaStreamWaitEvent, (cudaStream_t stream, cudaEvent_t event, unsigne
 PER_THREAD(cudaEventRecord, (cudaEvent_t event, cudaStream_t stream), (event, stream))
 PER_THREAD(cudaLaunchHostFunc, (cudaStream_t stream, cudaHostFn_t function, void *arg),
            (stream, function, arg))
+PER_THREAD(cudaMallocAsync, (void **out, size_t bytes, cudaStream_t stream), (out, bytes, stream))
+PER_THREAD(cudaFreeAsync, (void *address, cudaStream_t stream), (address, stream))

@@ -13,7 +13,8 @@
  *     every access of an operation is checked against the live allocations;
  *   - cudaMalloc, cudaFree, cudaHostAlloc, cudaFreeHost and the first launch of a kernel whose attributes
  *     were not queried wait for the whole device;
- *   - the default streams order as in default_stream.c, copies between GPUs as in copies.c;
+ *   - the default streams order as in default_stream.c, copies between GPUs as in copies.c; pools hand out memory again as
+ *     in pool.c, and cudaFree of such memory waits for nothing;
  *   - host functions of all streams run one at a time, and may not call CUDA;
  *   - a call that is not allowed while a stream is captured ends the capture; a launched graph has a stream
  *     for each captured one;
@@ -234,13 +235,26 @@ int memory_gpu(const void *address, size_t bytes); /* -1: it is no device's memo
    if they are not all in one live allocation. */
 void *memory_reach(int gpu, const void *address, size_t bytes, const char *caller);
 
+/* A device's block that has been freed has memory again, at its address; false: no memory. */
+bool memory_revive(void *address, size_t bytes);
+void memory_spoil(void *address); /* it is full of garbage */
+/* All that a GPU has is freed. */
+void memory_reset(int gpu);
+
+/* ---- pool.c: with the lock held ------------------------------------------------------------------ */
+
+/* cudaFree of memory of a pool; false: it is none. */
+bool pool_free_now(void *address);
+void pool_reset(int gpu);
+
 /* ---- runtime.c: begin and end of each function of CUDA ------------------------------------------ */
 
 /* cudaSuccess with the lock held, or the error to return without it. */
 cudaError_t call_begin(const char *function);
-cudaError_t call_end(cudaError_t error); /* releases the lock */
-int call_gpu(void);                      /* the calling thread's */
-void call_tell(const char *function);    /* the profiler, if there is one */
+cudaError_t call_begin_anyhow(const char *function); /* the context may have ended */
+cudaError_t call_end(cudaError_t error);             /* releases the lock */
+int call_gpu(void);                                  /* the calling thread's */
+void call_tell(const char *function);                /* the profiler, if there is one */
 
 /* ---- kernels.c ---------------------------------------------------------------------------------- */
 

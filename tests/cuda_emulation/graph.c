@@ -20,6 +20,7 @@ struct CUgraph_st {
     enum cudaStreamCaptureMode mode;
     pthread_t thread; /* the one that began it */
     bool invalid;
+    bool is_given; /* by the program, with cudaGraphCreate */
 };
 
 struct CUgraphExec_st {
@@ -133,28 +134,80 @@ cudaError_t graph_forbids_all(void)
     return cudaSuccess;
 }
 
+static struct CUgraph_st *new_graph(bool is_given)
+{
+    struct CUgraph_st *graph = calloc(1, sizeof *graph);
+    if (graph) {
+        graph->tail = &graph->head;
+        graph->is_given = is_given;
+    }
+    return graph;
+}
+
+/* Takes the graph. */
+static cudaError_t begin_capture(struct CUstream_st *stream, struct CUgraph_st *graph,
+                                 enum cudaStreamCaptureMode mode)
+{
+    graph->capture = ++emulation.captures;
+    graph->lanes = 1;
+    graph->gpu = stream->gpu;
+    graph->origin = stream;
+    graph->mode = mode;
+    graph->thread = pthread_self();
+    stream->graph = graph;
+    stream->lane = 0;
+    return cudaSuccess;
+}
+
+static cudaError_t check_capture(const struct CUstream_st *stream)
+{
+    return !stream                    ? cudaErrorMemoryAllocation
+           : stream_is_legacy(stream) ? cudaErrorStreamCaptureUnsupported
+           : stream->graph            ? cudaErrorIllegalState
+                                      : cudaSuccess;
+}
+
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode mode)
 {
     cudaError_t error = call_begin(__func__);
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream || stream_is_legacy(stream))
-        return call_end(stream ? cudaErrorStreamCaptureUnsupported : cudaErrorMemoryAllocation);
-    struct CUgraph_st *graph = stream->graph ? NULL : calloc(1, sizeof *graph);
-    if (!graph)
-        return call_end(stream->graph ? cudaErrorIllegalState : cudaErrorMemoryAllocation);
-    *graph = (struct CUgraph_st){.capture = ++emulation.captures,
-                                 .lanes = 1,
-                                 .gpu = stream->gpu,
-                                 .origin = stream,
-                                 .mode = mode,
-                                 .thread = pthread_self()};
-    graph->tail = &graph->head;
-    stream->graph = graph;
-    stream->lane = 0;
-    return call_end(cudaSuccess);
+    error = check_capture(stream);
+    struct CUgraph_st *graph = error == cudaSuccess ? new_graph(false) : NULL;
+    if (error == cudaSuccess)
+        error = graph ? begin_capture(stream, graph, mode) : cudaErrorMemoryAllocation;
+    return call_end(error);
 }
+
+cudaError_t cudaGraphCreate(cudaGraph_t *out, unsigned flags)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    if (flags != 0)
+        return call_end(cudaErrorInvalidValue);
+    *out = new_graph(true);
+    return call_end(*out ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+#if CUDART_VERSION >= 12030
+/* Only into a graph without nodes. */
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t handle, cudaGraph_t graph,
+                                          const cudaGraphNode_t *nodes,
+                                          const cudaGraphEdgeData *edges, size_t count,
+                                          enum cudaStreamCaptureMode mode)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    error = check_capture(stream);
+    if (error == cudaSuccess && (nodes || edges || count > 0 || graph->head))
+        error = cudaErrorNotSupported;
+    return call_end(error == cudaSuccess ? begin_capture(stream, graph, mode) : error);
+}
+#endif
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t handle, enum cudaStreamCaptureStatus *out)
 {
@@ -222,7 +275,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *out)
             : joined < 0   ? cudaErrorMemoryAllocation
                            : cudaSuccess;
     *out = error == cudaSuccess ? graph : NULL;
-    if (error != cudaSuccess) {
+    if (error != cudaSuccess && !graph->is_given) {
         free_list(graph->head);
         free(graph);
     }
@@ -250,12 +303,26 @@ static void free_exec(struct CUgraphExec_st *exec)
     free(exec);
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+static bool copy_nodes(const struct CUgraph_st *graph, struct operation **out)
 {
-    cudaError_t error = call_begin(__func__);
+    for (const struct operation *at = graph->head; at; at = at->next) {
+        *out = copy_one(at);
+        if (!*out)
+            return false;
+        out = &(*out)->next;
+    }
+    return true;
+}
+
+static cudaError_t instantiate(cudaGraphExec_t *out, const struct CUgraph_st *graph,
+                               unsigned long long flags, const char *function)
+{
+    cudaError_t error = call_begin(function);
     if (error != cudaSuccess)
         return error;
-    if (flags != 0)
+    if (flags & ~(unsigned long long)(cudaGraphInstantiateFlagAutoFreeOnLaunch |
+                                      cudaGraphInstantiateFlagUpload |
+                                      cudaGraphInstantiateFlagUseNodePriority))
         return call_end(cudaErrorInvalidValue);
     size_t lanes = (size_t)graph->lanes;
     struct CUgraphExec_st *exec = calloc(1, sizeof *exec + lanes * sizeof(struct CUstream_st *));
@@ -266,18 +333,59 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsign
     bool good = true;
     for (size_t i = 0; i < lanes && good; i++)
         good = (exec->streams[i] = stream_new(exec->gpu, false)) != NULL;
-    struct operation **tail = &exec->head;
-    for (const struct operation *at = graph->head; at && good; at = at->next) {
-        *tail = copy_one(at);
-        good = *tail != NULL;
-        tail = good ? &(*tail)->next : tail;
-    }
-    if (good)
+    if (good && copy_nodes(graph, &exec->head))
         *out = exec;
     else
+        good = false;
+    if (!good)
         free_exec(exec);
     return call_end(good ? cudaSuccess : cudaErrorMemoryAllocation);
 }
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+{
+    return instantiate(out, graph, flags, __func__);
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *out, cudaGraph_t graph,
+                                          unsigned long long flags)
+{
+    return instantiate(out, graph, flags, __func__);
+}
+
+#if CUDART_VERSION >= 12000
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *out, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams *params)
+{
+    const cudaError_t error = instantiate(out, graph, params->flags, __func__);
+    params->errNode_out = NULL;
+    params->result_out =
+        error == cudaSuccess ? cudaGraphInstantiateSuccess : cudaGraphInstantiateError;
+    return error;
+}
+
+/* Graphs of as many streams and operations count as alike: the executable does what the graph does from now on. */
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo *info)
+{
+    struct operation *head = NULL;
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    *info = (cudaGraphExecUpdateResultInfo){.result = cudaGraphExecUpdateSuccess};
+    if (exec->lanes != graph->lanes || exec->points != graph->points) {
+        info->result = cudaGraphExecUpdateErrorTopologyChanged;
+        return call_end(cudaErrorGraphExecUpdateFailure);
+    }
+    if (!copy_nodes(graph, &head)) {
+        free_list(head);
+        return call_end(cudaErrorMemoryAllocation);
+    }
+    free_list(exec->head);
+    exec->head = head;
+    return call_end(cudaSuccess);
+}
+#endif
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t handle)
 {

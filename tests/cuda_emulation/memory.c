@@ -3,7 +3,7 @@
  * memory.c - emulated CUDA: not a GPU. Addresses.
  *
  * A device address is in pages without access; the bytes are elsewhere, and only memory_reach returns
- * their address. Addresses are never reused, so a pointer to freed memory is recognised. Pinned memory is
+ * their address. Only pools reuse an address, so a pointer to freed memory is recognised. Pinned memory is
  * the C library's, and is registered while it is allocated.
  */
 #include "emulation.h"
@@ -157,6 +157,47 @@ bool memory_free(void *address, bool device)
         munmap(backing, span_of(bytes));
     }
     return backing != NULL;
+}
+
+/* The first block of a GPU with the address. The lock is held. */
+static struct block *find_device(const void *address)
+{
+    struct block *at = memory.blocks;
+    while (at && (at->gpu < 0 || at->address != address))
+        at = at->next;
+    return at;
+}
+
+bool memory_revive(void *address, size_t bytes)
+{
+    char *backing = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+    if (!backing)
+        return false;
+    memset(backing, GARBAGE, bytes);
+    pthread_mutex_lock(&memory.lock);
+    find_device(address)->backing = backing;
+    pthread_mutex_unlock(&memory.lock);
+    return true;
+}
+
+void memory_spoil(void *address)
+{
+    pthread_mutex_lock(&memory.lock);
+    struct block *block = find_device(address);
+    if (block->backing)
+        memset(block->backing, GARBAGE, block->bytes);
+    pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_reset(int gpu)
+{
+    pthread_mutex_lock(&memory.lock);
+    for (struct block *at = memory.blocks; at; at = at->next)
+        if (at->gpu == gpu) {
+            free(at->backing);
+            at->backing = NULL;
+        }
+    pthread_mutex_unlock(&memory.lock);
 }
 
 static bool lives(const void *address, size_t bytes, int gpu)

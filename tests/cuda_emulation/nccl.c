@@ -8,6 +8,7 @@
  * are refused; at the first use of a connection its hosts wait for each other; the death of a rank is
  * an asynchronous error, and running operations continue until ncclCommAbort; abort and destroy wait for the
  * pushed operations, from NCCL 2.22 on inside a group only at its end, after all communicators of the group were marked.
+ * A communicator that divides another gets its handle when it is made: at the end of a group, or later.
  * Stricter: in a communicator that does not block (ncclConfig_t) the making, each call that connects, and some others
  * go on in a thread of their own: until ncclCommGetAsyncError says that they are through, another call is refused. A communicator that ends while a thread is in
  * that call, or has ended before it, ends the program with a message. A thread of the library's lives on until the process
@@ -18,10 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/random.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { ABORTS_IN_GROUPS = 22200 };
 
@@ -249,105 +247,6 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     snprintf(id->internal, sizeof id->internal, "/swsim-emulated-nccl-%016llx%016llx",
              (unsigned long long)luck[0], (unsigned long long)luck[1]);
     return ncclSuccess;
-}
-
-/* The name of the machine, or the value of NCCL_HOSTID. */
-static uint64_t host_hash(void)
-{
-    char name[256] = "";
-    const char *text = getenv("NCCL_HOSTID");
-    uint64_t hash = 14695981039346656037U;
-    if (!text && gethostname(name, sizeof name - 1) == 0)
-        text = name;
-    for (; text && *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
-    return hash;
-}
-
-static ncclResult_t meet(struct ncclComm *comm)
-{
-    struct patience patience = {.ended = nccl_is_ended, .arg = comm};
-    ncclResult_t result = nccl_result_of(link_open(comm->id, comm->rank, comm->ranks, host_hash(),
-                                                   comm->gpu, &patience, &comm->link));
-    comm->is_open = result == ncclSuccess;
-    return result;
-}
-
-static void *meet_later(void *arg)
-{
-    struct ncclComm *comm = arg;
-    ncclResult_t result = meet(comm), under_way = ncclInProgress;
-    atomic_compare_exchange_strong(&comm->state, &under_way, result);
-    return NULL;
-}
-
-static void *serve(void *unused)
-{
-    for (;;)
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    return unused;
-}
-
-static void start_service(void)
-{
-    pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, NULL, serve, NULL) == 0)
-        pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static ncclResult_t init(ncclComm_t *out, int ranks, const ncclUniqueId *id, int rank, bool blocks)
-{
-    static pthread_once_t service = PTHREAD_ONCE_INIT;
-    int gpu;
-    if (ranks < 1 || ranks > LINK_MAX_RANKS || rank < 0 || rank >= ranks)
-        return nccl_wrong(ncclInvalidArgument, "ncclCommInitRank: no such rank");
-    if (nccl_in_group())
-        return nccl_wrong(ncclInvalidUsage, "communicators made in groups are not emulated");
-    if (cudaGetDevice(&gpu) != cudaSuccess)
-        return ncclUnhandledCudaError;
-    pthread_once(&service, start_service);
-    struct ncclComm *comm = calloc(1, sizeof *comm);
-    if (!comm)
-        return ncclSystemError;
-    comm->rank = rank;
-    comm->ranks = ranks;
-    comm->gpu = gpu;
-    memcpy(comm->id, id->internal, sizeof comm->id - 1);
-    comm->free_running = !blocks;
-    comm->luck = (uint32_t)rank + 1;
-    ncclResult_t result = ncclInProgress;
-    if (blocks) {
-        result = meet(comm);
-    } else {
-        atomic_store(&comm->state, ncclInProgress);
-        comm->has_thread = pthread_create(&comm->thread, NULL, meet_later, comm) == 0;
-        result = comm->has_thread ? ncclInProgress : ncclSystemError;
-    }
-    if (result != ncclSuccess && result != ncclInProgress) {
-        free(comm);
-        return result;
-    }
-    *out = comm;
-    return result;
-}
-
-ncclResult_t ncclCommInitRank(ncclComm_t *out, int ranks, ncclUniqueId id, int rank)
-{
-    return init(out, ranks, &id, rank, true);
-}
-
-ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int ranks, ncclUniqueId id, int rank,
-                                    ncclConfig_t *config)
-{
-    if (fault_call(__func__) != cudaSuccess)
-        _exit(9);
-    if (config && config->magic != (unsigned)0xcafebeef)
-        return nccl_wrong(ncclInvalidArgument, "a configuration without NCCL_CONFIG_INITIALIZER");
-    return init(out, ranks, &id, rank, !config || config->blocking != 0);
 }
 
 /* Work that was pushed may go on. */

@@ -342,7 +342,9 @@ ncclResult_t ncclGroupEnd(void)
         return ncclSuccess;
     const ncclResult_t refused = group.refused;
     group.refused = ncclSuccess;
-    const ncclResult_t result = start_all(refused);
+    const ncclResult_t made = nccl_make_all(refused);
+    const ncclResult_t started = start_all(made == ncclInProgress ? ncclSuccess : made);
+    const ncclResult_t result = started == ncclSuccess ? made : started;
     while (group.aborts) {
         struct ncclComm *comm = group.aborts;
         group.aborts = comm->next;
@@ -350,6 +352,23 @@ ncclResult_t ncclGroupEnd(void)
     }
     return result;
 }
+
+/* Nothing of the group is done. */
+#ifdef NCCL_SIM_INFO_INITIALIZER
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *info)
+{
+    if (group.depth == 0)
+        return nccl_wrong(ncclInvalidUsage, "ncclGroupSimulateEnd without ncclGroupStart");
+    if (--group.depth > 0)
+        return ncclSuccess;
+    group.refused = ncclSuccess;
+    (void)nccl_make_all(ncclInvalidUsage);
+    (void)start_all(ncclInvalidUsage);
+    if (info)
+        info->estimatedTime = 1;
+    return ncclSuccess;
+}
+#endif
 
 void nccl_group_abort(struct ncclComm *comm)
 {

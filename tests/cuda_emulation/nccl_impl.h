@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl_impl.h - emulated NCCL: not a GPU. A communicator and a call, for nccl.c (the functions of nccl.h), nccl_group.c (how they get into
+ * nccl_impl.h - emulated NCCL: not a GPU. A communicator and a call, for nccl.c (the functions of nccl.h), nccl_make.c (communicators are made),
+ * nccl_group.c (how they get into
  * their streams) and nccl_kernel.c (their work in a stream).
  */
 #ifndef SWSIM_NCCL_IMPL_H
@@ -27,6 +28,8 @@ struct ncclComm {
     bool has_thread;   /* that does a call; its user's thread joins it */
     pthread_t thread;
     uint32_t luck;
+    int splits, shrinks;     /* made of it so far */
+    struct ncclComm *parent; /* that it divides; NULL */
     char id[sizeof(ncclUniqueId)];
     struct ncclComm *next; /* in the list of those that a group aborts, or that have ended */
 };
@@ -64,6 +67,9 @@ bool nccl_in_group(void);
 ncclResult_t nccl_check_usable(const struct ncclComm *comm);
 /* The communicator is aborted at the end of the group. */
 void nccl_group_abort(struct ncclComm *comm);
+
+/* nccl_make.c: the communicators that the thread's group makes; `result` is not success: none of them. */
+ncclResult_t nccl_make_all(ncclResult_t result);
 
 /* nccl_kernel.c: the work of a struct call. */
 cudaError_t nccl_run_call(struct CUstream_st *stream, void *payload);

@@ -78,7 +78,7 @@ void call_tell(const char *function)
 }
 
 /* cudaSuccess with the lock held, or an error without it. */
-static cudaError_t call_begin_anyhow(const char *function)
+cudaError_t call_begin_anyhow(const char *function)
 {
     if (thread.in_host_function)
         return thread.last = cudaErrorNotPermitted;
@@ -257,6 +257,23 @@ cudaError_t cudaDeviceSynchronize(void)
     return call_end(emulation.gpus[call_gpu()].error);
 }
 
+/* Whether it waits is not said: a program must have waited itself. */
+cudaError_t cudaDeviceReset(void)
+{
+    cudaError_t error = call_begin_anyhow(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const int gpu = call_gpu();
+    for (const struct CUstream_st *at = emulation.streams; at; at = at->next)
+        if (at->gpu == gpu && !stream_idle(at))
+            emulation_misuse("cudaDeviceReset: GPU %d has work", gpu);
+    pool_reset(gpu);
+    memory_reset(gpu);
+    emulation.gpus[gpu].has_context = false;
+    emulation.gpus[gpu].error = cudaSuccess;
+    return call_end(cudaSuccess);
+}
+
 /* ---- memory ------------------------------------------------------------------------------------- */
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -279,6 +296,8 @@ cudaError_t cudaFree(void *address)
         return error;
     if (!address) /* the usual way to create the context */
         return call_end(cudaSuccess);
+    if (pool_free_now(address)) /* it waits for nothing */
+        return call_end(cudaSuccess);
     error = graph_forbids_all();
     if (error != cudaSuccess)
         return call_end(error);
@@ -288,13 +307,7 @@ cudaError_t cudaFree(void *address)
     return call_end(cudaSuccess);
 }
 
-/* ---- memory in the order of a stream ------------------------------------------------------------ */
-
-/* A pool is a number of no other use; what it gives waits for no work. Memory is the stream's from the call on, and is
-   given back behind the work that the stream has. */
-struct CUmemPoolHandle_st {
-    int gpu;
-};
+/* ---- queries of devices -------------------------------------------------------------------------- */
 
 cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int gpu)
 {
@@ -316,80 +329,6 @@ cudaError_t cudaDeviceCanAccessPeer(int *out, int gpu, int other)
         return call_end(cudaErrorInvalidDevice);
     *out = gpu != other;
     return call_end(cudaSuccess);
-}
-
-cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const struct cudaMemPoolProps *props)
-{
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    if (props->allocType != cudaMemAllocationTypePinned ||
-        props->location.type != cudaMemLocationTypeDevice || props->location.id < 0 ||
-        props->location.id >= emulation.gpu_count)
-        return call_end(cudaErrorInvalidValue);
-    struct CUmemPoolHandle_st *pool = malloc(sizeof *pool);
-    if (!pool)
-        return call_end(cudaErrorMemoryAllocation);
-    pool->gpu = props->location.id;
-    *out = pool;
-    return call_end(cudaSuccess);
-}
-
-/* No kernel reaches for another GPU's memory here, so nothing comes of it. */
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
-                                 size_t count)
-{
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    for (size_t i = 0; i < count; i++)
-        if (list[i].location.type != cudaMemLocationTypeDevice ||
-            list[i].location.id == pool->gpu || list[i].location.id >= emulation.gpu_count)
-            return call_end(cudaErrorInvalidDevice);
-    return call_end(cudaSuccess);
-}
-
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
-{
-    cudaError_t error = call_begin_anyhow(__func__);
-    if (error != cudaSuccess)
-        return error;
-    free(pool);
-    return call_end(cudaSuccess);
-}
-
-cudaError_t cudaMallocFromPoolAsync(void **out, size_t bytes, cudaMemPool_t pool,
-                                    cudaStream_t handle)
-{
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream || stream->gpu != pool->gpu || bytes == 0)
-        return call_end(cudaErrorInvalidValue);
-    if (stream->graph)
-        return call_end(graph_forbids(stream)); /* a node of the graph, which is not offered */
-    return call_end(memory_alloc_device(pool->gpu, bytes, out));
-}
-
-static cudaError_t run_free(struct CUstream_st *stream, void *payload)
-{
-    (void)stream;
-    void *address = *(void **)payload;
-    if (!memory_free(address, true))
-        emulation_misuse("cudaFreeAsync: %p is not allocated", address);
-    return cudaSuccess;
-}
-
-cudaError_t cudaFreeAsync(void *address, cudaStream_t handle)
-{
-    cudaError_t error = call_begin(__func__);
-    if (error != cudaSuccess)
-        return error;
-    struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream || !address || stream->graph)
-        return call_end(cudaErrorInvalidValue);
-    return call_end(stream_push_work(stream, run_free, &address, sizeof address, ACTIVITY_NONE));
 }
 
 /* ---- memory of the host ------------------------------------------------------------------------- */

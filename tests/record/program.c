@@ -4,7 +4,6 @@
  * tried on. `program CASE` makes the mistake, `program CASE fixed` does not. Every run that ends goes well: where
  * nothing is waited for, the host sleeps instead.
  */
-#include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -16,64 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/device/cuda/kernels.h"
-
-enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000 };
-
-static bool fixed;
-static float *x, *y, *z;
-static cudaStream_t one, two, three;
-static cudaEvent_t event, other;
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const int result_ = (int)(call);                                                           \
-        if (result_ != 0) {                                                                        \
-            fprintf(stderr, "%s: %d\n", #call, result_);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
-
-static void begin(int device)
-{
-    CHECK(cudaSetDevice(device));
-    CHECK(kernels_load());
-    CHECK(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
-    CHECK(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
-    CHECK(cudaStreamCreateWithFlags(&three, cudaStreamNonBlocking));
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    CHECK(cudaEventCreateWithFlags(&other, cudaEventDisableTiming));
-    float **all[] = {&x, &y, &z};
-    for (int i = 0; i < 3; i++) {
-        CHECK(cudaMalloc((void **)all[i], BYTES));
-        CHECK(cudaMemsetAsync(*all[i], 0, BYTES, one));
-    }
-    CHECK(cudaStreamSynchronize(one));
-}
-
-static void end(void)
-{
-    CHECK(cudaDeviceSynchronize());
-    CHECK(cudaFree(x));
-    CHECK(cudaFree(y));
-    CHECK(cudaFree(z));
-}
-
-static void produce(cudaStream_t stream)
-{
-    CHECK(kernels_fill_f32(stream, x, COUNT, 1.0F));
-}
-
-static void consume(cudaStream_t stream)
-{
-    CHECK(kernels_axpy(stream, x, y, COUNT, 1.0F));
-}
-
-/* Without sleep a run would show the mistake now and then. */
-static void luck(void)
-{
-    usleep(WHILE_US);
-}
+#include "small.h"
 
 /* ---- one process ------------------------------------------------------------------------------ */
 
