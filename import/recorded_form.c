@@ -220,15 +220,15 @@ static bool put_signal(const struct writing *writing, struct out *out, int flag)
     return flag < 0 || put(writing, out, &op);
 }
 
-/* One for each piece of the memory. */
+/* One for each piece of the memory, which nothing may have used yet; none where nothing uses it. */
 static bool put_memory(const struct writing *writing, struct out *out, const struct recorded_op *op,
                        struct host_op *to)
 {
-    const struct recorded_block *block = &writing->process->blocks[op->block];
-    for (size_t i = 0; i + 1 < block->cut_count; i++) {
-        to->object = block->pieces[i];
+    struct recorded_block *block = &writing->process->blocks[op->block];
+    for (size_t i = 0; block->begin_count > 0 && i + 1 < block->cut_count; i++) {
+        to->object = recorded_memory_piece(writing->job, block, i);
         to->bytes = 0;
-        if (to->object >= 0 && !put(writing, out, to))
+        if (to->object < 0 || !put(writing, out, to))
             return false;
     }
     return true;

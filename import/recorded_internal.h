@@ -284,6 +284,8 @@ bool recorded_memory_cut(struct recorded_job *job, struct recorded_process *proc
 bool recorded_memory_list(struct recorded_job *job, const struct recorded_process *process,
                           const struct recorded_op *op, int rank, bool write, int part,
                           struct index_list *out);
+/* The buffer that a piece of a block is; -1: no memory. */
+int recorded_memory_piece(struct recorded_job *job, struct recorded_block *block, size_t piece);
 /* The rank of a process that stands for a device. */
 int recorded_rank(const struct recorded_process *process, int device);
 

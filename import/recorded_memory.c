@@ -195,8 +195,7 @@ static bool may_hold_values(const struct recorded_job *job, const struct recorde
            job->opaque_launches > 0 || job->strange_accesses > 0;
 }
 
-/* The buffer that a piece is; -1: no memory. */
-static int piece_buffer(struct recorded_job *job, struct recorded_block *block, size_t piece)
+int recorded_memory_piece(struct recorded_job *job, struct recorded_block *block, size_t piece)
 {
     struct plan *plan = job->plan;
     if (block->pieces[piece] >= 0)
@@ -249,7 +248,7 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
         for (size_t c = 0; c + 1 < block->cut_count; c++) {
             if (block->cuts[c] < access->from || block->cuts[c] >= to)
                 continue;
-            const int buffer = piece_buffer(job, block, c);
+            const int buffer = recorded_memory_piece(job, block, c);
             if (buffer < 0 || !add_to_list(job->arena, out, &cap, &rank_cap, buffer,
                                            owner == rank ? 0 : 1 + owner))
                 return false;

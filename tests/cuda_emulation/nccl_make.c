@@ -98,6 +98,8 @@ static ncclResult_t ask_all(const struct making *making, struct choice choices[L
         end = link_connect(&link, transfers[i].peer, transfers[i].send, &patience);
     if (end == LINK_DONE)
         end = link_exchange(&link, transfers, count, &patience);
+    if (end == LINK_DEAD) /* a peer that has all leaves: what it has left behind is there */
+        end = link_exchange(&link, transfers, count, &patience);
     link_close(&link);
     return nccl_result_of(end);
 }
