@@ -984,6 +984,11 @@ static void test_refusals(void)
                                   .device_only = &none,
                                   .device_only_count = 1},
            "name 0 is NULL", "a name that is none");
+    const char *const load_name = "Load";
+    refuse((struct swpipe_config){.plan_text = plan_text,
+                                  .device_only = &load_name,
+                                  .device_only_count = 1},
+           "device_only: task 'Load' has no function", "a name of a task without a function");
     refuse((struct swpipe_config){.plan_text = plan_text, .own = {.stream_count = 1}},
            "own.streams is NULL", "a count of streams without streams");
     refuse((struct swpipe_config){.plan_text = plan_text, .driver = (enum swpipe_driver)7}, "is 7",
@@ -1055,6 +1060,52 @@ static void test_fault(void)
     munmap((void *)(uintptr_t)guarded.pages, 2 * guarded.page_bytes);
 }
 
+/* ---- a release that uses its iteration ----------------------------------------------------------- */
+
+static struct swpipe_context *released_in;
+static int refused_calls;
+
+static void release_and_use(void *value)
+{
+    (void)value;
+    swpipe_unset(released_in, "a");
+    swpipe_set_result(released_in, NULL);
+    refused_calls += swpipe_set(released_in, "b", NULL, NULL) == -1;
+    refused_calls += swpipe_get(released_in, "a") == NULL;
+    refused_calls += swpipe_alloc(released_in, "c", 8) == NULL;
+}
+
+/* The task returns what the release was told. */
+static int replace(struct swpipe_context *context, void *arg)
+{
+    static const struct swpipe_kind kind = {NULL, release_and_use};
+    static int value;
+    (void)arg;
+    released_in = context;
+    refused_calls = 0;
+    if (swpipe_set(context, "a", &value, &kind) != 0 || swpipe_set(context, "a", &value, NULL) != 0)
+        return swpipe_fail(context, "a value was not set");
+    return refused_calls == 3 ? -1 : swpipe_fail(context, "%d calls were refused", refused_calls);
+}
+
+static void test_release(void)
+{
+    struct swpipe_task task = {.name = "Load", .function = replace};
+    struct swpipe_config config = {.plan_text = plan_text, .tasks = &task, .task_count = 1};
+    struct numbers numbers = {.end = 1, .fail_at = -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe *pipe;
+    check(swpipe_open(&config, &pipe) == SWPIPE_OK, "it opens: %s", swpipe_error(pipe));
+    alarm(60); /* a lock that is never given back */
+    const enum swpipe_status status = swpipe_run(pipe, &source, NULL);
+    alarm(0);
+    check(status == SWPIPE_FAILED &&
+              strstr(swpipe_error(pipe),
+                     "swpipe_alloc: the release of a value cannot use its iteration") != NULL,
+          "the release of a value is refused: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 int main(void)
 {
     store_path = path_temp("run.db");
@@ -1077,6 +1128,7 @@ int main(void)
     test_record_kinds();
     test_record_illegal();
     test_refusals();
+    test_release();
     test_nothing();
     test_within();
     test_sources();

@@ -95,13 +95,29 @@ void iteration_fini(struct iteration *iteration)
     pthread_mutex_destroy(&iteration->lock);
 }
 
+/* Of which this thread is in the release of a value, with the lock held. */
+static _Thread_local const struct iteration *releasing;
+
+bool iteration_is_releasing(const struct iteration *iteration)
+{
+    return releasing == iteration;
+}
+
+static void release_value(const struct iteration *iteration, const struct value *value)
+{
+    const struct iteration *before = releasing;
+    releasing = iteration;
+    value->kind->release(value->content);
+    releasing = before;
+}
+
 /* The content of a value is gone; the value itself stays. */
 static void drop(struct iteration *iteration, struct value *value, struct device_stream *stream)
 {
     if (value->memory)
         pool_give(iteration->pool, value->memory, stream);
     else if (value->kind && value->kind->release)
-        value->kind->release(value->content);
+        release_value(iteration, value);
     value->memory = NULL;
     value->content = NULL;
     value->kind = NULL;
@@ -152,7 +168,7 @@ bool iteration_set(struct iteration *iteration, const char *name, void *content,
 
 bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content))
 {
-    struct thing *thing = malloc(sizeof *thing);
+    struct thing *thing = iteration_is_releasing(iteration) ? NULL : malloc(sizeof *thing);
     if (!thing)
         return false;
     pthread_mutex_lock(&iteration->lock);

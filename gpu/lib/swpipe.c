@@ -220,6 +220,9 @@ static enum status take_device_only(struct swpipe *pipe, const struct swpipe_con
         if (index < 0)
             return diag_error(&pipe->diag, STATUS_INPUT, "device_only: %s has no task '%s'",
                               pipe->plan.file, config->device_only[i]);
+        if (!pipe->tasks[index].function)
+            return diag_error(&pipe->diag, STATUS_INPUT, "device_only: task '%s' has no function",
+                              config->device_only[i]);
         pipe->device_only[index] = true;
     }
     return STATUS_OK;
@@ -893,8 +896,19 @@ int swpipe_rank(const struct swpipe_context *context)
     return context->self->rank;
 }
 
+/* Not from the release of a value: its iteration is locked. */
+static bool may_call(struct swpipe_context *context, const char *function)
+{
+    if (!iteration_is_releasing(context->iteration))
+        return true;
+    swpipe_fail(context, "%s: the release of a value cannot use its iteration", function);
+    return false;
+}
+
 void swpipe_set_result(struct swpipe_context *context, void *result)
 {
+    if (!may_call(context, "swpipe_set_result"))
+        return;
     pthread_mutex_lock(&context->iteration->lock);
     context->iteration->result = result;
     pthread_mutex_unlock(&context->iteration->lock);
@@ -924,6 +938,8 @@ int swpipe_set(struct swpipe_context *context, const char *name, void *value,
 {
     if (!name)
         return swpipe_fail(context, "swpipe_set: the name is NULL");
+    if (!may_call(context, "swpipe_set"))
+        return -1;
     return iteration_set(context->iteration, name, value, kind, context->task, stream_of(context))
                ? 0
                : -1;
@@ -931,18 +947,20 @@ int swpipe_set(struct swpipe_context *context, const char *name, void *value,
 
 void *swpipe_get(struct swpipe_context *context, const char *name)
 {
-    return name ? iteration_get(context->iteration, name) : NULL;
+    return name && may_call(context, "swpipe_get") ? iteration_get(context->iteration, name) : NULL;
 }
 
 void swpipe_unset(struct swpipe_context *context, const char *name)
 {
-    if (name)
+    if (name && may_call(context, "swpipe_unset"))
         iteration_unset(context->iteration, name, stream_of(context));
 }
 
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes)
 {
     struct diag diag;
+    if (!may_call(context, "swpipe_alloc"))
+        return NULL;
     if (!name || graph_captures(context->self->run, context->self->rank)) {
         swpipe_fail(context, name ? "a device_only function cannot allocate"
                                   : "swpipe_alloc: the name is NULL");

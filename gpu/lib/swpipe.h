@@ -358,7 +358,8 @@ int swpipe_fail(struct swpipe_context *context, const char *format, ...)
 /* Values by name, seen by all tasks of the iteration. A kind says how to copy a value (for short-cuts;
    NULL: the pointer itself is shared) and how to free it (NULL: not at all). A value is freed when it
    is unset or replaced, and else with its iteration: when that has been retired and its device work is done, whatever
-   the plan's `retire`. So an argument of swpipe_launch is safe in it. */
+   the plan's `retire`. So an argument of swpipe_launch is safe in it. `release` cannot use the iteration: swpipe_set,
+   swpipe_get, swpipe_unset and swpipe_alloc refuse it there (-1, NULL) and say why as swpipe_fail does. */
 struct swpipe_kind {
     void *(*clone)(const void *value); /* NULL: memory is exhausted */
     void (*release)(void *value);
