@@ -98,9 +98,12 @@ static enum status run_rank(struct rendezvous *rendezvous, const struct plan *pl
     *told = ranks_report(rendezvous, status, has ? &result : NULL, diag);
     if (!*told && status == STATUS_OK)
         status = STATUS_SYSTEM;
+    if (has && (result.finished || result.hung || result.interrupted))
+        rendezvous_leave(rendezvous); /* each rank finds the end of these by itself */
+    else
+        rendezvous_leave_failed(rendezvous);
     if (has)
         runtime_result_fini(&result);
-    rendezvous_leave(rendezvous);
     return status;
 }
 
@@ -447,7 +450,7 @@ void launch_report_failure(struct launch *launch, enum status status, const stru
     if (join(launch, REPORT_NS, &rendezvous, &unsent) == STATUS_OK)
         (void)ranks_report(rendezvous, status, NULL,
                            &words); /* without a report the rank counts as gone */
-    rendezvous_leave(rendezvous);
+    rendezvous_leave_failed(rendezvous);
     diag_fini(&words);
     diag_fini(&unsent);
 }

@@ -97,32 +97,6 @@ static void write_outbox(struct broker *broker, struct peer *peer)
 
 /* ---- coming, meeting, going ------------------------------------------------------------------ */
 
-/* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
-   cannot be reached is found to be gone. */
-static void welcome_near(const struct broker *broker, int rank)
-{
-    const struct mail mail = {
-        .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
-    (void)mail_send_file(broker->peers[rank].socket, &mail, broker->memory);
-}
-
-static void welcome_all(struct broker *broker)
-{
-    if (broker->welcomed)
-        return; /* a second hello */
-    for (int rank = 0; rank < broker->size; rank++)
-        if (!broker->peers[rank].hello)
-            return;
-    broker->welcomed = true;
-    for (int rank = 0; rank < broker->size; rank++)
-        atomic_store(&broker->board->members[rank].far, broker->peers[rank].partial != NULL);
-    for (int rank = 0; rank < broker->size; rank++)
-        if (broker->peers[rank].partial)
-            broker_far_welcome(broker, rank);
-        else
-            welcome_near(broker, rank);
-}
-
 /* A peer's socket has ended. */
 static void bury(struct broker *broker, int rank)
 {
@@ -138,6 +112,47 @@ static void bury(struct broker *broker, int rank)
     }
     pthread_cond_broadcast(&broker->arrived);
     pthread_mutex_unlock(&broker->lock);
+}
+
+/* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
+   it cannot be sent to would wait for it forever. */
+static void welcome_near(struct broker *broker, int rank)
+{
+    const int socket = broker->peers[rank].socket;
+    const struct mail mail = {
+        .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
+    if (socket >= 0 && !mail_send_file(socket, &mail, broker->memory))
+        bury(broker, rank);
+}
+
+static void welcome_all(struct broker *broker)
+{
+    if (broker->welcomed)
+        return; /* a second hello */
+    for (int rank = 0; rank < broker->size; rank++)
+        if (!broker->peers[rank].hello || broker->peers[rank].gone)
+            return;
+    broker->welcomed = true;
+    for (int rank = 0; rank < broker->size; rank++)
+        atomic_store(&broker->board->members[rank].far, broker->peers[rank].partial != NULL);
+    for (int rank = 0; rank < broker->size; rank++)
+        if (broker->peers[rank].partial)
+            broker_far_welcome(broker, rank);
+        else
+            welcome_near(broker, rank);
+}
+
+/* It is here, and hears of those that went before it came. */
+static void greet(struct broker *broker, int rank)
+{
+    struct mail mail = {.kind = MAIL_GONE, .to = rank};
+    pthread_mutex_lock(&broker->lock);
+    broker->peers[rank].hello = true;
+    for (mail.from = 0; mail.from < broker->size; mail.from++)
+        if (broker->peers[mail.from].gone)
+            broker_post(broker, &broker->peers[rank], &mail, sizeof mail);
+    pthread_mutex_unlock(&broker->lock);
+    welcome_all(broker);
 }
 
 /* Mail for members that do not read is kept up to a limit, so that no member can use up the memory here:
@@ -244,10 +259,7 @@ static bool read_peer(struct broker *broker, int rank)
     if (mail.kind == MAIL_CLOCK) {
         broker_far_tell_time(broker, peer);
     } else if (mail.kind == MAIL_HELLO) {
-        pthread_mutex_lock(&broker->lock);
-        peer->hello = true;
-        pthread_mutex_unlock(&broker->lock);
-        welcome_all(broker);
+        greet(broker, rank);
     } else {
         pthread_mutex_lock(&broker->lock);
         route(broker, rank, (size_t)got);
@@ -278,9 +290,8 @@ static void admit(struct broker *broker)
     }
     pthread_mutex_lock(&broker->lock);
     broker->peers[mail.from].socket = socket;
-    broker->peers[mail.from].hello = true;
     pthread_mutex_unlock(&broker->lock);
-    welcome_all(broker);
+    greet(broker, mail.from);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ enum mail_kind {
     MAIL_BARRIER, /* member to broker: it is in; broker to members: all are */
     MAIL_LETTER,  /* member to member, or to the broker's owner */
     MAIL_WISH,    /* broker to member: what its owner wishes */
-    MAIL_BYE,     /* member to broker */
+    MAIL_BYE,     /* member to broker; not 0: it has failed */
     MAIL_LEFT,    /* broker to members: `from` said goodbye */
     MAIL_GONE,    /* broker to members: `from` is dead */
     MAIL_CLOCK,   /* far member to broker; broker to it, with the same number: struct mail_moment */
@@ -42,7 +42,7 @@ enum mail_kind {
 struct mail {
     int32_t kind; /* enum mail_kind */
     int32_t from, to;
-    int32_t number; /* WELCOME: members; WISH: the wish; CLOCK: of the question */
+    int32_t number; /* WELCOME: members; WISH: the wish; CLOCK: of the question; BYE, LEFT */
 };
 
 enum { PACKET_BYTES = RENDEZVOUS_MAX_BYTES + (int)sizeof(struct mail) };

@@ -100,7 +100,11 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
     case MAIL_PUT: keep_value(r, data, bytes); break;
     case MAIL_BARRIER: r->barriers++; break;
     case MAIL_WISH: atomic_store(&r->wish, mail->number); break;
-    case MAIL_LEFT: note_end(r, &r->left, mail->from); break;
+    case MAIL_LEFT:
+        if (mail->number)
+            note_end(r, &r->failed, mail->from);
+        note_end(r, &r->left, mail->from);
+        break;
     case MAIL_GONE: note_end(r, &r->gone, mail->from); break;
     case MAIL_BOARD:
         if (r->far)
@@ -243,7 +247,7 @@ enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag
     if (!r)
         return diag_no_memory(diag);
     r->rank = rank;
-    r->socket = r->memory = r->gone = r->left = -1;
+    r->socket = r->memory = r->gone = r->left = r->failed = -1;
     errno = mail_init_condition(&r->changed);
     if (errno) {
         free(r);
@@ -338,21 +342,21 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
 
 /* A near reader stops at once. A far one goes on until the broker has read the goodbye and hangs up: unread
    bytes would reset the connection and lose those that were sent. */
-static void say_goodbye(struct rendezvous *r)
+static void say_goodbye(struct rendezvous *r, bool failed)
 {
-    struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER};
+    struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER, .number = failed};
     (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
     atomic_store(&r->leaving, true);
     shutdown(r->socket, r->far ? SHUT_WR : SHUT_RD);
     pthread_join(r->reader, NULL);
 }
 
-void rendezvous_leave(struct rendezvous *r)
+static void leave(struct rendezvous *r, bool failed)
 {
     if (!r)
         return;
     if (r->started)
-        say_goodbye(r);
+        say_goodbye(r, failed);
     if (r->socket >= 0)
         close(r->socket);
     while (r->values) {
@@ -377,6 +381,16 @@ void rendezvous_leave(struct rendezvous *r)
     pthread_mutex_destroy(&r->sending);
     pthread_mutex_destroy(&r->passing);
     free(r);
+}
+
+void rendezvous_leave(struct rendezvous *r)
+{
+    leave(r, false);
+}
+
+void rendezvous_leave_failed(struct rendezvous *r)
+{
+    leave(r, true);
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -420,6 +434,15 @@ int rendezvous_left(struct rendezvous *r)
     int left = r->left;
     pthread_mutex_unlock(&r->lock);
     return left;
+}
+
+int rendezvous_lost(struct rendezvous *r, const char **how)
+{
+    pthread_mutex_lock(&r->lock);
+    int lost = r->gone >= 0 ? r->gone : r->failed;
+    *how = r->gone >= 0 ? "is gone" : "has failed";
+    pthread_mutex_unlock(&r->lock);
+    return lost;
 }
 
 int rendezvous_count(struct rendezvous *r)

@@ -92,6 +92,8 @@ enum status rendezvous_reach(const struct meeting_place *place, int run, int ran
                              int64_t deadline_ns, struct rendezvous **out, struct diag *diag);
 /* Says goodbye and frees. No thread may use it any more. NULL is allowed. */
 void rendezvous_leave(struct rendezvous *rendezvous);
+/* The same after a failure: the others need not wait for what this member would have done. */
+void rendezvous_leave_failed(struct rendezvous *rendezvous);
 
 int rendezvous_rank(const struct rendezvous *rendezvous);
 int rendezvous_size(const struct rendezvous *rendezvous);
@@ -105,6 +107,8 @@ const atomic_int *rendezvous_wish(const struct rendezvous *rendezvous);
 int rendezvous_gone(struct rendezvous *rendezvous);
 /* The first member that has said goodbye, -1: none has. */
 int rendezvous_left(struct rendezvous *rendezvous);
+/* The first member that is gone, as above, or has left after a failure. *how: "is gone", "has failed". */
+int rendezvous_lost(struct rendezvous *rendezvous, const char **how);
 
 /* Small values by key, for all; a key is put once. *bytes is the room, then the size. */
 enum status rendezvous_put(struct rendezvous *rendezvous, const char *key, const void *data,

@@ -94,10 +94,10 @@ struct rendezvous {
     struct value *values;
     size_t value_bytes; /* that came */
     struct mapping *mappings;
-    struct fetch *fetches; /* under way */
-    uint64_t fetched;      /* so far: the last id */
-    uint64_t barriers;     /* that all were in */
-    int gone, left;        /* the first; -1: none */
+    struct fetch *fetches;  /* under way */
+    uint64_t fetched;       /* so far: the last id */
+    uint64_t barriers;      /* that all were in */
+    int gone, left, failed; /* the first; -1: none */
 };
 
 enum { MEETING_RETRY_MS = 20 }; /* while the broker is not there yet */

@@ -5,7 +5,7 @@
  * The preloaded library of tests/faults/inject.h counts a command's allocations, opens, writes and so on, and then
  * lets one of them fail, or one and all later ones. After each the command
  *
- *     ends by itself, within a time, with no process left behind
+ *     ends by itself, within a time, with no process left behind; a rank that fails ends the others
  *     calls no legal run illegal
  *     has the exit code of the command without a fault and its results, or 2 (a run also 1) and one
  *     sentence that names what failed
@@ -365,6 +365,8 @@ static const char *judge(const struct bench *bench, const struct subject *subjec
         return "a signal ends it";
     if (a->survivors)
         return "a process was left behind";
+    if (strstr(a->err, "its process did not end"))
+        return "a rank waits for one that failed";
     if (wrong_verdict(subject, a))
         return "a legal run is called illegal";
     if (!done && errors == 0)

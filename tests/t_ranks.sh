@@ -198,4 +198,24 @@ few_descriptors()
     timeout 20 "$SWRUN" -n 2 --processes "$srcdir/tests/faults/ranks.yaml"
 )
 check "ranks meet with few descriptors" exits 0 few_descriptors
+
+# inject.so makes the n-th call of a kind fail, of all processes together. A rank that fails while the ranks meet or open
+# their buffers ends the run: the others need not be killed two seconds later, or after the time limit.
+none_is_killed()
+{
+    for fault in "$@"; do
+        LD_PRELOAD=$PWD/tests/faults/inject.so SWSIM_INJECT=$fault SWSIM_INJECT_COUNTS="$dir/counts" \
+            timeout 60 "$SWRUN" -n 3 --processes "$srcdir/tests/faults/ranks.yaml" >"$dir/out" 2>"$dir/err"
+        code=$?
+        test $code -le 2 && ! grep 'did not end' "$dir/err" || { echo "# $fault: exit code $code" >&2; return 1; }
+        dd if=/dev/zero of="$dir/counts" bs=88 count=1 2>/dev/null
+    done
+}
+if [ -n "${INSTRUMENT_FLAGS-}" ] || [ ! -e "$PWD/tests/faults/inject.so" ]; then
+    skip "a sanitizer's allocator cannot be made to fail: faults of one rank"
+else
+    dd if=/dev/zero of="$dir/counts" bs=88 count=1 2>/dev/null
+    check "a rank that cannot meet the others ends them" none_is_killed $(seq -f 'socket:%.0f' 1 40)
+    check "a rank without memory ends the others" none_is_killed $(seq -f 'map:%.0f' 50 5 115)
+fi
 done_testing

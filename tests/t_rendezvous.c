@@ -401,6 +401,60 @@ static void test_leaving(struct member *members)
                "that the broker is gone is noticed");
 }
 
+static bool comes_to_nothing(struct member *member)
+{
+    pthread_join(member->thread, NULL);
+    bool told = member->wrong && strstr(member->diag.messages[0].text, "is gone before it came");
+    diag_fini(&member->diag);
+    return told;
+}
+
+/* Another member said hello and hung up; those that came before and those that come later hear of it. */
+static void test_gone_before(void)
+{
+    struct place place;
+    struct sockaddr_un address;
+    socklen_t length;
+    const struct mail hello = {.kind = MAIL_HELLO, .from = 1, .to = TO_BROKER};
+    place_open(&place, MEMBERS);
+    struct member early = {.place = &place, .rank = 0}, late = {.place = &place, .rank = 2};
+    pthread_create(&early.thread, NULL, find, &early);
+    int other = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (!mail_address(place.name, &address, &length) ||
+        connect(other, (struct sockaddr *)&address, length) != 0 ||
+        send(other, &hello, sizeof hello, 0) != sizeof hello)
+        abort();
+    close(other);
+    tap_ok(comes_to_nothing(&early), "a member that waits hears that another one is gone");
+    pthread_create(&late.thread, NULL, find, &late);
+    tap_ok(comes_to_nothing(&late), "so does a member that comes later");
+    place_close(&place);
+}
+
+/* A failure is no end: the others must not wait for what the member would have done. */
+static void test_failing(void)
+{
+    struct place place;
+    struct member members[MEMBERS];
+    const char *how;
+    place_open(&place, MEMBERS);
+    gather(members, MEMBERS, &place);
+    part(&members[2]);
+    while (rendezvous_left(members[0].rendezvous) < 0)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    tap_is_int(rendezvous_lost(members[0].rendezvous, &how), -1,
+               "a member that said goodbye is not lost");
+    rendezvous_leave_failed(members[1].rendezvous);
+    diag_fini(&members[1].diag);
+    int64_t end_ns = in_ms(10000);
+    while (rendezvous_lost(members[0].rendezvous, &how) < 0 && in_ms(0) < end_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    tap_is_int(rendezvous_lost(members[0].rendezvous, &how), 1, "one that failed is");
+    tap_is_str(how, "has failed", "and how");
+    part(&members[0]);
+    place_close(&place);
+}
+
 static void test_names(void)
 {
     struct place place;
@@ -750,6 +804,8 @@ int main(void)
     part(&members[0]);
     part(&members[1]);
     diag_fini(&place.diag);
+    test_gone_before();
+    test_failing();
     test_names();
     test_other_user();
     test_common_memory();

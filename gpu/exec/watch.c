@@ -147,12 +147,13 @@ static bool hangs_with_others(struct watch *watch)
     return true;
 }
 
-/* Another process died: what was waited for is said, then it is over. Work that did not need the dead one
+/* Another process died, or could not go on: what was waited for is said, then it is over. Work that did not need the dead one
    goes on for a moment, until it does. */
 static bool peer_has_died(struct watch *watch)
 {
     struct run *run = watch->run;
-    int gone = run->config.rendezvous ? rendezvous_gone(run->config.rendezvous) : -1;
+    const char *how;
+    int gone = run->config.rendezvous ? rendezvous_lost(run->config.rendezvous, &how) : -1;
     char why[40] = "the launcher of the ranks is gone";
     if (gone < 0)
         return false;
@@ -162,7 +163,7 @@ static bool peer_has_died(struct watch *watch)
         device_world_status(run->world, NULL) == STATUS_OK)
         return false;
     if (gone < run->program->ranks)
-        snprintf(why, sizeof why, "rank %d is gone", gone);
+        snprintf(why, sizeof why, "rank %d %s", gone, how);
     run_stop(run, why);
     diag_error(watch->diag, STATUS_VIOLATED, "%s", why);
     device_world_explain(run->world, watch->diag);

@@ -60,20 +60,21 @@ static ncclResult_t ask(struct cuda_comm *comm)
     return state;
 }
 
-/* While a communicator is made no thread watches the others: has one of its members died? */
+/* While a communicator is made no thread watches the others: has one of its members died, or failed? */
 static enum status members_ended(struct cuda_comm *comm, struct diag *diag)
 {
     struct cuda_world *world = ((struct cuda_device *)comm->base.device)->world;
     struct rendezvous *rendezvous = world->base.config.rendezvous;
     enum status status = cuda_world_ended(world, diag);
-    const int gone = rendezvous && !status ? rendezvous_gone(rendezvous) : -1;
+    const char *how;
+    const int gone = rendezvous && !status ? rendezvous_lost(rendezvous, &how) : -1;
     if (gone < 0)
         return status;
     if (gone == rendezvous_size(rendezvous))
         return diag_error(diag, STATUS_SYSTEM, "communicator %s: the ranks' broker is gone",
                           comm->base.name);
-    return diag_error(diag, STATUS_SYSTEM, "communicator %s: rank %d is gone", comm->base.name,
-                      gone);
+    return diag_error(diag, STATUS_SYSTEM, "communicator %s: rank %d %s", comm->base.name, gone,
+                      how);
 }
 
 ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)

@@ -60,11 +60,11 @@ static const struct pending *find_head(const struct cuda_stream *stream)
     return at;
 }
 
-/* Of the members of a communicator the one that is known to be gone, -1: none. */
-static int find_gone(const struct device_comm *comm)
+/* Of the members of a communicator the one that is known to be gone or to have failed, -1: none. */
+static int find_lost(const struct device_comm *comm, const char **how)
 {
     struct rendezvous *rendezvous = comm ? comm->device->world->config.rendezvous : NULL;
-    int gone = rendezvous ? rendezvous_gone(rendezvous) : -1;
+    int gone = rendezvous ? rendezvous_lost(rendezvous, how) : -1;
     for (int i = 0; gone >= 0 && i < comm->count; i++)
         if (comm->members[i] == gone)
             return gone;
@@ -95,10 +95,11 @@ static void describe_work(const struct cuda_stream *stream, char out[STUCK_TEXT]
                  cuda_ask_event(stream->world, head->start->handle) == cudaSuccess
                      ? "finished"
                      : "been reached");
-    int gone = find_gone(comm);
+    const char *how;
+    int gone = find_lost(comm, &how);
     size_t length = strlen(out);
     if (gone >= 0)
-        snprintf(out + length, STUCK_TEXT - length, ", whose member rank %d is gone", gone);
+        snprintf(out + length, STUCK_TEXT - length, ", whose member rank %d %s", gone, how);
 }
 
 /* Describes the work that an abort ends; the lock is held. */

@@ -452,13 +452,14 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
             return;
 }
 
-/* A member's data is out of reach. If it is dead the watchdog ends the run, and until then this stream
+/* A member's data is out of reach. If it is dead or has failed the watchdog ends the run, and until then this stream
    waits for it, as any other would; else it has failed. */
 static void strand(struct meeting *meeting, struct host_stream *stream, int rank)
 {
+    const char *how;
     meeting->moving = false;
     meeting->unreached = rank;
-    if (rendezvous_gone(stream->world->base.config.rendezvous) < 0)
+    if (rendezvous_lost(stream->world->base.config.rendezvous, &how) < 0)
         stream_fail(stream, STATUS_VIOLATED, "the data of rank %d cannot be reached", rank);
 }
 
