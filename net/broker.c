@@ -24,7 +24,7 @@
 #include "listener.h"
 #include "plan/quiet_thread.h"
 
-enum { HELLO_MS = 1000, INBOX_BYTES = 64 << 20, OUTBOX_BYTES = 1 << 30 };
+enum { HELLO_MS = 1000, REFUSED_MS = 500, INBOX_BYTES = 64 << 20, OUTBOX_BYTES = 1 << 30 };
 
 /* ---- outboxes -------------------------------------------------------------------------------- */
 
@@ -78,6 +78,21 @@ static void empty_outbox(struct broker *broker, struct peer *peer)
         free_first(broker, peer);
 }
 
+/* A socket that is full takes more when its peer has read. Refused for another reason, such as the lack of memory, a packet is
+   tried again for a while; then the peer hears that the broker is gone, and what it still says is read. */
+static void note_refusal(struct broker *broker, struct peer *peer, int error)
+{
+    int64_t now_ns = mail_clock_ns();
+    if (error == EAGAIN || error == EWOULDBLOCK)
+        return;
+    if (peer->refused_ns == 0)
+        peer->refused_ns = now_ns;
+    if (error != EPIPE && now_ns - peer->refused_ns < REFUSED_MS * INT64_C(1000000))
+        return;
+    shutdown(peer->socket, SHUT_WR);
+    empty_outbox(broker, peer);
+}
+
 /* As much as the socket takes now. */
 static void write_outbox(struct broker *broker, struct peer *peer)
 {
@@ -87,8 +102,11 @@ static void write_outbox(struct broker *broker, struct peer *peer)
                             letter->bytes - letter->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
-        if (sent < 0)
-            return; /* full; an end of the socket is seen when reading */
+        if (sent < 0) {
+            note_refusal(broker, peer, errno);
+            return;
+        }
+        peer->refused_ns = 0;
         letter->sent += (size_t)sent;
         if (letter->sent == letter->bytes)
             free_first(broker, peer);

@@ -43,6 +43,7 @@ struct peer {
     bool in_barrier;
     struct letter *first, **last; /* outbox */
     size_t outbox_bytes;
+    int64_t refused_ns;      /* since when no packet could be sent to it; 0: they can be */
     struct partial *partial; /* far: what has come of a packet; NULL: near */
 };
 

@@ -216,6 +216,7 @@ if [ -n "${INSTRUMENT_FLAGS-}" ] || [ ! -e "$PWD/tests/faults/inject.so" ]; then
 else
     dd if=/dev/zero of="$dir/counts" bs=88 count=1 2>/dev/null
     check "a rank that cannot meet the others ends them" none_is_killed $(seq -f 'socket:%.0f' 1 40)
+    check "so does a launcher whose sockets fail for good" none_is_killed $(seq -f 'socket:%.0f+' 2 3 44)
     check "a rank without memory ends the others" none_is_killed $(seq -f 'map:%.0f' 50 5 115)
 fi
 done_testing
