@@ -16,6 +16,9 @@
  * runs make the same calls up to the failure, and after it made no other call of the kind.
  *
  * SWSIM_SHARD=K/N: every N-th attempt, from the K-th on, so that several processes share the work;
+ * SWSIM_CALLERS=N: of the calls with the same callers, up to INJECT_FRAMES of them, only the first N - 1 and the last. This
+ * is a sample: the state may differ where the callers are the same, and a command that makes threads or processes does
+ * not number its calls the same way twice;
  * SWSIM_COMMAND=WORDS: only commands whose line contains the words; SWSIM_KIND=KIND: only this kind;
  * SWSIM_CALL=N: only the N-th call, and what the command printed is shown; SWSIM_CALLS=N: this many calls of a kind;
  * SWSIM_INJECT_PLAN=1: nothing fails; how many calls of each kind a command makes and how long all of them would take.
@@ -49,14 +52,15 @@ struct bench {
         certificate; /* runs:, witness: and certificate: of commands.h */
     const char *srcdir, *swsim, *swrun, *swcheck, *libraries;
     struct random random;
-    int calls; /* of a kind, at most; 0: all */
+    int calls;   /* of a kind, at most; 0: all */
+    int callers; /* calls of the same callers, at most; 0: all */
     bool only_plan;
     double planned_s;
     uint64_t planned;
     int64_t only_call;
     const char *only_kind;
     uint64_t shard, shards, attempts; /* attempt number `attempts` is the next one */
-    uint64_t injected, not_reached, same;
+    uint64_t injected, not_reached, same, repeated;
 };
 
 /* One command: its line, its beginning and its end without a fault. */
@@ -65,6 +69,7 @@ struct subject {
     char text[MAX_LINE], *argv[ATTEMPT_MAX_ARGS + 1];
     struct attempt_files before;
     struct attempt sound;
+    bool *repeats[INJECT_KINDS]; /* [calls + 1] those that are left out; NULL: none is */
     int complaints;
     uint64_t injected;
 };
@@ -440,7 +445,39 @@ static void try_call(struct bench *bench, struct subject *subject, int kind, uin
 static void try_all_of_kind(struct bench *bench, struct subject *subject, int kind)
 {
     for (uint64_t call = 1; call <= subject->sound.calls[kind]; call++)
-        try_call(bench, subject, kind, call);
+        if (subject->repeats[kind] && subject->repeats[kind][call])
+            bench->repeated++;
+        else
+            try_call(bench, subject, kind, call);
+}
+
+static int by_callers(const void *a, const void *b)
+{
+    const struct inject_stack *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->callers != y->callers)
+        return x->callers < y->callers ? -1 : 1;
+    return x->call < y->call ? -1 : x->call > y->call;
+}
+
+/* Of the calls with the same callers all between the first few and the last are repetitions. */
+static void find_repeats(const struct bench *bench, struct subject *subject)
+{
+    struct attempt *sound = &subject->sound;
+    if (bench->callers == 0)
+        return;
+    for (int kind = 0; kind < INJECT_KINDS; kind++)
+        subject->repeats[kind] = calloc(sound->calls[kind] + 1, sizeof(bool));
+    qsort(sound->stacks, sound->stack_count, sizeof *sound->stacks, by_callers);
+    for (size_t first = 0, end; first < sound->stack_count; first = end) {
+        const struct inject_stack *of = &sound->stacks[first];
+        for (end = first; end < sound->stack_count && sound->stacks[end].kind == of->kind &&
+                          sound->stacks[end].callers == of->callers;)
+            end++;
+        for (size_t i = first + (size_t)bench->callers - 1; i + 1 < end; i++)
+            subject->repeats[of->kind][sound->stacks[i].call] = true;
+    }
 }
 
 /* A few calls: the first fails alone, the second and all later ones together. */
@@ -491,7 +528,8 @@ static void say_plan(struct bench *bench, const struct subject *subject)
     double one_s = seconds_now() - begin_s;
     uint64_t attempts = 0;
     for (int kind = 0; kind < INJECT_KINDS; kind++)
-        attempts += 2 * subject->sound.calls[kind];
+        for (uint64_t call = 1; call <= subject->sound.calls[kind]; call++)
+            attempts += !subject->repeats[kind] || !subject->repeats[kind][call] ? 2 : 0;
     bench->planned_s += one_s * (double)attempts;
     bench->planned += attempts;
     tap_note("%6" PRIu64 " attempts of %5.1f ms, %6.0f s: %s", attempts, 1e3 * one_s,
@@ -505,7 +543,10 @@ static void try_command(struct bench *bench, const struct command *command)
 {
     struct subject subject;
     prepare(bench, command, &subject);
+    bench->place.stacks = bench->callers > 0;
     attempt(bench, &subject, "none", &subject.sound);
+    bench->place.stacks = false;
+    find_repeats(bench, &subject);
     if (bench->only_plan)
         say_plan(bench, &subject);
     for (int kind = 0; !bench->only_plan && kind < INJECT_KINDS; kind++)
@@ -514,6 +555,8 @@ static void try_command(struct bench *bench, const struct command *command)
     tap_ok(subject.complaints == 0, "%s: %" PRIu64 " faults", command->line, subject.injected);
     if (subject.complaints > MAX_COMPLAINTS)
         tap_note("%d complaints in all", subject.complaints);
+    for (int kind = 0; kind < INJECT_KINDS; kind++)
+        free(subject.repeats[kind]);
     attempt_free(&subject.sound);
     attempt_free_files(&subject.before);
 }
@@ -570,6 +613,7 @@ int main(void)
         .random = {.seed = (uint64_t)number("SWSIM_SEED",
                                             getenv("SWSIM_LONG") ? (int64_t)time(NULL) : 1)},
         .calls = (int)number("SWSIM_CALLS", getenv("SWSIM_LONG") ? 0 : QUICK_CALLS),
+        .callers = (int)number("SWSIM_CALLERS", 0),
         .only_call = number("SWSIM_CALL", 0),
         .only_kind = getenv("SWSIM_KIND"),
         .only_plan = getenv("SWSIM_INJECT_PLAN"),
@@ -588,6 +632,8 @@ int main(void)
     tap_note("%" PRIu64 " faults injected; %" PRIu64 " lasting ones are the single ones; %" PRIu64
              " runs ended before the call",
              bench.injected, bench.same, bench.not_reached);
+    if (bench.callers > 0)
+        tap_note("%" PRIu64 " calls are left out: others have the same callers", bench.repeated);
     if (bench.only_plan)
         tap_note("%" PRIu64 " attempts, %.0f s at most", bench.planned, bench.planned_s);
     attempt_free_files(&bench.runs);

@@ -146,6 +146,7 @@ void attempt_free(struct attempt *attempt)
     attempt_free_files(&attempt->files);
     free(attempt->out);
     free(attempt->err);
+    free(attempt->stacks);
     *attempt = (struct attempt){0};
 }
 
@@ -160,7 +161,7 @@ static void redirect(const char *path, int to)
 }
 
 struct paths {
-    char *out, *err, *counts, *trace;
+    char *out, *err, *counts, *trace, *stacks;
 };
 
 _Noreturn static void become(const struct attempt_place *place, char *const *argv,
@@ -181,6 +182,8 @@ _Noreturn static void become(const struct attempt_place *place, char *const *arg
     setenv("SWSIM_INJECT", fault, 1);
     setenv("SWSIM_INJECT_COUNTS", paths->counts, 1);
     setenv("SWSIM_INJECT_TRACE", paths->trace, 1);
+    if (place->stacks)
+        setenv("SWSIM_INJECT_STACKS", paths->stacks, 1);
     setenv("SWSIM_DRAW_SECONDS", "20", 1);
     setenv("TMPDIR", place->folder, 1);
     execv(argv[0], argv);
@@ -240,12 +243,14 @@ void attempt_run(const struct attempt_place *place, char *const *argv, const cha
                  double limit_s, struct attempt *out)
 {
     struct paths paths = {attempt_path(place, "out"), attempt_path(place, "err"),
-                          attempt_path(place, "counts"), attempt_path(place, "trace")};
+                          attempt_path(place, "counts"), attempt_path(place, "trace"),
+                          attempt_path(place, "stacks")};
     struct inject_counts zero = {0};
     size_t bytes;
     *out = (struct attempt){0};
     write_file(paths.counts, (const char *)&zero, sizeof zero);
     write_file(paths.trace, "", 0);
+    write_file(paths.stacks, "", 0);
     pid_t child = fork();
     must(child >= 0, "fork");
     if (child == 0)
@@ -259,9 +264,12 @@ void attempt_run(const struct attempt_place *place, char *const *argv, const cha
     for (int kind = 0; kind < INJECT_KINDS; kind++)
         out->calls[kind] = atomic_load(&counts->calls[kind]);
     out->failed = atomic_load(&counts->failed);
+    out->stacks = (void *)attempt_read(paths.stacks, &bytes);
+    out->stack_count = bytes / sizeof *out->stacks;
     free(counts);
     free(paths.out);
     free(paths.err);
     free(paths.counts);
     free(paths.trace);
+    free(paths.stacks);
 }

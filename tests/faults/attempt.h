@@ -34,11 +34,14 @@ struct attempt {
     char *out, *err;      /* standard output and error */
     struct attempt_files files;
     uint64_t calls[INJECT_KINDS], failed;
+    struct inject_stack *stacks; /* of all calls, if asked for */
+    size_t stack_count;
 };
 
 struct attempt_place {
     char *base, *folder; /* folder: where commands run, in base */
     const char *library; /* to preload */
+    bool stacks;         /* ask for them */
 };
 
 void attempt_place_open(struct attempt_place *place, const char *library);

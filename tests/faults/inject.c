@@ -30,10 +30,10 @@
 
 #include "inject.h"
 
-enum { MAX_FRAMES = 48, MAX_STREAMS = 16 };
+enum { MAX_STREAMS = 16 };
 
 static struct inject_counts *counts;
-static int wanted = -1;
+static int wanted = -1, stacks = -1;
 static uint64_t first;
 static bool lasting;
 static __thread bool busy __attribute__((tls_model("initial-exec")));
@@ -68,13 +68,27 @@ static void find(void *pointer, const char *name)
 
 static void note_place(void)
 {
-    void *frames[MAX_FRAMES];
+    void *frames[INJECT_FRAMES];
     const char *path = getenv("SWSIM_INJECT_TRACE");
     int file = path ? NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     if (file < 0)
         return;
-    backtrace_symbols_fd(frames, backtrace(frames, MAX_FRAMES), file);
+    backtrace_symbols_fd(frames, backtrace(frames, INJECT_FRAMES), file);
     NEXT(close)(file);
+}
+
+/* FNV-1a over the return addresses. */
+static void note_stack(enum inject_kind kind, uint64_t call)
+{
+    void *frames[INJECT_FRAMES];
+    struct inject_stack stack = {kind, call, UINT64_C(14695981039346656037)};
+    busy = true;
+    int count = backtrace(frames, INJECT_FRAMES);
+    for (int i = 0; i < count; i++)
+        stack.callers = (stack.callers ^ (uint64_t)(uintptr_t)frames[i]) * UINT64_C(1099511628211);
+    if (NEXT(write)(stacks, &stack, sizeof stack) != sizeof stack)
+        abort();
+    busy = false;
 }
 
 static bool fails(enum inject_kind kind)
@@ -82,6 +96,8 @@ static bool fails(enum inject_kind kind)
     if (!counts || busy)
         return false;
     uint64_t call = atomic_fetch_add(&counts->calls[kind], 1) + 1;
+    if (stacks >= 0)
+        note_stack(kind, call);
     if ((int)kind != wanted || call < first || (call > first && !lasting))
         return false;
     busy = true;
@@ -113,6 +129,12 @@ static struct inject_counts *map_counts(void)
     if (file >= 0)
         NEXT(close)(file);
     return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int open_stacks(void)
+{
+    const char *path = getenv("SWSIM_INJECT_STACKS");
+    return path ? NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
 }
 
 /* ---- streams --------------------------------------------------------------------------------- */
@@ -195,8 +217,10 @@ static int (*program_main)(int, char **, char **);
 
 static int main_with_counts(int argc, char **argv, char **environment)
 {
-    if (getenv("SWSIM_INJECT"))
+    if (getenv("SWSIM_INJECT")) {
+        stacks = open_stacks();
         counts = map_counts();
+    }
     return program_main(argc, argv, environment);
 }
 

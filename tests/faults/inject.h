@@ -11,6 +11,7 @@
  *     SWSIM_INJECT=count       none; at its end every process prints the counts so far on standard error
  *     SWSIM_INJECT_COUNTS=F    count in file F, of sizeof(struct inject_counts), which several processes may share
  *     SWSIM_INJECT_TRACE=F     append the calling functions of the first call that fails to file F
+ *     SWSIM_INJECT_STACKS=F    append a struct inject_stack for each call to file F
  *
  * Calls before main are not counted, nor writes to descriptor 2, whose failure nothing could report, nor reads and
  * writes of what has no disk: pipes, sockets, eventfds.
@@ -39,6 +40,12 @@ enum inject_kind {
     INJECT_LIST(X)
 #undef X
         INJECT_KINDS
+};
+
+/* Two calls of one process with the same number have the same calling functions, up to INJECT_FRAMES of them. */
+enum { INJECT_FRAMES = 48 };
+struct inject_stack {
+    uint64_t kind, call, callers;
 };
 
 struct inject_counts {
