@@ -267,6 +267,10 @@ static enum status supervise(struct launcher *launcher, struct diag *diag)
     while (!status) {
         int left = reap(launcher, diag);
         bool all = broker_ended(launcher->broker) == launcher->ranks;
+        int failure = broker_failure(launcher->broker);
+        if (failure)
+            return diag_error(diag, STATUS_SYSTEM, "the launcher of the ranks cannot go on: %s",
+                              strerror(failure));
         status = collector_take(launcher->collector, left || !all ? TICK_NS : 0, diag);
         if (left == 0 && (all || launcher->killed) && !collector_is_behind(launcher->collector))
             break;

@@ -34,8 +34,8 @@ void broker_put_in_outbox(struct broker *broker, struct peer *peer, const void *
 {
     struct letter *letter = malloc(sizeof *letter + bytes);
     if (!letter) {
-        broker->no_memory =
-            true; /* the thread ends, and with it the run: mail is never lost silently */
+        broker->failure =
+            ENOMEM; /* the thread ends, and with it the run: mail is never lost silently */
         return;
     }
     *letter = (struct letter){.sent = peer->partial ? 0 : sizeof letter->length,
@@ -209,7 +209,7 @@ static void keep_report(struct broker *broker, int from, const char *data, size_
     if (!report || !node) {
         free(report);
         free(node);
-        broker->no_memory = true;
+        broker->failure = ENOMEM;
         return;
     }
     report->from = from;
@@ -336,7 +336,7 @@ static void prepare_polls(struct broker *broker)
 static bool goes_on(struct broker *broker)
 {
     pthread_mutex_lock(&broker->lock);
-    bool on = !broker->closing && !broker->no_memory;
+    bool on = !broker->closing && !broker->failure;
     pthread_mutex_unlock(&broker->lock);
     return on;
 }
@@ -346,9 +346,10 @@ static bool await_news(struct broker *broker)
 {
     nfds_t places = (nfds_t)broker->size + 2 + (broker->listener ? LISTENER_POLLS : 0);
     bool came = poll(broker->polls, places, broker->listener ? NEWS_MS : -1) >= 0;
-    if (!came && errno != EINTR) {
+    int error = errno;
+    if (!came && error != EINTR) {
         pthread_mutex_lock(&broker->lock);
-        broker->no_memory = true;
+        broker->failure = error;
         pthread_mutex_unlock(&broker->lock);
     }
     return came;
@@ -592,6 +593,14 @@ bool broker_is_gone(struct broker *broker, int rank)
     bool gone = broker->peers[rank].gone;
     pthread_mutex_unlock(&broker->lock);
     return gone;
+}
+
+int broker_failure(struct broker *broker)
+{
+    pthread_mutex_lock(&broker->lock);
+    int failure = broker->failure;
+    pthread_mutex_unlock(&broker->lock);
+    return failure;
 }
 
 enum { MISSING_SPANS = 8 };

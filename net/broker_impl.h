@@ -70,7 +70,8 @@ struct broker {
 
     pthread_mutex_t lock; /* of the rest, and of the outboxes */
     pthread_cond_t arrived;
-    bool closing, no_memory;
+    bool closing;
+    int failure;                       /* errno; the thread ends: mail is never lost silently */
     size_t outbox_bytes, outbox_limit; /* of all peers */
     size_t inbox_bytes;
     struct report_node {

@@ -199,6 +199,8 @@ const struct board *broker_board(const struct broker *broker);
 /* Members that are gone or have left. */
 int broker_ended(struct broker *broker);
 bool broker_is_gone(struct broker *broker, int rank);
+/* Its thread has ended before its time, so that nothing is heard of the members any more: errno; 0: it has not. */
+int broker_failure(struct broker *broker);
 /* Of the members that have not come their number and their ranks, such as "1, 4-7"; of many the first ones. */
 enum { BROKER_MISSING_BYTES = 200 };
 int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES]);

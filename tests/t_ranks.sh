@@ -200,12 +200,12 @@ few_descriptors()
 check "ranks meet with few descriptors" exits 0 few_descriptors
 
 # inject.so makes the n-th call of a kind fail, of all processes together. A rank that fails while the ranks meet or open
-# their buffers ends the run: the others need not be killed two seconds later, or after the time limit.
+# their buffers ends the run: the others need not be killed two seconds later, or after the time limit of 30 s.
 none_is_killed()
 {
     for fault in "$@"; do
         LD_PRELOAD=$PWD/tests/faults/inject.so SWSIM_INJECT=$fault SWSIM_INJECT_COUNTS="$dir/counts" \
-            timeout 60 "$SWRUN" -n 3 --processes "$srcdir/tests/faults/ranks.yaml" >"$dir/out" 2>"$dir/err"
+            timeout 25 "$SWRUN" -n 3 --processes "$srcdir/tests/faults/ranks.yaml" >"$dir/out" 2>"$dir/err"
         code=$?
         test $code -le 2 && ! grep 'did not end' "$dir/err" || { echo "# $fault: exit code $code" >&2; return 1; }
         dd if=/dev/zero of="$dir/counts" bs=88 count=1 2>/dev/null
@@ -217,6 +217,7 @@ else
     dd if=/dev/zero of="$dir/counts" bs=88 count=1 2>/dev/null
     check "a rank that cannot meet the others ends them" none_is_killed $(seq -f 'socket:%.0f' 1 40)
     check "so does a launcher whose sockets fail for good" none_is_killed $(seq -f 'socket:%.0f+' 2 3 44)
+    check "a launcher without memory ends its ranks" none_is_killed $(seq -f 'memory:%.0f+' 450 9 640)
     check "a rank without memory ends the others" none_is_killed $(seq -f 'map:%.0f' 50 5 115)
 fi
 done_testing
