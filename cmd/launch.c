@@ -98,7 +98,7 @@ static enum status run_rank(struct rendezvous *rendezvous, const struct plan *pl
     *told = ranks_report(rendezvous, status, has ? &result : NULL, diag);
     if (!*told && status == STATUS_OK)
         status = STATUS_SYSTEM;
-    if (has && (result.finished || result.hung || result.interrupted))
+    if (!status || (has && (result.hung || result.interrupted)))
         rendezvous_leave(rendezvous); /* each rank finds the end of these by itself */
     else
         rendezvous_leave_failed(rendezvous);

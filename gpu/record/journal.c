@@ -168,6 +168,16 @@ enum status journal_status(struct journal *journal, struct diag *diag)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
+/* A log with gaps is no good one wherever it went, replayed or not. */
+static enum status say_gaps(const struct journal *journal, struct diag *diag)
+{
+    if (!journal->no_memory && !(journal->ship && journal->status))
+        return STATUS_OK;
+    return journal->reported ? STATUS_SYSTEM
+                             : diag_error(diag, STATUS_SYSTEM, "%s",
+                                          journal->reason ? journal->reason : "out of memory");
+}
+
 enum status journal_end(struct journal *journal, const struct journal_end *end,
                         struct runtime_result *result, struct diag *diag)
 {
@@ -176,11 +186,13 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
     result->held_ns += journal->held_ns;
     result->clock_error_ns = journal->clock_error_ns;
     if (journal->ship)
-        return STATUS_OK; /* the figures are made where the log went */
+        return say_gaps(journal, diag); /* the figures are made where the log went */
     if (!trace_writer_figures(&journal->trace, result))
         status = diag_no_memory(diag);
     if (journal->replay && !status && !end->torn)
         status = journal_judge(journal, end, result, diag);
+    else if (!status)
+        status = say_gaps(journal, diag);
     bool finished = end->complete && !end->interrupted;
     enum status stored =
         trace_writer_end(&journal->trace, finished ? RUN_FINISHED : RUN_INTERRUPTED,
