@@ -11,7 +11,9 @@ program=$PWD/tests/record/threads
 record()
 {
     rm -rf "$dir/run.swr"
-    "$SWSIM" record -o "$dir/run.swr" -- "$program" "$@" >"$dir/log" 2>&1 &&
+    races=
+    case $1 in c_* | *clock*) races=report_bugs=0 ;; esac # the thread sanitizer does not know these locks
+    TSAN_OPTIONS="${TSAN_OPTIONS-} $races" "$SWSIM" record -o "$dir/run.swr" -- "$program" "$@" >"$dir/log" 2>&1 &&
         "$SWSIM" import -o "$dir/run.yaml" "$dir/run.swr" 2>>"$dir/log" || { cat "$dir/log"; return 1; }
 }
 finds() { record "$1" && prints 1 'race.*fill' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
