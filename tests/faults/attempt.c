@@ -184,7 +184,7 @@ _Noreturn static void become(const struct attempt_place *place, char *const *arg
     setenv("SWSIM_INJECT_TRACE", paths->trace, 1);
     if (place->stacks)
         setenv("SWSIM_INJECT_STACKS", paths->stacks, 1);
-    setenv("SWSIM_DRAW_SECONDS", "2", 1);
+    setenv("SWSIM_DRAW_SECONDS", getenv("SWSIM_LONG") ? "2" : "20", 1);
     setenv("TMPDIR", place->folder, 1);
     execv(argv[0], argv);
     _exit(NOT_STARTED);
