@@ -85,4 +85,12 @@ check "its repeat is drawn once, with its number" sh -c 'test "$(grep -c "label=
 check "which a pipeline's graph has no use for" complains 2 'found --all, which has no effect' "$SWSIM" render --all -o "$dir/x.dot" "$srcdir/plans/examples/hello.yaml"
 check "--all draws each operation of each iteration" sh -c 'test "$(grep -c "record done" "$1")" = 4 && test "$(grep -c "launch k7" "$1")" = 4' \
     sh "$dir/steps.dot"
+# The variable that limits a drawing is a number of seconds.
+for seconds in abc '' 0 12x 99999999999999999999 "$(printf '\033[31m')"; do
+    check "SWSIM_DRAW_SECONDS=$(printf %s "$seconds" | tr -d '\033') is refused" \
+        complains 2 'variable SWSIM_DRAW_SECONDS: found .*, expected seconds from 1 to 86400' \
+        env "SWSIM_DRAW_SECONDS=$seconds" "$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/x.svg"
+done
+check "up to a day is not" env SWSIM_DRAW_SECONDS=86400 "$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/x.svg"
+
 done_testing

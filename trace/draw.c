@@ -566,12 +566,23 @@ static enum status draw_one(void *context, char **data, size_t *bytes, struct di
 }
 
 /* Pictures have limits of their own; this one is for libraries that never end. */
-static unsigned limit_s(void)
+static enum status limit_s(unsigned *out_s, struct diag *diag)
 {
     enum { USUAL_S = 300, MOST_S = 86400 };
     const char *text = getenv("SWSIM_DRAW_SECONDS");
-    long given = text ? strtol(text, NULL, 10) : 0;
-    return given > 0 && given <= MOST_S ? (unsigned)given : USUAL_S;
+    *out_s = USUAL_S;
+    if (!text)
+        return STATUS_OK;
+    char *end;
+    errno = 0;
+    const long given = strtol(text, &end, 10);
+    if (errno || end == text || *end || given < 1 || given > MOST_S)
+        return diag_error(diag, STATUS_USAGE,
+                          "environment variable SWSIM_DRAW_SECONDS: found \"%.20s\", expected "
+                          "seconds from 1 to %d",
+                          text, MOST_S);
+    *out_s = (unsigned)given;
+    return STATUS_OK;
 }
 
 static enum status write_stream(const struct draw_target *target, const char *data, size_t bytes,
@@ -588,11 +599,12 @@ enum status draw_picture(const struct draw_target *target, draw_body *body, void
     struct picture picture = {.body = body, .context = context, .target = *target};
     char *data = NULL;
     size_t bytes = 0;
-    enum status status = STATUS_OK;
-    if (target->format == DRAW_BY_NAME)
+    unsigned most_s;
+    enum status status = limit_s(&most_s, diag);
+    if (status == STATUS_OK && target->format == DRAW_BY_NAME)
         status = draw_format_of(target->path, &picture.target.format, diag);
     if (status == STATUS_OK)
-        status = apart_run(draw_one, &picture, target->path, limit_s(), &data, &bytes, diag);
+        status = apart_run(draw_one, &picture, target->path, most_s, &data, &bytes, diag);
     if (status == STATUS_OK)
         status = target->stream ? write_stream(target, data, bytes, diag)
                                 : output_write(target->path, data, bytes, diag);
