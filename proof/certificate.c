@@ -63,7 +63,10 @@ bool certificate_number(struct certificate *c, const char *word, int64_t least, 
         value = good ? 10 * value + (c->at[i] - '0') : 0;
     }
     value = good && *c->at == '-' ? -value : value;
-    if (!good || value < least || value > most)
+    const bool fits = good && value >= least && value <= most;
+    if (!fits && least == most)
+        return certificate_refuse(c, "expected the number %" PRId64, least);
+    if (!fits)
         return certificate_refuse(c, "expected a number from %" PRId64 " to %" PRId64, least, most);
     c->at += length;
     *out = value;
