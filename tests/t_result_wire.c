@@ -106,10 +106,13 @@ static int64_t number(void)
 static struct stall some_stall(const struct program *program)
 {
     int who = below(&rng, 3);
-    return (struct stall){.cause = (enum stall_cause)below(&rng, STALL_COUNT),
-                          .on = who == 0   ? STALL_ON_NONE
-                                : who == 1 ? below(&rng, program->tasks)
-                                           : ~below(&rng, program->agent_count)};
+    struct stall stall = {.cause = (enum stall_cause)below(&rng, STALL_COUNT), .on = STALL_ON_NONE};
+    int named = stall.cause == STALL_RESOURCE ? program->comm_count : program->tasks;
+    if (who == 1 && named)
+        stall.on = below(&rng, named);
+    if (who == 2)
+        stall.on = ~below(&rng, program->agent_count);
+    return stall;
 }
 
 static void draw_account(const struct program *program, struct stream_account *out)
@@ -258,7 +261,9 @@ static long long visit(const struct program *program, const struct simulation_re
         for (int i = 0; i < result->streams[s].blame_count; i++) {
             const struct stall *stall = &result->streams[s].blames[i].stall;
             sum += stall_words(stall->cause)[0];
-            if (stall->on >= 0)
+            if (stall->on >= 0 && stall->cause == STALL_RESOURCE)
+                sum += program->comms[stall->on].name[0];
+            else if (stall->on >= 0)
                 sum += program->plan->pipeline.tasks[stall->on].name[0];
             else if (stall->on != STALL_ON_NONE)
                 program_agent_name(program, ~stall->on, name, sizeof name);
