@@ -142,7 +142,7 @@ static void add_sync(struct builder *b, int index, int64_t execution)
     }
 }
 
-/* What a thread waits for besides room in streams and queues. */
+/* Add the waits of a thread, but for room in streams and queues. */
 static void add_host_wait(struct builder *b, int index, int64_t execution)
 {
     const struct op *op = &b->p->ops[index];

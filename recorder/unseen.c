@@ -52,7 +52,7 @@ static const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info *info)
     return NULL;
 }
 
-/* What a tag points to; NULL: the object has no such tag. */
+/* The address of a tag; NULL: the object has no such tag. */
 static const void *find(const struct dl_phdr_info *info, ElfW(Sxword) tag)
 {
     for (const ElfW(Dyn) *at = dynamic_of(info); at && at->d_tag != DT_NULL; at++)

@@ -71,7 +71,7 @@ struct choice {
     int color, key;
 };
 
-/* What all ranks of the communicator to be divided have chosen. */
+/* The choices of all ranks of the communicator to be divided. */
 static ncclResult_t ask_all(const struct making *making, struct choice choices[LINK_MAX_RANKS])
 {
     enum { CHOICE = 99 };

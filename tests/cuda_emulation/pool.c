@@ -183,7 +183,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
     return call_end(cudaSuccess);
 }
 
-/* What is free has no memory here. */
+/* A free block keeps no memory. */
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes)
 {
     cudaError_t error = call_begin(__func__);
