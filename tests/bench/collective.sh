@@ -3,13 +3,15 @@
 # make bench-collective: collectives of the host device (collective.c) beside those of MPI (collective_mpi.c), where mpicc is.
 #
 #     COLLECTIVE=tests/bench/collective srcdir=. tests/bench/collective.sh [RANKS]...
+#
+# ROUNDS=N: of each row (default 5)
 set -u
 here=${srcdir:-.}/tests/bench
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 [ $# -gt 0 ] || set -- 2
 for ranks in "$@"; do
-    "${COLLECTIVE:-tests/bench/collective}" --ranks="$ranks" || exit 1
+    "${COLLECTIVE:-tests/bench/collective}" --ranks="$ranks" --rounds="${ROUNDS:-5}" || exit 1
     if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
         echo "# without MPI: there is no mpicc"
         continue

@@ -5,15 +5,17 @@
 # $ROUNDS rounds in which each takes its turn, medians of processor time. A program that is not installed is left out and named:
 # Debian has libsimgrid-dev and libns3-dev.
 #
-# Environment: SWSIM, srcdir, builddir (with the libraries), CC, CXX, CFLAGS_BENCH (how to compile
-# against the sources), LIBS_BENCH; ITERATIONS (default 100000), ROUNDS (5).
+# Environment: SWSIM, srcdir, CC, CXX, CFLAGS_BENCH and LIBS_BENCH (how to compile and link against the
+# sources; in the build folder); ITERATIONS (default 100000), ROUNDS (5).
 set -eu
-: "${srcdir:=.}" "${builddir:=.}" "${SWSIM:=./swsim}" "${CC:=gcc}" "${CXX:=g++}"
+: "${srcdir:=.}" "${SWSIM:=./swsim}" "${CC:=gcc}" "${CXX:=g++}"
 : "${CFLAGS_BENCH:=-I$srcdir}" "${LIBS_BENCH:=}" "${ITERATIONS:=100000}" "${ROUNDS:=5}"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-both=$srcdir/plans/reference/sparse_dist.yaml
+# The peers let an iteration retire when its device work is done.
+both=$dir/both.yaml
+sed 's/^swplan: 1/&\nretire: device/' "$srcdir/plans/reference/sparse_dist.yaml" >"$both"
 sed 's/, host_time: [0-9]*us//' "$both" >"$dir/device.yaml"
 
 # ---- the peers ----------------------------------------------------------------------------------
@@ -24,7 +26,7 @@ compile()
     $CC -std=c11 -O2 $CFLAGS_BENCH -c "$srcdir/tests/bench/pipeline.c" -o "$dir/pipeline.o"
     # shellcheck disable=SC2086
     $CC -std=c11 -O2 $CFLAGS_BENCH "$srcdir/tests/bench/floor.c" "$dir/pipeline.o" \
-        "$builddir/libsim.a" "$builddir/libcore.a" $LIBS_BENCH -o "$dir/floor"
+        $LIBS_BENCH -o "$dir/floor"
 }
 
 # peer NAME PACKAGE LIBRARIES...: compile it, or say that it is left out.
@@ -34,7 +36,7 @@ peer()
     shift 2
     # shellcheck disable=SC2086
     if $CXX -std=c++17 -O2 -I"$srcdir/tests/bench" "$srcdir/tests/bench/$name.cpp" "$dir/pipeline.o" \
-        "$builddir/libsim.a" "$builddir/libcore.a" "$@" $LIBS_BENCH -o "$dir/$name" \
+        "$@" $LIBS_BENCH -o "$dir/$name" \
         2>"$dir/$name.log"; then
         peers="$peers $name"
     else
