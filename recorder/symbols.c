@@ -25,11 +25,17 @@ static bool may_be_ours(const char *name)
 
 static void *own_library(void)
 {
-    static void *library;
+    static void *_Atomic library;
     Dl_info info;
     if (!library && dladdr((void *)(uintptr_t)own_library, &info))
         library = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
     return library;
+}
+
+/* Before the process ends: to open a library whose destructors run executes its constructors once more. */
+__attribute__((constructor)) static void find_own_library(void)
+{
+    (void)own_library();
 }
 
 /* Calls among NVIDIA's libraries are not the program's. */

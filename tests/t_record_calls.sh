@@ -56,6 +56,15 @@ proves()
 }
 but_for() { record "$1" && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 
+# The recorder's constructors run once in a process, also where it looks at all libraries at the end.
+begins_once()
+{
+    LD_DEBUG=files LD_DEBUG_OUTPUT="$dir/loader" "$SWSIM" record -o "$dir/once.swr" -- "$program" pool_free >/dev/null 2>&1
+    cat "$dir"/loader.* >"$dir/begun"
+    grep -c 'calling init: .*/libswrecord.so' "$dir/begun" | grep -qx 1
+}
+check "the recorder begins once" begins_once
+
 check "a free in a stream that does not wait for another's access" finds pool_free 'race.*axpy.*free device3'
 check "memory that another stream uses before it is allocated" finds pool_owner 'lifetime.*fill.*without an order behind its allocation'
 check "cudaFree does not wait for memory of a pool" finds pool_freed_now 'race.*fill.*free device3'
