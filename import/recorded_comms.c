@@ -139,6 +139,13 @@ static const char *name_of(uint64_t type)
     return type < sizeof types / sizeof *types ? types[type].name : "a type";
 }
 
+/* So few that their bytes, of a whole communicator, are a number of 64 bits. */
+static uint64_t bytes_in(uint64_t count, uint64_t type)
+{
+    const uint64_t most = UINT64_C(1) << 40;
+    return (count < most ? count : most) * bytes_of(type);
+}
+
 /* The data that a collective moves: of how many times its count each side is, with the whole communicator's. */
 struct shape {
     const char *name;
@@ -229,7 +236,7 @@ static bool collective_op(struct recorded_job *job, struct recorded_process *pro
     const uint64_t *word = item->word;
     const struct shape *shape = &shapes[word[2] % RECORDING_COLLECTIVES];
     const uint64_t size = (uint64_t)job->comms[comm->comm].size;
-    const uint64_t bytes = (word[5] & UINT32_MAX) * bytes_of(word[6]);
+    const uint64_t bytes = bytes_in(word[5], word[6]);
     const int root = (int)(word[8] & INT32_MAX);
     const bool rooted = shape->is_messages || shape->kind == COLLECTIVE_BROADCAST,
                at_root = comm->rank == root;
@@ -253,7 +260,7 @@ static bool message_op(struct recorded_job *job, struct recorded_process *proces
                        const struct recording_item *item, struct recorded_op *op)
 {
     const uint64_t *word = item->word;
-    const uint64_t bytes = word[4] * bytes_of(word[5]);
+    const uint64_t bytes = bytes_in(word[4], word[5]);
     return add_message(job, op, name_of(word[5]), word[2] != 0, (int)(word[6] & INT32_MAX),
                        bytes) &&
            access_memory(job, process, op, word[3], bytes, word[2] == 0);

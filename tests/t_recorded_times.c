@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_recorded_times.c - recordings with records of CUPTI, as plans: which time each operation gets, from clocks that drift,
- * records that are lost, graphs, and operations of several ranks.
+ * records that are lost, graphs, and operations of several ranks; and counts that are very large.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -276,6 +276,17 @@ static void test_names_of_groups(void)
     tap_ok(names_are_of_plan, "as in the plan");
 }
 
+/* 2^32 numbers are 16 GiB, not none. */
+static void test_many(void)
+{
+    import_one("0 1000000 0 PROCESS 71 1 1 0 0\n0 1000000 1 COMM 0x900 1 2 0 1\n"
+               "0 1100000 4000 COLLECTIVE 0x900 0x100 0 0x10000 0x10000 4294967296 7 0 0\n");
+    has("bytes: 16GiB", "a count of more than 32 bits");
+    import_one("0 1000000 0 PROCESS 71 1 1 0 0\n0 1000000 1 COMM 0x900 1 2 0 1\n"
+               "0 1100000 4000 MESSAGE 0x900 0x100 1 0x10000 0x2000000000000001 7 0\n");
+    has("bytes: 4TiB", "one that no memory has is the most");
+}
+
 int main(void)
 {
     diag_init(&diag);
@@ -285,6 +296,7 @@ int main(void)
     test_graph();
     test_ranks();
     test_names_of_groups();
+    test_many();
     arena_fini(&run_arena);
     diag_fini(&diag);
     free(text);
