@@ -17,14 +17,6 @@ hello=$srcdir/plans/examples/hello.yaml
 "$SWRUN" -q --serial -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
 "$SWRUN" -q -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
 
-# catches PID SIGNAL: the process has a handler for it
-catches()
-{
-    case $2 in HUP) bit=0x1 ;; INT) bit=0x2 ;; TERM) bit=0x4000 ;; esac
-    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
-    test $((0x${mask:-0} & bit)) -ne 0
-}
-
 # ends SIGNAL CODE command...: the command gets the signal when it has been at work for some time, and ends with CODE
 ends()
 {

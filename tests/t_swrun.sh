@@ -32,7 +32,7 @@ threads:
   r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
 PLAN
 
-# interrupted SIGNAL... -- COMMAND...: the command gets the signals, 0.3 s after its start and 0.1 s
+# interrupted SIGNAL... -- COMMAND...: the command gets the signals, 0.3 s after it has a handler and 0.1 s
 # after each other, and then ends by itself. Returns its exit code.
 interrupted()
 {
@@ -44,7 +44,7 @@ interrupted()
     shift
     "$@" >"$dir/out" 2>"$dir/err" </dev/null &
     pid=$!
-    sleep 0.3
+    wait_until 200 catches $pid INT && sleep 0.3
     for signal in $signals; do
         kill -s "$signal" $pid 2>/dev/null
         sleep 0.1

@@ -23,6 +23,7 @@
 #   wait_until TRIES command...           try the command every 0.1 s until it succeeds; fails after TRIES
 #   ends_within SECONDS PID               wait for the end of a child; its exit code goes to `code`, 137 if it
 #                                         had to be killed
+#   catches PID SIGNAL                    the process has a handler for INT, TERM or HUP
 #   children PID                          the processes that a process started
 #   runs PID                              the process is there, and no zombie
 #
@@ -130,6 +131,13 @@ wait_until()
         test "$tap_tries" -gt 0 || return
         sleep 0.1
     done
+}
+
+catches()
+{
+    case $2 in HUP) tap_bit=0x1 ;; INT) tap_bit=0x2 ;; TERM) tap_bit=0x4000 ;; esac
+    tap_mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+    test $((0x${tap_mask:-0} & tap_bit)) -ne 0
 }
 
 ends_within()
