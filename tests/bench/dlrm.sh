@@ -98,6 +98,6 @@ while [ "$round" -lt "$ROUNDS" ]; do
     for_rows row
     round=$((round + 1))
 done
-echo 'samples ranks  plan       serial ms predicted measured predicted  measured   measured'
-echo '                                                         gain      gain       of predicted'
+echo '                            serial predicted measured      gain      gain   measured'
+echo 'samples ranks  plan             ms        ms       ms predicted  measured   of predicted'
 for_rows print
