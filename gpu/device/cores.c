@@ -95,7 +95,7 @@ void spin_ended(struct spin *spin, bool found)
 
 bool spin_on(const atomic_uint *word, unsigned seen, long most_ns)
 {
-    int64_t end_ns = device_clock_ns() + (most_ns > 0 ? most_ns : WAKE_NS);
+    int64_t end_ns = device_deadline(device_clock_ns(), most_ns > 0 ? most_ns : WAKE_NS);
     while (atomic_load_explicit(word, memory_order_relaxed) == seen) {
         if (device_clock_ns() >= end_ns || (most_ns == 0 && !cores_are_free()))
             return false;
