@@ -213,6 +213,10 @@ enum status cmd_import(struct app *app, int argc, char **argv)
          "or of "
          "their calls in time",
          OPTION_CHOICE, .value = &request.options.recorded.order},
+        {"queries", 0, "seen|wait",
+         "recordings: queries are answered as in the run (the default), or the program asks until "
+         "the answer is yes, and a yes is a wait",
+         OPTION_CHOICE, .value = &request.options.recorded.queries},
         {"structs", 0, "write|read",
          "recordings: kernels may write what structs among their arguments point to (the default), "
          "or only read it",

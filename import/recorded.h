@@ -5,7 +5,8 @@
  *
  * A process is a rank; one that uses several devices is a rank for each. Communicators of several recordings are one
  * where they were made with one id. The order of threads is that of their locks, or all that the clock shows.
- * A query that found its event done is a wait for it. cudaFree waits for the device; other memory that the program
+ * A query that found its event done is a wait for it; where it could have been answered otherwise, the plan says so.
+ * cudaFree waits for the device; other memory that the program
  * frees is written by the host then. A kernel reads and may write the memory from each of its pointers on, to the
  * next address of the allocation that anything begins at.
  */
@@ -20,11 +21,15 @@ enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
 /* What a kernel does with memory that a struct among its arguments points to: the types of these pointers are not known. */
 enum recorded_structs { RECORDED_STRUCTS_WRITE, RECORDED_STRUCTS_READ };
 
+/* Answers of queries: as the run had them; or the program asks until they are yes, so that a yes is a wait. */
+enum recorded_queries { RECORDED_QUERIES_SEEN, RECORDED_QUERIES_WAIT };
+
 struct trace;
 struct recorded_options {
     const char *name;  /* of the plan */
     int order;         /* enum recorded_order */
     int structs;       /* enum recorded_structs */
+    int queries;       /* enum recorded_queries */
     bool launch_order; /* operations of NCCL on a rank start in the order of their launches */
     int64_t sm_slots;  /* of them that can be resident at once; 0: any number */
     struct trace *run; /* gets the measured run; trace_init has begun it. NULL: it is not wanted */

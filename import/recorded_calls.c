@@ -179,7 +179,7 @@ static struct recorded_event *add_event(const struct walk *walk, uint64_t handle
     return event->name >= 0 ? event : NULL;
 }
 
-static struct recorded_event *find_event(const struct walk *walk, uint64_t handle)
+struct recorded_event *walk_event(const struct walk *walk, uint64_t handle)
 {
     for (size_t i = walk->process->event_count; i-- > 0;)
         if (walk->process->events[i].handle == handle && walk->process->events[i].live)
@@ -224,13 +224,14 @@ static bool take_unmodelled(const struct walk *walk)
 /* ---- events and waits ------------------------------------------------------------------------- */
 
 static bool record_event(const struct walk *walk, struct recorded_event *event,
-                         const struct recorded_stream *stream)
+                         struct recorded_stream *stream)
 {
     struct recorded_op op = walk_op(walk, OP_RECORD);
     event->device = op.device = op.event_device = stream->device;
     event->capture = stream->capture;
     event->ready_ns = recorded_clock_ready(walk->process, stream->device, stream);
     event->records++;
+    walk_note_record(walk, event, stream);
     op.op.stream = stream->name;
     op.op.object = event->name;
     return walk_add(walk, stream, &op);
@@ -244,7 +245,7 @@ static bool wait_for_event(const struct walk *walk, struct recorded_stream *stre
     op.event_device = event->device;
     op.op.stream = stream->name;
     op.op.object = event->name;
-    stream->pushes++; /* a sync of the stream waits for the event, too */
+    walk_count_push(walk, stream); /* a sync of the stream waits for the event, too */
     if (event->ready_ns > stream->ready_ns)
         stream->ready_ns = event->ready_ns;
     return walk_add(walk, stream, &op);
@@ -259,7 +260,7 @@ static bool is_external(const struct walk *walk, const struct recorded_stream *s
 
 static bool take_record(const struct walk *walk)
 {
-    struct recorded_event *event = find_event(walk, walk->item->word[0]);
+    struct recorded_event *event = walk_event(walk, walk->item->word[0]);
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
     if (is_external(walk, stream))
         return walk_unmodelled(walk, "cudaEventRecordWithFlags of an external event in a capture");
@@ -272,7 +273,7 @@ static bool take_record(const struct walk *walk)
 static bool take_wait(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
-    struct recorded_event *event = find_event(walk, walk->item->word[1]);
+    struct recorded_event *event = walk_event(walk, walk->item->word[1]);
     if (!event || !stream)
         return false;
     if (is_external(walk, stream))
@@ -284,7 +285,7 @@ static bool take_wait(const struct walk *walk)
 }
 
 bool walk_join(const struct walk *walk, struct recorded_stream *stream,
-               const struct recorded_stream *before)
+               struct recorded_stream *before)
 {
     struct recorded_event *event = add_event(walk, 0);
     if (!event)
@@ -302,11 +303,8 @@ static bool known_already(const struct walk *walk, uint64_t now, uint64_t *synce
     return known;
 }
 
-static bool sync_event(const struct walk *walk, uint64_t handle)
+bool walk_await_event(const struct walk *walk, struct recorded_event *event)
 {
-    struct recorded_event *event = find_event(walk, handle);
-    if (!event)
-        return false;
     walk_order_use(walk, &event->recorded);
     if (event->records == 0 || event->capture >= 0 ||
         known_already(walk, event->records, &event->synced, &event->synced_by))
@@ -321,13 +319,11 @@ static bool sync_event(const struct walk *walk, uint64_t handle)
 
 static bool take_sync_event(const struct walk *walk)
 {
-    for (int i = 0; i < walk->item->words; i++)
-        if (!sync_event(walk, walk->item->word[i]))
-            return false;
-    return true;
+    struct recorded_event *event = walk_event(walk, walk->item->word[0]);
+    return event && walk_await_event(walk, event) && walk_learn_event(walk, event, true);
 }
 
-bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *stream)
+static bool sync_stream(const struct walk *walk, const struct recorded_stream *stream)
 {
     struct recorded_op op = walk_op(walk, OP_SYNC);
     op.op.sync = SYNC_STREAM;
@@ -338,14 +334,22 @@ bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *str
     return walk_add(walk, NULL, &op);
 }
 
+bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream)
+{
+    return sync_stream(walk, stream) && walk_learn_stream(walk, stream, true);
+}
+
+bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream)
+{
+    return stream->pushes == 0 ||
+           known_already(walk, stream->pushes, &stream->synced, &stream->synced_by) ||
+           sync_stream(walk, stream);
+}
+
 static bool take_sync_stream(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
-    if (!stream)
-        return false;
-    return stream->pushes == 0 ||
-           known_already(walk, stream->pushes, &stream->synced, &stream->synced_by) ||
-           walk_sync_stream(walk, stream);
+    return stream && walk_await_stream(walk, stream) && walk_learn_stream(walk, stream, true);
 }
 
 bool walk_sync_device(const struct walk *walk, int device)
@@ -354,14 +358,14 @@ bool walk_sync_device(const struct walk *walk, int device)
     op.op.sync = SYNC_DEVICE;
     op.device = op.event_device = device;
     recorded_clock_sync(walk->job, &op, recorded_clock_ready(walk->process, device, NULL));
-    return walk_add(walk, NULL, &op);
+    return walk_add(walk, NULL, &op) && walk_learn_device(walk, device);
 }
 
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op)
 {
     op->device = op->event_device = stream->device;
     op->op.stream = stream->name;
-    stream->pushes++;
+    walk_count_push(walk, stream);
     return recorded_clock_push(walk->job, walk->process, walk->thread->push, stream, op) &&
            walk_add(walk, stream, op);
 }
@@ -651,6 +655,8 @@ static bool take_item(const struct walk *walk)
     case RECORDING_WAIT: return take_wait(walk);
     case RECORDING_SYNC_STREAM: return take_sync_stream(walk);
     case RECORDING_SYNC_EVENT: return take_sync_event(walk);
+    case RECORDING_QUERY_STREAM: return walk_take_query_stream(walk);
+    case RECORDING_QUERY_EVENT: return walk_take_query_event(walk);
     case RECORDING_SYNC_DEVICE: return walk_sync_device(walk, walk->thread->device);
     case RECORDING_KERNEL: return take_kernel(walk);
     case RECORDING_LAUNCH: return take_launch(walk);
@@ -728,5 +734,6 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
         if (walk.item->kind != RECORDING_PUSH)
             walk.thread->push = 0;
     }
+    recorded_queries_end(job, process);
     return STATUS_OK;
 }

@@ -63,7 +63,7 @@ bool walk_take_free_async(const struct walk *walk)
     op.op.stream = work.op.stream = stream->name;
     op.block = block;
     if (is_used) {
-        stream->pushes++;
+        walk_count_push(walk, stream);
         if (!take_back(walk, block, &work) || !walk_add(walk, stream, &work))
             return false;
     }

@@ -466,6 +466,14 @@ static const char *about_structs(const struct recorded_job *job)
         job->struct_launches, plural);
 }
 
+static const char *about_queries(const struct recorded_job *job)
+{
+    if (job->options->queries != RECORDED_QUERIES_WAIT || job->yeses == 0)
+        return "";
+    return arena_printf(job->arena, "; by --queries=wait %zu quer%s asked until the answer was yes",
+                        job->yeses, job->yeses == 1 ? "y was" : "ies were");
+}
+
 static const char *about(const struct recorded_job *job)
 {
     const size_t measured = job->pushes - job->untimed_pushes;
@@ -474,16 +482,16 @@ static const char *about(const struct recorded_job *job)
                                                   "devices",
                                                   measured, measured == 1 ? "" : "s")
                                    : "without times";
-    const char *structs = about_structs(job);
-    if (!times || !structs)
+    const char *structs = about_structs(job), *queries = about_queries(job);
+    if (!times || !structs || !queries)
         return NULL;
     return arena_printf(job->arena,
                         "a recording of %zu process%s, %s; threads come in the order of "
-                        "%s, kernels access what their arguments point to%s",
+                        "%s, kernels access what their arguments point to%s%s",
                         job->process_count, job->process_count == 1 ? "" : "es", times,
                         job->options->order == RECORDED_LOCKS ? "their locks, signals and joins"
                                                               : "their calls in time",
-                        structs);
+                        structs, queries);
 }
 
 /* Memory of the host that a device uses: are the host's own accesses to it known? */
@@ -572,7 +580,8 @@ static bool say_unseen(struct recorded_job *job)
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",
                                 "memory from each pointer to the next that is used")) &&
-           (job->options->order == RECORDED_SEEN || recorded_order_say(job));
+           (job->options->order == RECORDED_SEEN || recorded_order_say(job)) &&
+           recorded_queries_say(job);
 }
 
 bool recorded_write(struct recorded_job *job)

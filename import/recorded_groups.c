@@ -126,7 +126,7 @@ bool walk_take_exchange(const struct walk *walk)
     op.device = stream->device;
     if (!recorded_comm_op(walk->job, walk->process, walk->item, &op))
         return false;
-    stream->pushes++;
+    walk_count_push(walk, stream);
     if (walk->thread->depth == 0)
         *group = walk_op(walk, OP_GROUP);
     return add_parts(walk, group, &op, stream->name) &&

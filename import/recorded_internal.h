@@ -91,6 +91,19 @@ struct recorded_thread {
     const char *name;         /* ... and its name there; NULL: it is none of the plan's */
 };
 
+/* What a thread knows of a stream or an event, and its query that was answered with no, of which it has heard nothing
+   since. See recorded_queries.c. */
+struct recorded_asker {
+    size_t thread;
+    uint64_t known, waited; /* pushes of a stream that are done, and those a wait has told it of */
+    uint64_t records;       /* of the event, at the query */
+    bool asked;
+};
+struct recorded_askers {
+    struct recorded_asker *items;
+    size_t count, cap;
+};
+
 /* Handles of streams that are no addresses; the last is that of a device's copies with other devices, made here. */
 enum { RECORDED_LEGACY = 1, RECORDED_PER_THREAD = 2, RECORDED_PEER = 3 };
 
@@ -105,6 +118,10 @@ struct recorded_stream {
     int64_t ready_ns; /* its work so far has ended */
     uint64_t
         holds; /* devices, as bits, whose later streams come after it: of copies between devices */
+    struct recorded_askers askers;
+    struct recorded_use used;   /* by the last push or record */
+    struct recorded_use looked; /* by the last query whose answer was clear */
+    bool tangled;               /* some pushes and records came in an order that was not seen */
 };
 
 struct recorded_event {
@@ -114,8 +131,12 @@ struct recorded_event {
     int64_t capture;
     int64_t ready_ns; /* the record is done */
     uint64_t records, synced;
-    struct recorded_use recorded; /* the last time */
+    struct recorded_use recorded; /* the last time ... */
+    size_t stream;                /* ... in that one, behind so many pushes */
+    uint64_t pushes;
     int64_t synced_by;
+    struct recorded_askers askers;
+    struct recorded_use looked; /* by the last query whose answer was clear */
 };
 
 struct recorded_block {
@@ -210,6 +231,7 @@ struct recorded_job {
     size_t failed_calls;   /* of NCCL */
     size_t lock_orders;    /* of threads, that another run may have the other way round */
     size_t unordered_uses; /* by two threads, without an order that was seen */
+    size_t yeses, noes;    /* of queries, that could have been otherwise */
     bool unseen; /* libraries or calls that the recorder does not see, or does not model */
     struct {
         const char *name;
@@ -306,6 +328,13 @@ bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process
 
 /* The plan says that something which was not seen may order threads. */
 bool recorded_order_say(struct recorded_job *job);
+
+/* ---- recorded_queries.c ----------------------------------------------------------------------- */
+
+/* The process asks nothing more. */
+void recorded_queries_end(struct recorded_job *job, const struct recorded_process *process);
+/* The plan says how many queries could have been answered otherwise. */
+bool recorded_queries_say(struct recorded_job *job);
 
 /* ---- recorded_form.c -------------------------------------------------------------------------- */
 

@@ -43,16 +43,15 @@ void walk_order_host(const struct walk *walk)
         walk_order_follow(walk, i, process->threads[i].place + 1);
 }
 
-static bool is_behind(const struct walk *walk, const struct recorded_use *use)
+bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use)
 {
-    return use->place == 0 || use->thread == walk->number ||
-           walk->thread->after[use->thread] >= use->place;
+    return walk->thread->hosting || walk->job->options->order == RECORDED_SEEN || use->place == 0 ||
+           use->thread == walk->number || walk->thread->after[use->thread] >= use->place;
 }
 
 void walk_order_use(const struct walk *walk, const struct recorded_use *before)
 {
-    if (!walk->thread->hosting)
-        walk->job->unordered_uses += !is_behind(walk, before);
+    walk->job->unordered_uses += !walk_order_is_behind(walk, before);
 }
 
 struct recorded_use walk_order_here(const struct walk *walk)

@@ -32,12 +32,17 @@ bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
 struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle);
 /* Later pushes to `stream` come after all that was pushed to `before`. */
 bool walk_join(const struct walk *walk, struct recorded_stream *stream,
-               const struct recorded_stream *before);
+               struct recorded_stream *before);
 bool walk_use_device(struct recorded_process *process, int device);
 
 /* A push to a stream, on its device. */
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);
-bool walk_sync_stream(const struct walk *walk, const struct recorded_stream *stream);
+/* The event of a handle, as of streams. */
+struct recorded_event *walk_event(const struct walk *walk, uint64_t handle);
+/* The plan waits for what there is now; the latter two do not where the thread has waited for the same before. */
+bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream);
+bool walk_await_event(const struct walk *walk, struct recorded_event *event);
+bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream);
 bool walk_sync_device(const struct walk *walk, int device);
 bool walk_is_legacy(const struct recorded_stream *stream);
 /* The stream of a device that has its copies with other devices which wait for all work of both. Good until the next
@@ -58,6 +63,22 @@ void walk_order_host(const struct walk *walk);
 void walk_order_use(const struct walk *walk, const struct recorded_use *before);
 struct recorded_use walk_order_here(const struct walk *walk);
 void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);
+
+/* Has it been seen to come after that? */
+bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use);
+
+/* ---- recorded_queries.c ------------------------------------------------------------------------- */
+
+/* The thread has pushed to the stream; it has recorded the event there. */
+void walk_count_push(const struct walk *walk, struct recorded_stream *stream);
+void walk_note_record(const struct walk *walk, struct recorded_event *event,
+                      struct recorded_stream *stream);
+/* The thread knows that all work so far is done: it has waited for it, or a query has told it. */
+bool walk_learn_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait);
+bool walk_learn_event(const struct walk *walk, struct recorded_event *event, bool by_wait);
+bool walk_learn_device(const struct walk *walk, int device);
+bool walk_take_query_stream(const struct walk *walk);
+bool walk_take_query_event(const struct walk *walk);
 
 /* ---- recorded_copies.c: the walk's item, of each of these kinds -------------------------------- */
 

@@ -17,6 +17,19 @@ void calls_end(const struct call *call, enum recording_kind kind, size_t count, 
         touch_see(kind, words);
 }
 
+enum { NOT_READY = 600 }; /* of runtime and driver */
+
+void calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
+                     const word *words)
+{
+    if (result == 0)
+        tape_end(call, kind, count, words);
+    else if (result == NOT_READY)
+        tape_end_no(call, kind, count, words);
+    else
+        tape_drop(call);
+}
+
 void calls_end_launch(const struct call *call, int result, word stream, const void *kernel,
                       void **args, bool driver)
 {

@@ -59,6 +59,26 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
 #define ON(stream) ((stream) ? WORD_OF(stream) : none)
 
+/* Of an answer: words[0] is whether it was yes. */
+void calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
+                     const word *words);
+#define QUERY(name, none_is, PARAMS, ARGS, KIND, ...)                                              \
+    int name PARAMS;                                                                               \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin(RECORDING_##KIND);                                     \
+        const int result = real ARGS;                                                              \
+        (void)none;                                                                                \
+        calls_end_query(&call, result, RECORDING_##KIND, WORDS(result == 0, __VA_ARGS__));         \
+        return result;                                                                             \
+    }
+#define QUERY_STREAM(name)                                                                         \
+    QUERY(name, LEGACY, (handle stream), (stream), QUERY_STREAM, ON(stream))                       \
+    QUERY(name##_ptsz, PER_THREAD, (handle stream), (stream), QUERY_STREAM, ON(stream))
+#define QUERY_EVENT(name) QUERY(name, 0, (handle event), (event), QUERY_EVENT, WORD_OF(event))
+
 /* An item UNMODELLED: instead of the call's own, or beside that of a program's call which has gone well. */
 void calls_end_unmodelled(const struct call *call, int result, const char *name);
 void calls_note_unmodelled(const struct call *call, const char *what);

@@ -22,7 +22,7 @@ CALL(cudaStreamCreateWithPriority, (handle * out, unsigned flags, int priority),
      (out, flags, priority), STREAM, WORD_OF(*out), flags)
 CALL(cudaStreamDestroy, (handle stream), (stream), STREAM_END, WORD_OF(stream))
 ON_STREAM(cudaStreamSynchronize, (handle stream), (stream), SYNC_STREAM, ON(stream))
-ON_STREAM(cudaStreamQuery, (handle stream), (stream), SYNC_STREAM, ON(stream))
+QUERY_STREAM(cudaStreamQuery)
 ON_STREAM(cudaStreamWaitEvent, (handle stream, handle event, unsigned flags),
           (stream, event, flags), WAIT, ON(stream), WORD_OF(event), flags)
 
@@ -31,26 +31,16 @@ CALL(cudaEventCreateWithFlags, (handle * out, unsigned flags), (out, flags), EVE
      flags)
 CALL(cudaEventDestroy, (handle event), (event), EVENT_END, WORD_OF(event))
 CALL(cudaEventSynchronize, (handle event), (event), SYNC_EVENT, WORD_OF(event))
-CALL(cudaEventQuery, (handle event), (event), SYNC_EVENT, WORD_OF(event))
+QUERY_EVENT(cudaEventQuery)
 ON_STREAM(cudaEventRecord, (handle event, handle stream), (event, stream), RECORD, WORD_OF(event),
           ON(stream), 0)
 ON_STREAM(cudaEventRecordWithFlags, (handle event, handle stream, unsigned flags),
           (event, stream, flags), RECORD, WORD_OF(event), ON(stream), flags)
 
-/* A time between two events: both are done. */
+/* A time between two events is there when both are done: a query of them. */
 #define ELAPSED(name)                                                                              \
-    int name(float *out, handle from, handle to);                                                  \
-    int name(float *out, handle from, handle to)                                                   \
-    {                                                                                              \
-        REAL(name, (float *, handle, handle))                                                      \
-        const struct call call = tape_begin(RECORDING_SYNC_EVENT);                                 \
-        const int result = real(out, from, to);                                                    \
-        if (result == 0)                                                                           \
-            calls_end(&call, RECORDING_SYNC_EVENT, WORDS(WORD_OF(to), WORD_OF(from)));             \
-        else                                                                                       \
-            tape_drop(&call);                                                                      \
-        return result;                                                                             \
-    }
+    QUERY(name, 0, (float *out, handle from, handle to), (out, from, to), QUERY_EVENT,             \
+          WORD_OF(to), WORD_OF(from))
 ELAPSED(cudaEventElapsedTime)
 ELAPSED(cudaEventElapsedTime_v2)
 ELAPSED(cuEventElapsedTime)

@@ -68,13 +68,13 @@ CALL(cuStreamCreateWithPriority, (handle * out, unsigned flags, int priority),
      (out, flags, priority), STREAM, WORD_OF(*out), flags)
 CALL(cuStreamDestroy_v2, (handle stream), (stream), STREAM_END, WORD_OF(stream))
 ON_STREAM(cuStreamSynchronize, (handle stream), (stream), SYNC_STREAM, ON(stream))
-ON_STREAM(cuStreamQuery, (handle stream), (stream), SYNC_STREAM, ON(stream))
+QUERY_STREAM(cuStreamQuery)
 ON_STREAM(cuStreamWaitEvent, (handle stream, handle event, unsigned flags), (stream, event, flags),
           WAIT, ON(stream), WORD_OF(event), flags)
 CALL(cuEventCreate, (handle * out, unsigned flags), (out, flags), EVENT, WORD_OF(*out), flags)
 CALL(cuEventDestroy_v2, (handle event), (event), EVENT_END, WORD_OF(event))
 CALL(cuEventSynchronize, (handle event), (event), SYNC_EVENT, WORD_OF(event))
-CALL(cuEventQuery, (handle event), (event), SYNC_EVENT, WORD_OF(event))
+QUERY_EVENT(cuEventQuery)
 ON_STREAM(cuEventRecord, (handle event, handle stream), (event, stream), RECORD, WORD_OF(event),
           ON(stream), 0)
 ON_STREAM(cuEventRecordWithFlags, (handle event, handle stream, unsigned flags),

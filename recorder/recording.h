@@ -7,8 +7,9 @@
  * was written is there however the process ends. Numbers are of the machine's own byte order.
  *
  * An item is a call that went well, written when it returned: a head and words. One of NCCL, which may wait for other
- * ranks, is written when it begins, and may never have returned (took_ns). Handles and addresses are those of
- * the process. A stream is its handle; 1 is the legacy default stream of the thread's device, 2 that of the thread
+ * ranks, is written when it begins, and may never have returned (took_ns). A query went well if it was answered; behind
+ * one whose answer was no, the same answer to the same thread is left out until that writes something else but such
+ * answers. Handles and addresses are those of the process. A stream is its handle; 1 is the legacy default stream of the thread's device, 2 that of the thread
  * (cudaStreamLegacy, cudaStreamPerThread). Times are CLOCK_MONOTONIC, in ns.
  */
 #ifndef SWSIM_RECORDING_H
@@ -18,7 +19,7 @@
 
 #define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 4, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 5, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 
 struct recording_chunk {
     char magic[16];
@@ -52,8 +53,10 @@ struct recording_item {
     X(EVENT_END, 1, "event")                                                                       \
     X(RECORD, 3, "event, stream, flags")                                                           \
     X(WAIT, 3, "stream, event, flags")                                                             \
-    X(SYNC_STREAM, 1, "stream; also a query that found it idle")                                   \
-    X(SYNC_EVENT, 1, "event; also a query that found it done, of more events, too")                \
+    X(SYNC_STREAM, 1, "stream")                                                                    \
+    X(SYNC_EVENT, 1, "event")                                                                      \
+    X(QUERY_STREAM, 2, "is it idle?, stream")                                                      \
+    X(QUERY_EVENT, 2, "is it done?, event; more events: are all of them?")                         \
     X(SYNC_DEVICE, 0, "")                                                                          \
     X(KERNEL, 3, "number, text, is its every argument known?")                                     \
     X(LAUNCH, 2,                                                                                   \

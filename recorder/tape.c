@@ -21,7 +21,7 @@
 #include "touch.h"
 #include "unseen.h"
 
-enum { KNOWN = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
+enum { KNOWN = 64, ASKED = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
 
 /* Found in the program's own TLS, without a call. */
 static __thread struct tape {
@@ -31,6 +31,14 @@ static __thread struct tape {
     int depth;
     bool broken;                    /* no chunk could be had */
     struct tape_place known[KNOWN]; /* of other threads, by their numbers */
+    struct {
+        uint64_t items; /* all up to the last answer; further ones make these old */
+        int count;
+        struct {
+            enum recording_kind kind;
+            uint64_t object;
+        } list[ASKED];
+    } noes; /* answers that were no */
 } tape __attribute__((tls_model("initial-exec")));
 
 static struct {
@@ -239,6 +247,29 @@ void tape_end(const struct call *call, enum recording_kind kind, size_t count,
         write_item(kind, call->at_ns, took_ns, count, words);
     }
     tape.depth--;
+}
+
+static bool is_told(enum recording_kind kind, uint64_t object)
+{
+    for (int i = 0; tape.noes.items == tape.items && i < tape.noes.count; i++)
+        if (tape.noes.list[i].kind == kind && tape.noes.list[i].object == object)
+            return true;
+    return false;
+}
+
+void tape_end_no(const struct call *call, enum recording_kind kind, size_t count,
+                 const uint64_t *words)
+{
+    if (!call->outer || is_told(kind, words[1])) {
+        tape_drop(call);
+        return;
+    }
+    if (tape.noes.items != tape.items || tape.noes.count == ASKED)
+        tape.noes.count = 0;
+    tape_end(call, kind, count, words);
+    tape.noes.list[tape.noes.count].kind = kind;
+    tape.noes.list[tape.noes.count++].object = words[1];
+    tape.noes.items = tape.items;
 }
 
 struct recording_item *tape_open(const struct call *call, enum recording_kind kind, size_t count,

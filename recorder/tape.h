@@ -28,6 +28,9 @@ struct call tape_begin(enum recording_kind kind);
 /* The call went well: its item is written. */
 void tape_end(const struct call *call, enum recording_kind kind, size_t count,
               const uint64_t *words);
+/* A query of the object words[1], whose answer was no: an item where it is news (recording.h). */
+void tape_end_no(const struct call *call, enum recording_kind kind, size_t count,
+                 const uint64_t *words);
 /* The call failed, or nobody needs to know. */
 void tape_drop(const struct call *call);
 

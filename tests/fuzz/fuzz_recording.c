@@ -16,6 +16,8 @@ static void try_plan(const void *file, size_t size, size_t count)
 {
     const struct recorded_options options = {.name = "fuzz",
                                              .order = count > 1 ? RECORDED_SEEN : RECORDED_LOCKS,
+                                             .queries = count > 1 ? RECORDED_QUERIES_WAIT
+                                                                  : RECORDED_QUERIES_SEEN,
                                              .launch_order = count > 1,
                                              .sm_slots = (int64_t)count - 1};
     struct bytes *files[2] = {NULL, NULL};

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorded_queries.c - queries of events and streams: which of their answers another run could have otherwise.
+ *
+ * A yes is a wait of the plan, and could have been a no, unless the thread knew: from a wait, or from a yes before. A
+ * no could have been a yes; it is told by the yes that a loop of queries ends with, and counts itself where the thread
+ * never gets that, or learns by a wait instead: then the program has gone the way of the no.
+ *
+ * A thread knows the work of a stream that it has waited for, by the number of pushes, where all of these came in an
+ * order that was seen: the number is one of the run else.
+ */
+#include "recorded_walk.h"
+
+static struct recorded_asker *find_asker(const struct walk *walk, struct recorded_askers *askers)
+{
+    for (size_t i = 0; i < askers->count; i++)
+        if (askers->items[i].thread == walk->number)
+            return &askers->items[i];
+    return NULL;
+}
+
+static struct recorded_asker *need_asker(const struct walk *walk, struct recorded_askers *askers)
+{
+    struct recorded_asker *found = find_asker(walk, askers);
+    if (found)
+        return found;
+    if (!arena_grow(walk->job->arena, (void **)&askers->items, askers->count, &askers->cap,
+                    sizeof *askers->items))
+        return NULL;
+    askers->items[askers->count] = (struct recorded_asker){.thread = walk->number};
+    return &askers->items[askers->count++];
+}
+
+/* A no that nothing tells. */
+static void settle(const struct walk *walk, struct recorded_asker *asker)
+{
+    walk->job->noes += asker->asked;
+    asker->asked = false;
+}
+
+static void forget(const struct walk *walk, struct recorded_askers *askers)
+{
+    struct recorded_asker *asker = find_asker(walk, askers);
+    if (asker)
+        settle(walk, asker);
+}
+
+/* ---- what a thread knows ------------------------------------------------------------------------- */
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static bool learn(const struct walk *walk, struct recorded_stream *stream, uint64_t pushes,
+                  bool by_wait)
+{
+    struct recorded_asker *asker = need_asker(walk, &stream->askers);
+    if (!asker)
+        return false;
+    asker->known = larger(asker->known, pushes);
+    asker->waited = by_wait ? larger(asker->waited, pushes) : asker->waited;
+    return true;
+}
+
+bool walk_learn_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
+{
+    if (by_wait)
+        forget(walk, &stream->askers);
+    return stream->tangled || !walk_order_is_behind(walk, &stream->used) ||
+           learn(walk, stream, stream->pushes, by_wait);
+}
+
+static bool is_empty(const struct recorded_event *event)
+{
+    return event->records == 0 || event->capture >= 0;
+}
+
+bool walk_learn_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
+{
+    if (by_wait)
+        forget(walk, &event->askers);
+    return is_empty(event) || !walk_order_is_behind(walk, &event->recorded) ||
+           learn(walk, &walk->process->streams[event->stream], event->pushes, by_wait);
+}
+
+bool walk_learn_device(const struct walk *walk, int device)
+{
+    struct recorded_process *process = walk->process;
+    for (size_t i = 0; i < process->stream_count; i++)
+        if (process->streams[i].device == device && process->streams[i].pushes > 0 &&
+            !walk_learn_stream(walk, &process->streams[i], true))
+            return false;
+    return true;
+}
+
+/* Is it known that the first pushes of a stream are done, from a wait, or from anything? */
+static bool knows(const struct walk *walk, struct recorded_stream *stream, uint64_t pushes,
+                  bool by_wait)
+{
+    const struct recorded_asker *asker = find_asker(walk, &stream->askers);
+    return !stream->tangled && asker && (by_wait ? asker->waited : asker->known) >= pushes;
+}
+
+/* There was nothing to ask for, or the thread has had the answer. */
+static bool knows_event(const struct walk *walk, const struct recorded_event *event, bool by_wait)
+{
+    return is_empty(event) ||
+           (!by_wait && event->synced_by == (int64_t)walk->number &&
+            event->synced == event->records) ||
+           knows(walk, &walk->process->streams[event->stream], event->pushes, by_wait);
+}
+
+static bool knows_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
+{
+    return stream->pushes == 0 ||
+           (!by_wait && stream->synced_by == (int64_t)walk->number &&
+            stream->synced == stream->pushes) ||
+           knows(walk, stream, stream->pushes, by_wait);
+}
+
+/* ---- answers ------------------------------------------------------------------------------------- */
+
+static bool say_no(const struct walk *walk, struct recorded_askers *askers, uint64_t records)
+{
+    struct recorded_asker *asker = need_asker(walk, askers);
+    if (!asker)
+        return false;
+    if (asker->records != records)
+        settle(walk, asker);
+    asker->asked = true;
+    asker->records = records;
+    return true;
+}
+
+/* Is the yes the end of a loop? `waited`: the thread had no need to ask. */
+static bool ends_loop(const struct walk *walk, struct recorded_askers *askers, uint64_t records,
+                      bool waited)
+{
+    struct recorded_asker *asker = find_asker(walk, askers);
+    const bool ends = asker && asker->asked && asker->records == records && !waited;
+    if (!asker)
+        return false;
+    asker->asked = asker->asked && !ends;
+    settle(walk, asker);
+    return ends;
+}
+
+/* The answer was clear; so it is in another run where nothing that changes it comes without an order. */
+static void look(const struct walk *walk, struct recorded_use *looked)
+{
+    *looked = walk_order_here(walk);
+}
+
+static void check_looked(const struct walk *walk, struct recorded_use *looked)
+{
+    walk->job->yeses += !walk_order_is_behind(walk, looked);
+    if (!walk_order_is_behind(walk, looked))
+        *looked = (struct recorded_use){0};
+}
+
+static void use(const struct walk *walk, struct recorded_stream *stream)
+{
+    stream->tangled = stream->tangled || !walk_order_is_behind(walk, &stream->used);
+    stream->used = walk_order_here(walk);
+}
+
+/* A thread that pushes behind a no has gone its way. */
+void walk_count_push(const struct walk *walk, struct recorded_stream *stream)
+{
+    use(walk, stream);
+    check_looked(walk, &stream->looked);
+    forget(walk, &stream->askers);
+    stream->pushes++;
+}
+
+void walk_note_record(const struct walk *walk, struct recorded_event *event,
+                      struct recorded_stream *stream)
+{
+    use(walk, stream);
+    check_looked(walk, &event->looked);
+    event->stream = (size_t)(stream - walk->process->streams);
+    event->pushes = stream->pushes;
+}
+
+/* ---- the walk's item ----------------------------------------------------------------------------- */
+
+static bool take_yes(const struct walk *walk, struct recorded_event *event, bool *is_open)
+{
+    const bool known = knows_event(walk, event, false);
+    const bool ends =
+        ends_loop(walk, &event->askers, event->records, knows_event(walk, event, true));
+    if (known && !ends)
+        look(walk, &event->looked);
+    *is_open = *is_open || !known || ends;
+    return walk_await_event(walk, event) && walk_learn_event(walk, event, false);
+}
+
+bool walk_take_query_event(const struct walk *walk)
+{
+    bool is_open = false;
+    for (int i = 1; i < walk->item->words; i++) {
+        struct recorded_event *event = walk_event(walk, walk->item->word[i]);
+        if (!event)
+            return false;
+        if (walk->item->word[0] != 0 && !take_yes(walk, event, &is_open))
+            return false;
+        /* Of several it is the first that may not be done. */
+        if (walk->item->word[0] == 0 &&
+            (!knows_event(walk, event, false) || i + 1 == walk->item->words))
+            return say_no(walk, &event->askers, event->records);
+    }
+    walk->job->yeses += is_open;
+    return true;
+}
+
+bool walk_take_query_stream(const struct walk *walk)
+{
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
+    if (!stream)
+        return false;
+    if (walk->item->word[0] == 0)
+        return say_no(walk, &stream->askers, 0);
+    const bool known = knows_stream(walk, stream, false);
+    const bool ends = ends_loop(walk, &stream->askers, 0, knows_stream(walk, stream, true));
+    if (known && !ends)
+        look(walk, &stream->looked);
+    walk->job->yeses += !known || ends;
+    return walk_await_stream(walk, stream) && walk_learn_stream(walk, stream, false);
+}
+
+/* ---- the verdict --------------------------------------------------------------------------------- */
+
+static void count_asked(struct recorded_job *job, const struct recorded_askers *askers)
+{
+    for (size_t i = 0; i < askers->count; i++)
+        job->noes += askers->items[i].asked;
+}
+
+void recorded_queries_end(struct recorded_job *job, const struct recorded_process *process)
+{
+    for (size_t i = 0; i < process->stream_count; i++)
+        count_asked(job, &process->streams[i].askers);
+    for (size_t i = 0; i < process->event_count; i++)
+        count_asked(job, &process->events[i].askers);
+}
+
+bool recorded_queries_say(struct recorded_job *job)
+{
+    const bool waits = job->options->queries == RECORDED_QUERIES_WAIT;
+    const size_t yeses = waits ? 0 : job->yeses, count = yeses + job->noes;
+    return count == 0 ||
+           plan_add_unrecorded(job->plan,
+                               arena_printf(job->arena, "other answers of %zu quer%s", count,
+                                            count == 1 ? "y" : "ies"),
+                               yeses > 0
+                                   ? "where work is not done yet the program may go another way; "
+                                     "if it asks until it is, import with --queries=wait"
+                                   : "where work is done by then the program may go another way");
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queries.c - small programs that ask whether work is done, for `swsim record`: `queries CASE [fixed]`. What they ask for is
+ * held back until the answer is to be yes. The exit status is 3 where a run was too slow for the answer that a case is about.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "small.h"
+
+enum { TIMES = 20000, TOO_SLOW = 3 };
+
+static atomic_bool released, over;
+
+static void wait_for_release(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&released))
+        usleep(100);
+}
+
+static void tell_end(void *unused)
+{
+    (void)unused;
+    atomic_store(&over, true);
+}
+
+/* The first stream writes x, once it may, and records the event behind that. */
+static void produce_late(void)
+{
+    CHECK(cudaLaunchHostFunc(one, wait_for_release, NULL));
+    produce(one);
+    CHECK(cudaLaunchHostFunc(one, tell_end, NULL));
+    CHECK(cudaEventRecord(event, one));
+}
+
+static void release(void)
+{
+    atomic_store(&released, true);
+}
+
+/* All is done, though no call of CUDA has said so. */
+static void let_end(void)
+{
+    release();
+    while (!atomic_load(&over))
+        usleep(100);
+    luck();
+}
+
+static void expect(int answer, bool done)
+{
+    if (answer != (done ? cudaSuccess : cudaErrorNotReady))
+        exit(TOO_SLOW);
+}
+
+static void poll(void)
+{
+    while (cudaEventQuery(event) != cudaSuccess)
+        usleep(100);
+}
+
+/* ---- loops --------------------------------------------------------------------------------------- */
+
+static void loop(void)
+{
+    produce_late();
+    for (int i = 0; i < TIMES; i++)
+        expect(cudaEventQuery(event), false);
+    release();
+    poll();
+    consume(two);
+}
+
+static void loop_of_two(void)
+{
+    bool event_done = false, stream_done = false;
+    produce_late();
+    for (int i = 0; i < TIMES; i++) {
+        expect(cudaEventQuery(event), false);
+        expect(cudaStreamQuery(one), false);
+    }
+    release();
+    while (!event_done || !stream_done) {
+        event_done = event_done || cudaEventQuery(event) == cudaSuccess;
+        stream_done = stream_done || cudaStreamQuery(one) == cudaSuccess;
+    }
+    consume(two);
+}
+
+/* A time between events is there when both are done. */
+static void loop_of_time(void)
+{
+    cudaEvent_t from, to;
+    float ms;
+    CHECK(cudaEventCreateWithFlags(&from, 0));
+    CHECK(cudaEventCreateWithFlags(&to, 0));
+    CHECK(cudaEventRecord(from, one));
+    produce_late();
+    CHECK(cudaEventRecord(to, one));
+    for (int i = 0; i < TIMES; i++)
+        expect(cudaEventElapsedTime(&ms, from, to), false);
+    release();
+    while (cudaEventElapsedTime(&ms, from, to) != cudaSuccess)
+        usleep(100);
+    consume(two);
+}
+
+/* Work of another thread comes behind the no of this one. */
+static void *push_more(void *unused)
+{
+    (void)unused;
+    CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    return NULL;
+}
+
+static void loop_beside_pushes(void)
+{
+    pthread_t thread;
+    produce_late();
+    expect(cudaStreamQuery(one), false);
+    CHECK(pthread_create(&thread, NULL, push_more, NULL));
+    CHECK(pthread_join(thread, NULL));
+    release();
+    while (cudaStreamQuery(one) != cudaSuccess)
+        usleep(100);
+    consume(two);
+}
+
+/* ---- answers that decide -------------------------------------------------------------------------- */
+
+/* Work that was not done is not waited for. */
+static void yes_by_luck(void)
+{
+    produce_late();
+    let_end();
+    expect(cudaEventQuery(event), true);
+    consume(two);
+}
+
+static void no_by_luck(void)
+{
+    produce_late();
+    expect(cudaEventQuery(event), false);
+    let_end();
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+}
+
+/* A wait says nothing of the way that a yes would have gone. */
+static void waits_behind_no(void)
+{
+    produce_late();
+    expect(cudaEventQuery(event), false);
+    release();
+    CHECK(cudaEventSynchronize(event));
+    expect(cudaEventQuery(event), true);
+    consume(two);
+}
+
+static void waits_for_all_behind_no(void)
+{
+    produce_late();
+    expect(cudaStreamQuery(one), false);
+    expect(cudaEventQuery(event), false);
+    release();
+    CHECK(cudaDeviceSynchronize());
+    expect(cudaStreamQuery(one), true);
+    expect(cudaEventQuery(event), true);
+    consume(two);
+}
+
+/* The thread goes on behind the no, and then asks for more than before. */
+static void goes_on(void)
+{
+    produce_late();
+    expect(cudaStreamQuery(one), false);
+    CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    release();
+    while (cudaStreamQuery(one) != cudaSuccess)
+        usleep(100);
+    consume(two);
+}
+
+static void records_again(void)
+{
+    produce_late();
+    expect(cudaEventQuery(event), false);
+    CHECK(cudaEventRecord(event, one));
+    release();
+    poll();
+    consume(two);
+}
+
+static void *poll_in_thread(void *unused)
+{
+    (void)unused;
+    poll();
+    return NULL;
+}
+
+/* The yes is another thread's. */
+static void another_asks(void)
+{
+    pthread_t thread;
+    produce_late();
+    expect(cudaEventQuery(event), false);
+    release();
+    CHECK(pthread_create(&thread, NULL, poll_in_thread, NULL));
+    CHECK(pthread_join(thread, NULL));
+    consume(two);
+}
+
+/* ---- answers that are clear ----------------------------------------------------------------------- */
+
+static void clear_answers(void)
+{
+    cudaEvent_t from, to;
+    float ms;
+    CHECK(cudaEventCreateWithFlags(&from, 0));
+    CHECK(cudaEventCreateWithFlags(&to, 0));
+    CHECK(cudaStreamQuery(two)); /* nothing was pushed */
+    CHECK(cudaEventQuery(other));
+    CHECK(cudaEventRecord(from, one));
+    produce(one);
+    CHECK(cudaEventRecord(to, one));
+    CHECK(cudaEventSynchronize(to)); /* the first, too */
+    CHECK(cudaEventElapsedTime(&ms, from, to));
+    CHECK(cudaEventQuery(from));
+    CHECK(cudaStreamQuery(one));
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaEventQuery(event));
+    consume(two);
+    CHECK(cudaEventRecord(event, two));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaStreamQuery(two));
+}
+
+static void asks_again(void)
+{
+    produce_late();
+    release();
+    poll();
+    for (int i = 0; i < 3; i++) {
+        CHECK(cudaEventQuery(event));
+        CHECK(cudaStreamQuery(one));
+    }
+    consume(two);
+}
+
+static atomic_bool asked;
+
+static void *push_unseen(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&asked))
+        usleep(100);
+    CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    return NULL;
+}
+
+/* In another run this thread's work is there when the other one asks. */
+static void clear_by_luck(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, push_unseen, NULL));
+    produce(one);
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaStreamQuery(one));
+    atomic_store(&asked, true);
+    CHECK(pthread_join(thread, NULL));
+    consume(two);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"loop", loop},
+    {"loop_of_two", loop_of_two},
+    {"loop_of_time", loop_of_time},
+    {"loop_beside_pushes", loop_beside_pushes},
+    {"yes_by_luck", yes_by_luck},
+    {"no_by_luck", no_by_luck},
+    {"waits_behind_no", waits_behind_no},
+    {"waits_for_all_behind_no", waits_for_all_behind_no},
+    {"goes_on", goes_on},
+    {"records_again", records_again},
+    {"another_asks", another_asks},
+    {"clear_answers", clear_answers},
+    {"asks_again", asks_again},
+    {"clear_by_luck", clear_by_luck},
+};
+
+int main(int argc, char **argv)
+{
+    fixed = argc > 2 && strcmp(argv[2], "fixed") == 0;
+    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
+        if (strcmp(cases[i].name, argv[1]) != 0)
+            continue;
+        begin(0);
+        cases[i].run();
+        end();
+        return 0;
+    }
+    fprintf(stderr, "no such case\n");
+    return 2;
+}

@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Programs that ask whether work is done, recorded on emulated CUDA: a yes is a wait of the plan, and the verdict counts the
+# answers that another run may have otherwise.
+. "${srcdir:-.}/tests/tap.sh"
+export ASAN_OPTIONS="verify_asan_link_order=0:${ASAN_OPTIONS-}" SWSIM_RECORD_TIMES=0
+program=$PWD/tests/record/queries
+# A chunk of an older version
+{ printf 'swsim recording\0\4\0\0\0\1\0\0\0'; head -c 262120 /dev/zero; } >"$dir/old.swr"
+check "a recording of an older version" complains 3 'old.swr: a recording of version 4; this program reads version 5' "$SWSIM" import "$dir/old.swr"
+[ -x "$program" ] || { skip "built without CUDA's toolkit, which the emulation is compiled against"; done_testing; exit; }
+
+# record CASE [fixed]: leaves $dir/CASE.swr. A run that was too slow for the answer it is about is repeated.
+record()
+{
+    left=30
+    while [ $((left -= 1)) -gt 0 ]; do
+        rm -rf "$dir/$1.swr"
+        TSAN_OPTIONS="${TSAN_OPTIONS-} report_bugs=0" "$SWSIM" record -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1 && return
+        grep -q 'exited with 3' "$dir/log" || break
+    done
+    cat "$dir/log"
+    return 1
+}
+# says CASE STATUS TEXT [OPTION...]: the verdict of an import.
+says()
+{
+    case=$1 status=$2 text=$3
+    shift 3
+    "$SWSIM" import "$@" -o "$dir/run.yaml" "$dir/$case.swr" 2>"$dir/log" || { cat "$dir/log"; return 1; }
+    prints "$status" "$text" "$SWSIM" verify --no-fix "$dir/run.yaml"
+}
+may_wait='where work is not done yet the program may go another way; if it asks until it is, import with --queries=wait'
+may_be_done='where work is done by then the program may go another way'
+# Of a program without a race: the queries of a verdict, and those where a yes is a wait; 0: it is plain.
+counts()
+{
+    check "$1 is recorded" record "$1"
+    for way in seen wait; do
+        count=$2 why=$may_wait
+        [ $way = seen ] || { count=$3 why=$may_be_done; }
+        quer=queries
+        [ "$count" != 1 ] || quer=query
+        [ "$count" = 0 ] && text='proved  ' || text="proved but for other answers of $count $quer: ${4-$why}  "
+        check "$1: --queries=$way: $count" says "$1" 0 "$text" --queries=$way
+    done
+}
+
+counts loop 1 0
+size() { [ "$(wc -c <"$1")" -le 524288 ] || { ls -l "$1"; return 1; }; }
+check "20,000 answers fill no chunk" size "$dir/loop.swr"
+counts loop_of_two 2 0
+check "nor do 40,000 by turns" size "$dir/loop_of_two.swr"
+counts loop_of_time 1 0
+check "nor times that are not there" size "$dir/loop_of_time.swr"
+counts loop_beside_pushes 1 0
+
+# An answer by which the program decides: the verdict is of the way that it went.
+counts yes_by_luck 1 0
+check "the other way is recorded" record no_by_luck
+check "... and has a race" says no_by_luck 1 'race.*axpy.*fill'
+check "... which is told to be of that answer" says no_by_luck 1 "other answers of 1 query: $may_be_done"
+check "repaired" record no_by_luck fixed
+check "... it has none, and another answer" says no_by_luck 0 "proved but for other answers of 1 query: $may_be_done  "
+counts waits_behind_no 1 1 "$may_be_done"
+counts waits_for_all_behind_no 2 2 "$may_be_done"
+counts goes_on 2 1
+counts records_again 2 1
+counts another_asks 2 1
+
+counts clear_answers 0 0
+counts asks_again 1 0
+counts clear_by_luck 1 0
+check "in the order of their calls it is clear" says clear_by_luck 0 'proved  ' --order=seen
+
+check "a plan says how it takes a yes" sh -c '"$1" import --queries=wait "$2" | grep -q "about: .*by --queries=wait"' sh "$SWSIM" "$dir/loop.swr"
+check "no other way" complains 2 'queries' "$SWSIM" import --queries=never "$dir/loop.swr"
+says loop 0 proved
+check "JSON has it" prints 0 '"but_for":."other answers of 1 query: where work' "$SWSIM" verify --no-fix --json "$dir/run.yaml"
+done_testing
