@@ -667,6 +667,11 @@ static bool take_item(const struct walk *walk)
     case RECORDING_ALLOC_ASYNC: return walk_take_alloc_async(walk);
     case RECORDING_FREE: return walk_take_free(walk);
     case RECORDING_FREE_ASYNC: return walk_take_free_async(walk);
+    case RECORDING_PHYSICAL: return walk_take_physical(walk);
+    case RECORDING_PHYSICAL_KEPT: return walk_take_physical_kept(walk);
+    case RECORDING_PHYSICAL_END: return walk_take_physical_end(walk);
+    case RECORDING_MAP: return walk_take_map(walk);
+    case RECORDING_UNMAP: return walk_take_unmap(walk);
     case RECORDING_HOST_CALL: return take_host_call(walk);
     case RECORDING_HOST_BEGIN: return take_host_bound(walk, true);
     case RECORDING_HOST_END: return take_host_bound(walk, false);

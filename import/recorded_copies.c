@@ -37,8 +37,7 @@ static bool take_back(const struct walk *walk, size_t block, struct recorded_op 
 {
     const struct recorded_block *freed = &walk->process->blocks[block];
     op->op.name = arena_printf(walk->job->arena, "free %s", freed->name);
-    return op->op.name && recorded_memory_access(walk->job, walk->process, op, freed->address,
-                                                 freed->bytes, true, -1);
+    return op->op.name && recorded_memory_overwrite(walk->job, walk->process, op, block);
 }
 
 /* "Accesses after the free operation in stream order" are undefined (CUDA C++ programming guide, stream ordered memory
@@ -54,7 +53,7 @@ bool walk_take_free_async(const struct walk *walk)
     if (block == SIZE_MAX)
         return true;
     const struct recorded_block *freed = &walk->process->blocks[block];
-    const bool is_used = freed->begin_count > 0, is_pools = freed->async;
+    const bool is_used = freed->used, is_pools = freed->async;
     if (stream->capture >= 0) {
         recorded_memory_end(walk->process, block);
         return walk_unmodelled(walk, "cudaFreeAsync in a capture");
@@ -71,10 +70,10 @@ bool walk_take_free_async(const struct walk *walk)
     return !is_pools || walk_add(walk, NULL, &op);
 }
 
-static bool free_block(const struct walk *walk, size_t block, bool waits)
+bool walk_free_block(const struct walk *walk, size_t block, bool waits)
 {
     struct recorded_op op = walk_op(walk, OP_COMPUTE);
-    const bool is_used = walk->process->blocks[block].begin_count > 0;
+    const bool is_used = walk->process->blocks[block].used;
     if ((waits && !walk_sync_device(walk, walk->process->blocks[block].device)) ||
         (is_used && !take_back(walk, block, &op)))
         return false;
@@ -88,9 +87,9 @@ static bool free_block(const struct walk *walk, size_t block, bool waits)
 bool walk_take_free(const struct walk *walk)
 {
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    return block == SIZE_MAX || free_block(walk, block,
-                                           walk->item->word[1] == RECORDING_MEMORY_DEVICE &&
-                                               !walk->process->blocks[block].async);
+    return block == SIZE_MAX || walk_free_block(walk, block,
+                                                walk->item->word[1] == RECORDING_MEMORY_DEVICE &&
+                                                    !walk->process->blocks[block].async);
 }
 
 /* cudaDeviceReset does not say that it waits: "it is the caller's responsibility to ensure that the device is not being
@@ -101,7 +100,7 @@ bool walk_take_reset(const struct walk *walk)
     for (size_t i = process->live_count; i-- > 0;) {
         const size_t block = process->by_address[i];
         if (process->blocks[block].device == walk->thread->device &&
-            !free_block(walk, block, false))
+            !walk_free_block(walk, block, false))
             return false;
     }
     for (size_t i = 0; i < process->stream_count; i++)

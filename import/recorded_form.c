@@ -225,7 +225,7 @@ static bool put_memory(const struct writing *writing, struct out *out, const str
                        struct host_op *to)
 {
     struct recorded_block *block = &writing->process->blocks[op->block];
-    for (size_t i = 0; block->begin_count > 0 && i + 1 < block->cut_count; i++) {
+    for (size_t i = 0; block->used && i + 1 < block->cut_count; i++) {
         to->object = recorded_memory_piece(writing->job, block, i);
         to->bytes = 0;
         if (to->object < 0 || !put(writing, out, to))
@@ -499,9 +499,9 @@ static bool is_untouched(const struct recorded_process *process, const struct re
 {
     switch (block->memory) {
     case RECORDING_MEMORY_DEVICE: return false;
-    case RECORDING_MEMORY_PINNED: return block->begin_count > 0 && !process->tapes.touches;
+    case RECORDING_MEMORY_PINNED: return block->used && !process->tapes.touches;
     case RECORDING_MEMORY_MANAGED:
-    case RECORDING_MEMORY_REGISTERED: return block->begin_count > 0;
+    case RECORDING_MEMORY_REGISTERED: return block->used;
     }
     return false;
 }

@@ -2,9 +2,9 @@
 /*
  * recorded_internal.h - what a walk over recordings finds, before it is a plan.
  *
- * recorded_calls.c, recorded_copies.c and recorded_groups.c make operations of items, recorded_memory.c knows the allocations,
- * recorded_comms.c the communicators, recorded_form.c writes the plan. All of it lives in the plan's arena; false: no
- * memory.
+ * recorded_calls.c, recorded_copies.c, recorded_maps.c and recorded_groups.c make operations of items, recorded_memory.c
+ * knows the allocations, recorded_comms.c the communicators, recorded_form.c writes the plan. All of it lives in the
+ * plan's arena; false: no memory.
  */
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H
@@ -18,6 +18,8 @@ struct recorded_access {
     uint64_t from, to; /* offsets; to 0: as far as nothing else begins */
     bool write;
     int part; /* of a group; -1: of the operation */
+    bool
+        goes_on; /* from the access in front, where that goes to the end of its block; it begins nothing */
 };
 
 /* A measured operation of a device, on the host's clock. */
@@ -143,16 +145,29 @@ struct recorded_block {
     uint64_t address, bytes;
     enum recording_memory memory;
     int device;
-    bool live, async, freed;
+    bool live, async, freed, mapped, used;
     const char *name;
+    bool begins_at_first; /* of accesses: does one begin at the first byte; the last offset */
+    uint64_t last_begin;
     uint64_t *begins, *ends; /* of accesses: offsets */
     size_t begin_count, begin_cap, end_count, end_cap;
     int *pieces; /* recorded_memory: plan->buffers between the cuts; -1: nobody uses it */
     uint64_t *cuts;
     size_t cut_count;
-    bool written, uses;
+    bool written, written_on; /* the latter by accesses that go on from the block in front */
     struct recorded_access last_write, last_read;
     struct recorded_use writer, reader; /* of these */
+};
+
+/* Memory of cuMemCreate. */
+struct recorded_physical {
+    uint64_t handle, ends; /* how many ends the handle has yet */
+    enum recording_memory memory;
+    int device;
+    struct {
+        uint64_t from, to;
+    } * mapped; /* so far */
+    size_t mapped_count, mapped_cap;
 };
 
 struct recorded_graph {
@@ -188,6 +203,7 @@ struct recorded_process {
     struct recorded_event *events;
     struct recorded_block *blocks;
     size_t *by_address; /* live blocks */
+    struct recorded_physical *physicals;
     struct recorded_graph *graphs;
     struct recorded_kernel *kernels;
     struct recorded_comm_handle *comms;
@@ -198,7 +214,7 @@ struct recorded_process {
     } * executables;
     size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
-        text_count, text_cap, executable_count, executable_cap;
+        text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap;
     int devices[64]; /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */
@@ -301,6 +317,9 @@ void recorded_memory_strange(struct recorded_job *job, const struct recorded_pro
 bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
                             struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,
                             int part);
+/* All of a block, which ends. */
+bool recorded_memory_overwrite(struct recorded_job *job, struct recorded_process *process,
+                               struct recorded_op *op, size_t block);
 bool recorded_memory_cut(struct recorded_job *job, struct recorded_process *process);
 /* The pieces of all accesses of this part and kind. */
 bool recorded_memory_list(struct recorded_job *job, const struct recorded_process *process,

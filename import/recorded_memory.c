@@ -104,25 +104,77 @@ int64_t recorded_bytes(uint64_t bytes)
     return (int64_t)(bytes < most ? bytes : most);
 }
 
+/* Nothing begins where an access goes on from the block in front, or is that of a block's end. */
+static bool access_block(struct recorded_job *job, struct recorded_block *block,
+                         struct recorded_op *op, const struct recorded_access *access)
+{
+    const uint64_t from = access->from, to = access->to;
+    if (!arena_grow(job->arena, (void **)&op->accesses, op->access_count, &op->access_cap,
+                    sizeof *op->accesses) ||
+        (!access->goes_on &&
+         !add_cut(job->arena, &block->begins, &block->begin_count, &block->begin_cap, from)) ||
+        (to > 0 && !add_cut(job->arena, &block->ends, &block->end_count, &block->end_cap, to)))
+        return false;
+    if (!access->goes_on) {
+        block->begins_at_first = block->begins_at_first || from == 0;
+        block->last_begin = from > block->last_begin ? from : block->last_begin;
+    }
+    block->used = true;
+    op->accesses[op->access_count++] = *access;
+    return true;
+}
+
+/* Memory that is mapped behind other mapped memory is one with it to a program. SIZE_MAX: there is none, or something
+   begins in front of it. */
+static size_t find_next(const struct recorded_process *process,
+                        const struct recorded_access *access)
+{
+    const struct recorded_block *block = &process->blocks[access->block];
+    const bool ends_here =
+        access->to == 0 ? block->last_begin > access->from : access->to < block->bytes;
+    const size_t next = block->mapped && !ends_here
+                            ? recorded_memory_find(process, block->address + block->bytes)
+                            : SIZE_MAX;
+    return next != SIZE_MAX && process->blocks[next].mapped &&
+                   !(access->to == 0 && process->blocks[next].begins_at_first)
+               ? next
+               : SIZE_MAX;
+}
+
 bool recorded_memory_access(struct recorded_job *job, struct recorded_process *process,
                             struct recorded_op *op, uint64_t address, uint64_t bytes, bool write,
                             int part)
 {
-    const size_t index = recorded_memory_find(process, address);
-    if (index == SIZE_MAX)
-        return true;
-    struct recorded_block *block = &process->blocks[index];
-    const uint64_t from = address - block->address;
-    const uint64_t left = block->bytes - from,
-                   to = bytes == 0 ? 0 : from + (bytes < left ? bytes : left);
-    if (!arena_grow(job->arena, (void **)&op->accesses, op->access_count, &op->access_cap,
-                    sizeof *op->accesses) ||
-        !add_cut(job->arena, &block->begins, &block->begin_count, &block->begin_cap, from) ||
-        (to > 0 && !add_cut(job->arena, &block->ends, &block->end_count, &block->end_cap, to)))
-        return false;
-    block->written = block->written || write;
-    op->accesses[op->access_count++] = (struct recorded_access){index, from, to, write, part};
+    size_t index = recorded_memory_find(process, address);
+    struct recorded_access access = {.write = write, .part = part};
+    while (index != SIZE_MAX) {
+        struct recorded_block *block = &process->blocks[index];
+        access.block = index;
+        access.from = access.goes_on ? 0 : address - block->address;
+        const uint64_t left = block->bytes - access.from, here = bytes < left ? bytes : left;
+        access.to = bytes == 0 ? 0 : access.from + here;
+        if (!access_block(job, block, op, &access))
+            return false;
+        if (access.goes_on && access.to == 0)
+            block->written_on = block->written_on || write;
+        else
+            block->written = block->written || write;
+        index = bytes > 0 && bytes == here ? SIZE_MAX : find_next(process, &access);
+        bytes -= here;
+        access.goes_on = true;
+    }
     return true;
+}
+
+bool recorded_memory_overwrite(struct recorded_job *job, struct recorded_process *process,
+                               struct recorded_op *op, size_t block)
+{
+    const struct recorded_access all = {.block = block,
+                                        .to = process->blocks[block].bytes,
+                                        .write = true,
+                                        .part = -1,
+                                        .goes_on = true};
+    return access_block(job, &process->blocks[block], op, &all);
 }
 
 /* ---- pieces ----------------------------------------------------------------------------------- */
@@ -191,7 +243,8 @@ static uint64_t next_above(const uint64_t *items, size_t count, uint64_t value, 
 /* Nobody can say of memory that nothing has written it where some writes may be unknown. */
 static bool may_hold_values(const struct recorded_job *job, const struct recorded_block *block)
 {
-    return !block->written || block->memory != RECORDING_MEMORY_DEVICE || job->unseen ||
+    const bool written = block->written || (block->written_on && !block->begins_at_first);
+    return !written || block->memory != RECORDING_MEMORY_DEVICE || job->unseen ||
            job->opaque_launches > 0 || job->strange_accesses > 0;
 }
 
@@ -235,6 +288,7 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
                           struct index_list *out)
 {
     size_t cap = 0, rank_cap = 0;
+    bool goes_on = false;
     for (size_t i = 0; i < op->access_count; i++) {
         const struct recorded_access *access = &op->accesses[i];
         struct recorded_block *block = &process->blocks[access->block];
@@ -244,6 +298,11 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
             access->to ? access->to
                        : next_above(block->begins, block->begin_count, access->from, block->bytes);
         job->assumes_extents = job->assumes_extents || (access->to == 0 && to < block->bytes);
+        if (access->goes_on && access->to == 0 && (!goes_on || block->begins_at_first)) {
+            goes_on = false;
+            continue;
+        }
+        goes_on = to == block->bytes;
         const int owner = recorded_rank(process, block->device);
         for (size_t c = 0; c + 1 < block->cut_count; c++) {
             if (block->cuts[c] < access->from || block->cuts[c] >= to)

@@ -92,6 +92,17 @@ bool walk_take_copy_2d(const struct walk *walk);
 bool walk_take_fill(const struct walk *walk);
 bool walk_take_touch(const struct walk *walk);
 
+/* Its memory is given back: what was done to it without an order is a race. `waits`: for the device, first. */
+bool walk_free_block(const struct walk *walk, size_t block, bool waits);
+
+/* ---- recorded_maps.c: the walk's item, of each of these kinds ----------------------------------- */
+
+bool walk_take_physical(const struct walk *walk);
+bool walk_take_physical_kept(const struct walk *walk);
+bool walk_take_physical_end(const struct walk *walk);
+bool walk_take_map(const struct walk *walk);
+bool walk_take_unmap(const struct walk *walk);
+
 /* ---- recorded_groups.c: the walk's item, of each of these kinds -------------------------------- */
 
 bool walk_take_comm(const struct walk *walk);

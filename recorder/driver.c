@@ -105,6 +105,22 @@ CALL(cuMemHostUnregister, (handle address), (address), FREE, WORD_OF(address),
 ON_STREAM(cuMemFreeAsync, (word address, handle stream), (address, stream), FREE_ASYNC, address,
           ON(stream))
 
+/* CUmemAllocationProp */
+struct physical {
+    int type, handles, location, id;
+};
+enum { OF_DEVICE = 1 };
+
+CALL(cuMemCreate, (word * out, size_t bytes, const struct physical *of, word flags),
+     (out, bytes, of, flags), PHYSICAL, *out, bytes,
+     of->location == OF_DEVICE ? RECORDING_MEMORY_DEVICE : RECORDING_MEMORY_MANAGED,
+     of->location == OF_DEVICE ? (word)of->id : 0)
+CALL(cuMemRetainAllocationHandle, (word * out, handle address), (out, address), PHYSICAL_KEPT, *out)
+CALL(cuMemRelease, (word physical), (physical), PHYSICAL_END, physical)
+CALL(cuMemMap, (word address, size_t bytes, size_t offset, word physical, word flags),
+     (address, bytes, offset, physical, flags), MAP, address, bytes, physical, offset)
+CALL(cuMemUnmap, (word address, size_t bytes), (address, bytes), UNMAP, address, bytes)
+
 enum { TO_DEVICE = 1, TO_HOST = 2, ON_DEVICE = 3, BY_ADDRESS = 4 };
 
 ON_DEFAULT(cuMemcpy, (word to, word from, size_t bytes), (to, from, bytes), COPY, none, to, from,

@@ -130,14 +130,12 @@ UNMODELLED(cuMemFree)
 UNMODELLED(cuMemHostGetDevicePointer)
 UNMODELLED(cuMemHostRegister)
 UNMODELLED(cuMemImportFromShareableHandle)
-UNMODELLED(cuMemMap)
 UNMODELLED(cuMemMapArrayAsync)
 UNMODELLED(cuMemMapArrayAsync_ptsz)
 UNMODELLED(cuMemPoolExportPointer)
 UNMODELLED(cuMemPoolExportToShareableHandle)
 UNMODELLED(cuMemPoolImportFromShareableHandle)
 UNMODELLED(cuMemPoolImportPointer)
-UNMODELLED(cuMemUnmap)
 UNMODELLED(cuMemcpy2D)
 UNMODELLED(cuMemcpy2DAsync)
 UNMODELLED(cuMemcpy2DUnaligned)
@@ -587,7 +585,6 @@ static const char *const harmless[] = {"__cudaGetProcAddress",
                                        "cuMemAddressFree",
                                        "cuMemAddressReserve",
                                        "cuMemAdvise",
-                                       "cuMemCreate",
                                        "cuMemGetAccess",
                                        "cuMemGetAddressRange",
                                        "cuMemGetAllocationGranularity",
@@ -608,8 +605,6 @@ static const char *const harmless[] = {"__cudaGetProcAddress",
                                        "cuMemPrefetchBatchAsync",
                                        "cuMemRangeGetAttribute",
                                        "cuMemRangeGetAttributes",
-                                       "cuMemRelease",
-                                       "cuMemRetainAllocationHandle",
                                        "cuMemSetAccess",
                                        "cuMemSetMemPool",
                                        "cuMipmappedArrayDestroy",

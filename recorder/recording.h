@@ -70,6 +70,11 @@ struct recording_item {
     X(ALLOC_ASYNC, 3, "address, bytes, stream")                                                    \
     X(FREE, 2, "address, enum recording_memory")                                                   \
     X(FREE_ASYNC, 2, "address, stream")                                                            \
+    X(PHYSICAL, 4, "handle, bytes, enum recording_memory, device: memory without an address")      \
+    X(PHYSICAL_KEPT, 1, "handle: it has one more end")                                             \
+    X(PHYSICAL_END, 1, "handle")                                                                   \
+    X(MAP, 4, "address, bytes, handle, offset")                                                    \
+    X(UNMAP, 2, "address, bytes: of whole mappings")                                               \
     X(HOST_CALL, 2, "stream, number")                                                              \
     X(HOST_BEGIN, 1, "number: this thread executes the function")                                  \
     X(HOST_END, 1, "number")                                                                       \

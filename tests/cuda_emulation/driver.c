@@ -52,6 +52,11 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     return result_of(cudaStreamWaitEvent(stream, event, flags));
 }
 
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *arg)
+{
+    return result_of(cudaLaunchHostFunc(stream, function, arg));
+}
+
 CUresult cuEventCreate(CUevent *out, unsigned flags)
 {
     return result_of(cudaEventCreateWithFlags(out, flags));
@@ -60,19 +65,6 @@ CUresult cuEventCreate(CUevent *out, unsigned flags)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     return result_of(cudaEventRecord(event, stream));
-}
-
-CUresult cuMemAlloc(CUdeviceptr *out, size_t bytes)
-{
-    void *address = NULL;
-    const cudaError_t error = cudaMalloc(&address, bytes);
-    *out = (CUdeviceptr)(uintptr_t)address;
-    return result_of(error);
-}
-
-CUresult cuMemFree(CUdeviceptr address)
-{
-    return result_of(cudaFree((void *)(uintptr_t)address));
 }
 
 /* ---- kernels ---------------------------------------------------------------------------------- */

@@ -241,6 +241,15 @@ void memory_spoil(void *address); /* it is full of garbage */
 /* All that a GPU has is freed. */
 void memory_reset(int gpu);
 
+/* Ranges of addresses, in granules, to which a file is mapped that is the memory. False: something is wrong with the range. */
+enum { MEMORY_GRANULE = 2 << 20 };
+bool memory_reserve(size_t bytes, void **out);
+bool memory_unreserve(void *address, size_t bytes);
+bool memory_map(void *address, size_t bytes, int gpu, int file, void *physical);
+bool memory_unmap(void *address, size_t bytes);
+bool memory_grant(void *address, size_t bytes);
+void *memory_physical(const void *address); /* NULL: nothing is mapped there */
+
 /* ---- pool.c: with the lock held ------------------------------------------------------------------ */
 
 /* cudaFree of memory of a pool; false: it is none. */

@@ -4,7 +4,7 @@
  *
  * A device address is in pages without access; the bytes are elsewhere, and only memory_reach returns
  * their address. Only pools reuse an address, so a pointer to freed memory is recognised. Pinned memory is
- * the C library's, and is registered while it is allocated.
+ * the C library's, and is registered while it is allocated. A reserved range of addresses has bytes where memory is mapped.
  */
 #include "emulation.h"
 
@@ -15,13 +15,20 @@
 
 enum { GARBAGE = 0xa5, PAGE = 4096, ALIGN = 256 };
 
+struct granule {
+    void *physical; /* NULL: nothing is mapped */
+    uint64_t mapping;
+    bool accessible;
+};
+
 struct block {
     struct block *next;
     int gpu; /* -1: pinned host memory */
     char *address;
     size_t bytes;
-    char *backing; /* NULL: freed */
-    bool borrowed; /* the program's own */
+    char *backing;            /* NULL: freed */
+    bool borrowed;            /* the program's own */
+    struct granule *granules; /* of a reserved range; else NULL */
 };
 
 static struct {
@@ -124,7 +131,7 @@ static char *take(void *address, bool device, bool borrowed, size_t *bytes)
     for (struct block **link = &memory.blocks; *link && !backing; link = &(*link)->next) {
         struct block *block = *link;
         if (block->address != address || !block->backing || (block->gpu >= 0) != device ||
-            block->borrowed != borrowed)
+            block->borrowed != borrowed || block->granules)
             continue;
         backing = block->backing;
         *bytes = block->bytes;
@@ -189,11 +196,153 @@ void memory_spoil(void *address)
     pthread_mutex_unlock(&memory.lock);
 }
 
+/* ---- reserved ranges ------------------------------------------------------------------------------ */
+
+static char *map_nothing(char *where, size_t bytes)
+{
+    void *found =
+        mmap(where, bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (where ? MAP_FIXED : 0), -1, 0);
+    return found == MAP_FAILED ? NULL : found;
+}
+
+bool memory_reserve(size_t bytes, void **out)
+{
+    struct block *block = calloc(1, sizeof *block);
+    if (!block)
+        return false;
+    block->gpu = -2;
+    block->bytes = bytes;
+    block->granules = calloc(bytes / MEMORY_GRANULE, sizeof *block->granules);
+    block->address = map_nothing(NULL, bytes);
+    block->backing = map_nothing(NULL, bytes);
+    if (!block->granules || !block->address || !block->backing)
+        emulation_misuse("no memory for a reserved range of %zu bytes", bytes);
+    pthread_mutex_lock(&memory.lock);
+    block->next = memory.blocks;
+    memory.blocks = block;
+    pthread_mutex_unlock(&memory.lock);
+    *out = block->address;
+    return true;
+}
+
+/* The lock is held. */
+static void clear(struct block *block, size_t first, size_t count)
+{
+    if (!map_nothing(block->backing + first * MEMORY_GRANULE, count * MEMORY_GRANULE))
+        emulation_misuse("memory that is mapped cannot be unmapped");
+    memset(&block->granules[first], 0, count * sizeof *block->granules);
+}
+
+/* Whole granules of one reserved range, of which all are mapped, or none. The lock is held. */
+static struct block *find_granules(const void *address, size_t bytes, bool mapped, size_t *first)
+{
+    struct block *block = find(address, bytes);
+    if (!block || !block->granules || bytes == 0 || bytes % MEMORY_GRANULE != 0 ||
+        (size_t)((const char *)address - block->address) % MEMORY_GRANULE != 0)
+        return NULL;
+    *first = (size_t)((const char *)address - block->address) / MEMORY_GRANULE;
+    for (size_t i = 0; i < bytes / MEMORY_GRANULE; i++)
+        if ((block->granules[*first + i].physical != NULL) != mapped)
+            return NULL;
+    return block;
+}
+
+bool memory_map(void *address, size_t bytes, int gpu, int file, void *physical)
+{
+    static uint64_t mappings;
+    size_t first;
+    pthread_mutex_lock(&memory.lock);
+    struct block *block = find_granules(address, bytes, false, &first);
+    bool good = block && (block->gpu == -2 || block->gpu == gpu) &&
+                mmap(block->backing + first * MEMORY_GRANULE, bytes, PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+    mappings++;
+    for (size_t i = 0; good && i < bytes / MEMORY_GRANULE; i++)
+        block->granules[first + i] = (struct granule){physical, mappings, false};
+    if (good)
+        block->gpu = gpu;
+    pthread_mutex_unlock(&memory.lock);
+    return good;
+}
+
+/* Whole mappings only. */
+bool memory_unmap(void *address, size_t bytes)
+{
+    size_t first;
+    pthread_mutex_lock(&memory.lock);
+    struct block *block = find_granules(address, bytes, true, &first);
+    const size_t end = block ? first + bytes / MEMORY_GRANULE : 0;
+    const struct granule *list = block ? block->granules : NULL;
+    bool good =
+        block && (first == 0 || list[first - 1].mapping != list[first].mapping) &&
+        (end == block->bytes / MEMORY_GRANULE || list[end].mapping != list[end - 1].mapping);
+    if (good)
+        clear(block, first, end - first);
+    pthread_mutex_unlock(&memory.lock);
+    return good;
+}
+
+bool memory_grant(void *address, size_t bytes)
+{
+    size_t first;
+    pthread_mutex_lock(&memory.lock);
+    struct block *block = find_granules(address, bytes, true, &first);
+    for (size_t i = 0; block && i < bytes / MEMORY_GRANULE; i++)
+        block->granules[first + i].accessible = true;
+    pthread_mutex_unlock(&memory.lock);
+    return block != NULL;
+}
+
+void *memory_physical(const void *address)
+{
+    pthread_mutex_lock(&memory.lock);
+    const struct block *block = find(address, 1);
+    void *found =
+        block && block->granules
+            ? block->granules[(size_t)((const char *)address - block->address) / MEMORY_GRANULE]
+                  .physical
+            : NULL;
+    pthread_mutex_unlock(&memory.lock);
+    return found;
+}
+
+bool memory_unreserve(void *address, size_t bytes)
+{
+    size_t first;
+    pthread_mutex_lock(&memory.lock);
+    struct block *block = find_granules(address, bytes, false, &first);
+    const bool good = block && block->address == address && block->bytes == bytes;
+    if (good) {
+        munmap(block->backing, bytes);
+        block->backing = NULL;
+    }
+    pthread_mutex_unlock(&memory.lock);
+    return good;
+}
+
+/* Of all these bytes: is there memory that may be used? The lock is held. */
+static bool is_usable(const struct block *block, const char *address, size_t bytes)
+{
+    if (!block->granules || !block->backing || bytes == 0)
+        return block->backing != NULL;
+    const size_t first = (size_t)(address - block->address) / MEMORY_GRANULE,
+                 last = (size_t)(address - block->address + (ptrdiff_t)bytes - 1) / MEMORY_GRANULE;
+    for (size_t i = first; i <= last; i++)
+        if (!block->granules[i].accessible)
+            return false;
+    return true;
+}
+
+/* ---- all of a kind -------------------------------------------------------------------------------- */
+
 void memory_reset(int gpu)
 {
     pthread_mutex_lock(&memory.lock);
     for (struct block *at = memory.blocks; at; at = at->next)
-        if (at->gpu == gpu) {
+        if (at->gpu == gpu && at->granules) {
+            clear(at, 0, at->bytes / MEMORY_GRANULE);
+        } else if (at->gpu == gpu) {
             free(at->backing);
             at->backing = NULL;
         }
@@ -204,7 +353,7 @@ static bool lives(const void *address, size_t bytes, int gpu)
 {
     pthread_mutex_lock(&memory.lock);
     const struct block *block = find(address, bytes);
-    bool answer = block && block->backing && block->gpu == gpu;
+    bool answer = block && is_usable(block, address, bytes) && block->gpu == gpu;
     pthread_mutex_unlock(&memory.lock);
     return answer;
 }
@@ -223,7 +372,7 @@ int memory_gpu(const void *address, size_t bytes)
 {
     pthread_mutex_lock(&memory.lock);
     const struct block *block = find(address, bytes);
-    const int gpu = block && block->backing ? block->gpu : -1;
+    const int gpu = block && is_usable(block, address, bytes) ? block->gpu : -1;
     pthread_mutex_unlock(&memory.lock);
     return gpu;
 }
@@ -236,8 +385,8 @@ void *memory_reach(int gpu, const void *address, size_t bytes, const char *calle
     const struct block *block = find(address, bytes);
     if (!block)
         wrong = "which are not all in one allocation";
-    else if (!block->backing)
-        wrong = "which have been freed";
+    else if (!is_usable(block, address, bytes))
+        wrong = "which have been freed, or are not mapped";
     else if (block->gpu >= 0 && block->gpu != gpu)
         wrong = "which are another GPU's";
     else
