@@ -108,6 +108,9 @@ if grep -q ncclGroupSimulateEnd "$program"; then
     check "... repaired" proves simulated
 fi
 
+check "a launch that may begin early" but_for attributes '1 call of cudaLaunchKernelExC with programmatic stream serialization: the recording does not model it'
+check "one that records an event" but_for attributes '1 call of cudaLaunchKernelExC with a programmatic event: the recording does not model it'
+
 # What nothing models is told: by calls, by functions that are newer than the recorder, by libraries.
 if grep -q cudaMemcpyBatchAsync "$program"; then
     check "calls that nothing models" but_for batch '3 calls of cudaMemcpyBatchAsync: the recording does not model them'

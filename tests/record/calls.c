@@ -282,6 +282,42 @@ static void external_event(void)
     consume(two);
 }
 
+/* ---- launches with attributes -------------------------------------------------------------------- */
+
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
+                            int thread_limit, uint3 *thread, uint3 *block, dim3 *block_size,
+                            dim3 *grid_size, int *warp_size);
+
+static void fill_with(const void *kernel, cudaLaunchAttribute *attribute)
+{
+    const cudaLaunchConfig_t config = {.gridDim = {COUNT / 256, 1, 1},
+                                       .blockDim = {256, 1, 1},
+                                       .stream = one,
+                                       .attrs = attribute,
+                                       .numAttrs = 1};
+    long long count = COUNT;
+    float value = 1;
+    CHECK(cudaLaunchKernelExC(&config, kernel, (void *[]){&x, &count, &value}));
+}
+
+/* A launch that may begin before the one in front of it ends, one that records an event, one that may not, and one with
+   a priority. */
+static void attributes(void)
+{
+    static const char fill[] = "a kernel";
+    static char name[] = "_Z4fillIfEvPT_xS0_";
+    cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};
+    __cudaRegisterFunction(NULL, fill, name, name, -1, NULL, NULL, NULL, NULL, NULL);
+    fill_with(fill, &attribute);
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    fill_with(fill, &attribute);
+    attribute = (cudaLaunchAttribute){.id = cudaLaunchAttributePriority, .val = {.priority = 1}};
+    fill_with(fill, &attribute);
+    attribute = (cudaLaunchAttribute){.id = cudaLaunchAttributeProgrammaticEvent};
+    attribute.val.programmaticEvent.event = event;
+    fill_with(fill, &attribute);
+}
+
 /* ---- calls that nothing models -------------------------------------------------------------------- */
 
 #if CUDART_VERSION >= 13000
@@ -554,6 +590,7 @@ static const struct {
     {"graphs", graphs, NULL, 0},
 #endif
     {"external_event", external_event, NULL, 0},
+    {"attributes", attributes, NULL, 0},
 #if CUDART_VERSION >= 13000
     {"batch", batch, NULL, 0},
 #endif

@@ -4,6 +4,7 @@
  * `driver_calls CASE fixed` has none.
  */
 #include <cuda.h>
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -221,10 +222,279 @@ static void handle_kept(void)
     map_at(at, handle);
 }
 
+/* ---- rectangles and boxes -------------------------------------------------------------------------- */
+
+enum { SIDE = 32, ROW = SIDE * sizeof(float), HALF = ROW / 2, DEEP = 16, FLAT = BYTES / DEEP };
+
+/* From y to x, which have both the shape of a square. */
+static CUDA_MEMCPY2D rectangle(size_t column, size_t row, size_t width, size_t height)
+{
+    return (CUDA_MEMCPY2D){.srcXInBytes = column,
+                           .srcY = row,
+                           .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = y,
+                           .srcPitch = ROW,
+                           .dstXInBytes = column,
+                           .dstY = row,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = x,
+                           .dstPitch = ROW,
+                           .WidthInBytes = width,
+                           .Height = height};
+}
+
+/* Two streams write the halves of x: one of them a column, a row or a slice too many. */
+static void columns(void)
+{
+    const CUDA_MEMCPY2D left = rectangle(0, 0, HALF + (fixed ? 0 : sizeof(float)), SIDE),
+                        right = rectangle(HALF, 0, HALF, SIDE);
+    CHECK(cuMemcpy2DAsync(&left, one));
+    CHECK(cuMemcpy2DAsync(&right, two));
+}
+
+static void rows(void)
+{
+    const CUDA_MEMCPY2D upper = rectangle(0, 0, ROW, SIDE / 2 + !fixed),
+                        lower = rectangle(0, SIDE / 2, ROW, SIDE / 2);
+    CHECK(cuMemcpy2DAsync(&upper, one));
+    CHECK(cuMemcpy2DAsync(&lower, two));
+}
+
+static CUDA_MEMCPY3D box(size_t slice, size_t depth)
+{
+    return (CUDA_MEMCPY3D){.srcZ = slice,
+                           .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = y,
+                           .srcPitch = ROW,
+                           .srcHeight = FLAT / ROW,
+                           .dstZ = slice,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = x,
+                           .dstPitch = ROW,
+                           .dstHeight = FLAT / ROW,
+                           .WidthInBytes = ROW,
+                           .Height = FLAT / ROW,
+                           .Depth = depth};
+}
+
+static void slices(void)
+{
+    const CUDA_MEMCPY3D front = box(0, DEEP / 2 + !fixed), back = box(DEEP / 2, DEEP / 2);
+    CHECK(cuMemcpy3DAsync(&front, one));
+    CHECK(cuMemcpy3DAsync(&back, two));
+}
+
+/* To memory of the program, which no call of CUDA has seen. */
+static void to_host(void)
+{
+    static float host[COUNT];
+    CUDA_MEMCPY2D copy = rectangle(0, 0, ROW, SIDE);
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = host;
+    fill(one, y);
+    order(two, one, event);
+    CHECK(cuMemcpy2DAsync(&copy, two));
+}
+
+/* ---- launches --------------------------------------------------------------------------------------- */
+
+static CUlaunchConfig config_of(CUlaunchAttribute *attributes, unsigned count)
+{
+    return (CUlaunchConfig){.gridDimX = COUNT / 256,
+                            .gridDimY = 1,
+                            .gridDimZ = 1,
+                            .blockDimX = 256,
+                            .blockDimY = 1,
+                            .blockDimZ = 1,
+                            .hStream = one,
+                            .attrs = attributes,
+                            .numAttrs = count};
+}
+
+static void fill_with(CUlaunchAttribute *attributes, unsigned count)
+{
+    const CUlaunchConfig config = config_of(attributes, count);
+    long long elements = COUNT;
+    float value = 1;
+    CHECK(cuLaunchKernelEx(&config, fill_kernel, (void *[]){&x, &elements, &value}, NULL));
+}
+
+static void launched(void)
+{
+    CUlaunchAttribute harmless[2] = {{.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value = {.priority = 1}},
+                                     {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION}};
+    fill(two, y);
+    fill_with(harmless, 2);
+    order(two, one, event);
+    axpy(two, x, y);
+}
+
+static void attributes(void)
+{
+    CUlaunchAttribute overlap = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+    overlap.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchAttribute records = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT};
+    records.value.programmaticEvent.event = event;
+    CUlaunchAttribute strange = {.id = (CUlaunchAttributeID)1000};
+    fill_with(&overlap, 1);
+    fill_with(&records, 1);
+    fill_with(&strange, 1);
+}
+
+/* Arguments that stand behind each other in memory of the program. */
+static void packed(void)
+{
+    struct {
+        CUdeviceptr to;
+        long long count;
+        float value;
+    } arguments = {x, COUNT, 1};
+    size_t bytes = sizeof arguments;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &arguments, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &bytes, CU_LAUNCH_PARAM_END};
+    CHECK(cuLaunchKernel(fill_kernel, COUNT / 256, 1, 1, 256, 1, 1, 0, one, NULL, extra));
+}
+
+/* ---- functions that are asked for ------------------------------------------------------------------- */
+
+typedef CUresult ask_function(const char *name, void **out, int version, cuuint64_t flags);
+typedef CUresult ask_again_function(const char *name, void **out, int version, cuuint64_t flags,
+                                    void *status);
+
+static void *find(const char *name)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW),
+         *found = library ? dlsym(library, name) : NULL;
+    if (!found)
+        exit(1);
+    return found;
+}
+
+static void *ask(const char *name, int version, cuuint64_t flags)
+{
+    ask_function *get;
+    ask_again_function *again;
+    void *found = NULL, *same = NULL, *address = find("cuGetProcAddress");
+    memcpy(&get, &address, sizeof get);
+    address = find("cuGetProcAddress_v2");
+    memcpy(&again, &address, sizeof again);
+    CHECK(get(name, &found, version, flags));
+    CHECK(again(name, &same, version, flags, NULL));
+    if (found != same)
+        exit(1);
+    return found;
+}
+
+/* A name at a version of CUDA means a function, whose symbol is printed. */
+static void versions(void)
+{
+    static const struct {
+        const char *name;
+        int version;
+        cuuint64_t flags;
+    } asked[] = {
+        {"cuCtxCreate", 3020, 0},
+        {"cuCtxCreate", 11040, 0},
+        {"cuCtxCreate", 12050, 0},
+        {"cuCtxSynchronize", 12000, 0},
+        {"cuCtxSynchronize", 13000, 0},
+        {"cuEventElapsedTime", 12000, 0},
+        {"cuEventElapsedTime", 12080, 0},
+        {"cuGraphExecUpdate", 10020, 0},
+        {"cuGraphExecUpdate", 12000, 0},
+        {"cuGraphInstantiate", 10000, 0},
+        {"cuGraphInstantiate", 11030, 0},
+        {"cuGraphInstantiate", 12000, 0},
+        {"cuLaunchKernel", 12000, 0},
+        {"cuLaunchKernel", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM},
+        {"cuMemAlloc", 12000, 0},
+        {"cuMemAlloc", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM},
+        {"cuMemcpyDtoDAsync", 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        Dl_info info = {0};
+        dladdr(ask(asked[i].name, asked[i].version, asked[i].flags), &info);
+        printf("%s %d %d: %s\n", asked[i].name, asked[i].version, (int)asked[i].flags,
+               info.dli_sname ? info.dli_sname : "unknown");
+    }
+}
+
+/* From CUDA 13 on it takes a context. */
+typedef CUresult synchronize_function(CUcontext context);
+
+static void synchronize(CUcontext context)
+{
+    synchronize_function *call;
+    void *found = ask("cuCtxSynchronize", 13000, 0);
+    memcpy(&call, &found, sizeof call);
+    CHECK(call(context));
+}
+
+static void newer_wait(void)
+{
+    fill(two, y);
+    fill(one, x);
+    if (fixed)
+        synchronize(NULL);
+    luck(one);
+    axpy(two, x, y);
+}
+
+static void other_context(void)
+{
+    fill(one, x);
+    synchronize((CUcontext)(uintptr_t)1);
+}
+
+/* A graph is made by the function of each age. */
+static void older_graph(void)
+{
+    CUgraph graph;
+    CUgraphExec executable;
+    CUresult (*call)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t);
+    void *found = ask("cuGraphInstantiate", 11000, 0);
+    memcpy(&call, &found, sizeof call);
+    fill(two, y);
+    CHECK(cuStreamSynchronize(two));
+    CHECK(cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fill(one, x);
+    CHECK(cuStreamEndCapture(one, &graph));
+    CHECK(call(&executable, graph, NULL, NULL, 0));
+    CHECK(cuGraphLaunch(executable, one));
+    order(two, one, event);
+    axpy(two, x, y);
+}
+
+/* The driver is asked whether work is done, until it is. */
+static void asked(void)
+{
+    fill(two, y);
+    fill(one, x);
+    CHECK(cuEventRecord(event, one));
+    while (fixed && cuEventQuery(event) != CUDA_SUCCESS)
+        usleep(100);
+    while (fixed && cuStreamQuery(two) != CUDA_SUCCESS)
+        usleep(100);
+    luck(one);
+    axpy(two, x, y);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
+    {"columns", columns},
+    {"rows", rows},
+    {"slices", slices},
+    {"to_host", to_host},
+    {"launched", launched},
+    {"attributes", attributes},
+    {"packed", packed},
+    {"versions", versions},
+    {"newer_wait", newer_wait},
+    {"other_context", other_context},
+    {"older_graph", older_graph},
+    {"asked", asked},
     {"mapped", mapped},
     {"over_border", over_border},
     {"kernel_over_border", kernel_over_border},
@@ -240,6 +510,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
         if (strcmp(cases[i].name, argv[1]) != 0)
             continue;
+        if (cases[i].run == versions) { /* of any driver */
+            versions();
+            return 0;
+        }
         begin();
         cases[i].run();
         end();
