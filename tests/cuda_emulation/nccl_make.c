@@ -123,14 +123,19 @@ static ncclResult_t find_rank(struct making *making)
     return ncclSuccess;
 }
 
+/* NCCL_SPLIT_NOCOLOR: the rank takes part, and gets no communicator. */
+static bool is_none(const struct making *making)
+{
+    return making->divides && making->color < 0;
+}
+
 static void *make(void *arg)
 {
     struct making *making = arg;
-    const bool is_none = making->divides && making->color < 0; /* NCCL_SPLIT_NOCOLOR */
     making->result = making->divides ? find_rank(making) : ncclSuccess;
-    if (making->result == ncclSuccess && !is_none)
+    if (making->result == ncclSuccess && !is_none(making))
         making->result = meet(making->comm);
-    if (making->result == ncclSuccess && !is_none && making->out)
+    if (making->result == ncclSuccess && !is_none(making) && making->out)
         __atomic_store_n(making->out, making->comm, __ATOMIC_RELEASE);
     return NULL;
 }
@@ -163,8 +168,11 @@ static void *make_later(void *arg)
     make(making);
     const ncclResult_t result = making->result;
     struct ncclComm *parent = making->divides ? comm->parent : NULL;
+    const bool is_nobodys = is_none(making);
     free(making);
     atomic_compare_exchange_strong(&comm->state, &under_way, result);
+    if (is_nobodys)
+        free(comm);
     under_way = ncclInProgress;
     if (parent) /* its user asks that one */
         atomic_compare_exchange_strong(&parent->state, &under_way, result);
@@ -179,11 +187,20 @@ static ncclResult_t start(struct making *making)
     atomic_store(&comm->state, ncclInProgress);
     if (parent)
         atomic_store(&parent->state, ncclInProgress);
-    comm->has_thread = pthread_create(&comm->thread, NULL, make_later, making) == 0;
-    if (comm->has_thread)
+    const bool is_nobodys = is_none(making);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, make_later, making) == 0) {
+        if (is_nobodys) { /* the thread frees it */
+            pthread_detach(thread);
+        } else {
+            comm->thread = thread;
+            comm->has_thread = true;
+        }
         return ncclInProgress;
+    }
     if (parent)
         atomic_store(&parent->state, ncclSuccess);
+    free(comm);
     free(making);
     return ncclSystemError;
 }
@@ -192,7 +209,7 @@ static ncclResult_t end_making(struct making *making)
 {
     const ncclResult_t result = making->result;
     atomic_store(&making->comm->state, ncclSuccess);
-    if (result != ncclSuccess || (making->divides && making->color < 0))
+    if (result != ncclSuccess || is_none(making))
         free(making->comm);
     free(making);
     return result;

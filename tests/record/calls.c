@@ -263,6 +263,9 @@ static void graphs(void)
     luck();
     consume(two);
     CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphExecDestroy(executable));
+    CHECK(cudaGraphDestroy(given));
+    CHECK(cudaGraphDestroy(next));
 }
 #endif
 
@@ -279,6 +282,8 @@ static void external_event(void)
     CHECK(cudaGraphLaunch(executable, one));
     CHECK(cudaEventSynchronize(event));
     CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphExecDestroy(executable));
+    CHECK(cudaGraphDestroy(graph));
     consume(two);
 }
 
