@@ -1433,6 +1433,78 @@ static void test_turns(struct bench *bench)
     tap_ok(first.end_ns <= second.start_ns, "one after the other");
 }
 
+/* Many small collectives behind gates, each of a number of its own. Some last a while on one rank, so that a thread has
+   to serve them there and not elsewhere. */
+static void test_queues(struct bench *bench)
+{
+    enum { MANY = 200, STRIDE = 16 };
+    const int count = bench->rank_count;
+    struct device_comm *comms[MAX_RANKS];
+    struct device_buffer *out[MAX_RANKS], *in[MAX_RANKS];
+    struct gate gates[MAX_RANKS];
+    int32_t numbers[MANY];
+    int errors = 0, wrong = 0;
+    open_comm(bench, "queues", count, comms);
+    for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
+        out[rank] = buffer(bench, rank, MEMORY_DEVICE, sizeof numbers);
+        in[rank] = buffer(bench, rank, MEMORY_DEVICE, sizeof numbers);
+        for (int i = 0; i < MANY; i++)
+            numbers[i] = rank * MANY + i;
+        upload(bench, rank, out[rank], numbers, sizeof numbers);
+        put_gate(bench, bench->streams[rank][0], &gates[rank]);
+    }
+    for (int rank = 0; rank < count; rank++)
+        for (size_t i = 0; i < MANY && here(bench, rank); i++) {
+            struct device_op op = {.kind = DEVICE_OP_COLLECTIVE,
+                                   .collective = {.comm = comms[rank],
+                                                  .kind = COLLECTIVE_ALL_REDUCE,
+                                                  .number = NUMBER_I32,
+                                                  .bytes = sizeof *numbers,
+                                                  .send = {out[rank], i * sizeof *numbers},
+                                                  .recv = {in[rank], i * sizeof *numbers}}};
+            if (i % STRIDE == STRIDE - 1 && (int)(i / STRIDE) % count == rank)
+                op.time_ns = 50000;
+            errors += push(bench, bench->streams[rank][0], op) != STATUS_OK;
+        }
+    for (int rank = 0; rank < count; rank++)
+        if (here(bench, rank))
+            sem_post(&gates[rank].open);
+    for (int rank = 0; rank < count; rank++) {
+        if (!here(bench, rank))
+            continue;
+        errors += device_stream_sync(bench->streams[rank][0], late(bench), &bench->diag) != 0;
+        const int32_t *got = download(bench, rank, in[rank], sizeof numbers);
+        for (int i = 0; i < MANY; i++)
+            wrong += got[i] != count * i + MANY * count * (count - 1) / 2;
+    }
+    tap_is_int(errors, 0, "%d small collectives of %d ranks in a queue end", MANY, count);
+    tap_is_int(wrong, 0, "each with its own sum");
+}
+
+/* A small collective is left by the member that came when the run ends, and those that come later fail. */
+static void test_left(struct bench *bench)
+{
+    struct device_comm *comms[MAX_RANKS];
+    open_comm(bench, "left", bench->rank_count, comms);
+    if (here(bench, 0)) {
+        push(bench, bench->streams[0][0], barrier(comms[0], "a"));
+        enum status status = device_stream_sync(bench->streams[0][0], soon(bench), &bench->diag);
+        tap_is_int(status, STATUS_LIMIT, "a rank waits for the others: %s", last_message(bench));
+        tap_ok(strstr(last_message(bench), "waits for rank 1") != NULL, "and names them");
+        device_world_abort(bench->world, "given up");
+        status = device_stream_sync(bench->streams[0][0], late(bench), &bench->diag);
+        tap_is_int(status, STATUS_VIOLATED, "until it fails: %s", last_message(bench));
+    }
+    while (device_world_status(bench->world, &bench->diag) == STATUS_OK)
+        nap();
+    for (int rank = 1; rank < bench->rank_count; rank++)
+        if (here(bench, rank))
+            tap_is_int(push(bench, bench->streams[rank][0], barrier(comms[rank], "a")),
+                       STATUS_VIOLATED, "and nothing is pushed on rank %d then", rank);
+}
+
 /* A ring: everybody sends to the next two messages and receives two, all in one group. */
 static void test_ring(struct bench *bench, int count)
 {
@@ -2049,6 +2121,10 @@ static void several_ranks(struct device_config config)
     }
     run_fresh(&config, test_turns);
     run_fresh(&config, test_abort);
+    if (config.kind == DEVICE_KIND_HOST) {
+        run_fresh(&config, test_queues);
+        run_fresh(&config, test_left);
+    }
     config.ranks = 2;
     test_mismatch(&config);
     test_p2p_mismatch(&config);
@@ -2117,6 +2193,10 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
     bench_close(&bench);
     run_fresh(&config, test_graph_comms);
     run_fresh(&config, test_abort);
+    if (kind == DEVICE_KIND_HOST) {
+        run_fresh(&config, test_queues);
+        run_fresh(&config, test_left);
+    }
     run_fresh(&config, test_two_comms);
     if (ranks > 2)
         return;

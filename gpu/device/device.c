@@ -236,6 +236,12 @@ void *device_comm_handle(struct device_comm *comm)
     return ops->comm_handle ? ops->comm_handle(comm) : NULL;
 }
 
+bool device_comm_takes_own(const struct device_comm *comm, size_t bytes)
+{
+    const struct device_ops *ops = comm->device->ops;
+    return ops->comm_takes_own && ops->comm_takes_own(comm, bytes);
+}
+
 void device_enter(struct device *device)
 {
     if (device->ops->enter)

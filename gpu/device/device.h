@@ -240,6 +240,8 @@ void device_comm_close(struct device_comm *comm);
 
 /* NCCL's own handle, an ncclComm_t; NULL on the host device, which has none, and after an abort. */
 void *device_comm_handle(struct device_comm *comm);
+/* May collectives of so many bytes name memory of this process instead of buffers (struct device_staging)? */
+bool device_comm_takes_own(const struct device_comm *comm, size_t bytes);
 
 /* `bytes` of a collective is the larger side, as nccl-tests counts; with n members:
        all_to_all       sends bytes, block j to member j; receives bytes, block i from member i
@@ -327,7 +329,8 @@ struct device_copy {
 };
 
 /* Memory of this process that the host device copies to `send` before a collective, and from `recv` behind it, as part of the
-   operation; 0 bytes: nothing. Other devices have no use for it: they reach such memory themselves. */
+   operation; or that it reads and writes where `send` or `recv` has no buffer, if device_comm_takes_own. 0 bytes: nothing.
+   Other devices have no use for it: they reach such memory themselves. */
 struct device_staging {
     const void *from;
     void *to;

@@ -188,6 +188,17 @@ static enum status check_copy(const struct check *check, const struct device_cop
     return status;
 }
 
+/* One side of a collective, in a buffer or in `own` memory of the process. */
+static enum status check_side(const struct check *check, const char *name, struct device_ref ref,
+                              int64_t bytes, const void *own, size_t own_bytes)
+{
+    const struct device_collective *what = &check->op->collective;
+    if (!ref.buffer && own && bytes >= 0 && (size_t)bytes <= own_bytes &&
+        device_comm_takes_own(what->comm, (size_t)what->bytes))
+        return STATUS_OK;
+    return check_ref(check, name, ref, false, bytes, 1);
+}
+
 static enum status check_collective(const struct check *check,
                                     const struct device_collective *collective)
 {
@@ -217,11 +228,13 @@ static enum status check_collective(const struct check *check,
         return refuse(check, "all_to_all cannot work in place");
     enum status status = STATUS_OK;
     if (sends)
-        status = check_ref(check, "the send buffer", collective->send, false,
-                           device_collective_send_bytes(kind, bytes, comm->count), 1);
+        status = check_side(check, "the send buffer", collective->send,
+                            device_collective_send_bytes(kind, bytes, comm->count),
+                            collective->staging.from, collective->staging.from_bytes);
     if (!status)
-        status = check_ref(check, "the receive buffer", collective->recv, false,
-                           device_collective_recv_bytes(kind, bytes, comm->count), 1);
+        status = check_side(check, "the receive buffer", collective->recv,
+                            device_collective_recv_bytes(kind, bytes, comm->count),
+                            collective->staging.to, collective->staging.to_bytes);
     return status;
 }
 

@@ -47,7 +47,8 @@ struct device_ops {
     enum status (*comm_open)(struct device *device, const char *name, const int *members, int count,
                              struct device_comm **out, struct diag *diag);
     void (*comm_close)(struct device_comm *comm);
-    void *(*comm_handle)(struct device_comm *comm); /* NULL: it has none */
+    void *(*comm_handle)(struct device_comm *comm);                       /* NULL: it has none */
+    bool (*comm_takes_own)(const struct device_comm *comm, size_t bytes); /* NULL: never */
 
     enum status (*push)(struct device_stream *stream, const struct device_op *op,
                         struct stamp *stamp, struct diag *diag);

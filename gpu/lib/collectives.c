@@ -2,7 +2,7 @@
 /*
  * collectives.c - see swpipe_collectives.h.
  *
- *     one process, or cuda     the user's memory is wrapped: the device works on it
+ *     one process, or cuda     the user's memory is named, or wrapped: the device works on it
  *     host, several processes  user --copy--> shared memory --> shared memory --copy--> user
  *
  * The memory of user space cannot be mapped elsewhere, so it is copied, in stream order. Wrappers, copies and
@@ -276,16 +276,17 @@ static bool push_collective(struct request *call, enum collective_kind kind, str
     if (is_nothing(call, bytes))
         return true;
     bool in_place = send->user == recv->user && send->bytes == recv->bytes;
+    bool own = device_comm_takes_own(call->comm, bytes);
     struct device_staging staging = {0};
-    if (!reach(call, send, false))
+    if (!own && !reach(call, send, false))
         return false;
     if (in_place)
         recv->buffer = send->buffer;
-    else if (!reach(call, recv, false))
+    else if (!own && !reach(call, recv, false))
         return false;
-    if (send->staged)
+    if (own || send->staged)
         staging.from = send->user, staging.from_bytes = send->bytes;
-    if (recv->staged || (in_place && send->staged))
+    if (own || recv->staged || (in_place && send->staged))
         staging.to = recv->user, staging.to_bytes = recv->bytes;
     const struct device_op op = {.kind = DEVICE_OP_COLLECTIVE,
                                  .label = task_name(call->context),

@@ -603,6 +603,7 @@ const struct device_ops device_host_ops = {
     .event_close = close_event,
     .comm_open = host_comm_open,
     .comm_close = host_comm_close,
+    .comm_takes_own = host_comm_takes_own,
     .push = host_push,
     .graph_begin = host_graph_begin,
     .graph_end = host_graph_end,

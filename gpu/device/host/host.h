@@ -31,6 +31,8 @@
  * push, and work that does is spread over as many as there are streams: a ready stream never lacks a thread. A wait with
  * nothing behind it wakes no thread before the next push, query or sync. What takes no time in a stream that is idle is done
  * by the thread that pushes it; a record and a wait for nothing are no entries where no stamp is asked for.
+ * A small collective needs no thread, either: it arrives as soon as it is the head of its stream, and the last one to arrive
+ * moves the data and takes all of them out of their streams (host_collective.c).
  * Except where stated otherwise the functions of this header are called with the lock held.
  */
 #ifndef SWSIM_HOST_H
@@ -71,6 +73,9 @@ struct host_world {
     struct host_device **devices; /* [ranks], NULL where closed */
     struct host_slots *slots;     /* [ranks]: at the first rank of each device */
     struct channel *channels;
+    struct host_stream *met; /* whose head, a collective that no thread serves, has its data */
+    bool settles;            /* a thread takes these heads out */
+    int settled;             /* so many of them while it has had the lock */
 };
 
 /* The residency slots of one device, which several ranks may share. */
@@ -110,6 +115,7 @@ struct host_stream {
     struct device_stream base;
     struct host_stream *next; /* stays when it closes: a thread may be going through the list */
     struct host_stream *next_closed;
+    struct host_stream *next_met; /* in world->met */
     struct host_device *device;
     struct host_world *world;
     struct entry *head, *tail; /* the head is the one at work; it leaves when it has finished */
@@ -205,6 +211,7 @@ struct entry {
     uint64_t turn;           /* COLLECTIVE, GROUP */
     struct meeting *meeting; /* COLLECTIVE */
     struct presence presence;
+    bool meets;         /* COLLECTIVE: it has arrived, and no thread serves it */
     size_t unfinished;  /* GROUP: parts whose data has not moved */
     size_t moving;      /* GROUP: parts whose data is moving right now */
     struct part *parts; /* GROUP */
@@ -252,6 +259,8 @@ void entry_free(struct entry *entry); /* NULL is allowed */
 /* Wait until the stream has finished `count` operations or fails; false at the deadline. The caller looks again: it may
    be woken before. */
 bool stream_wait(struct host_stream *stream, uint64_t count, int64_t deadline_ns);
+/* Take out the heads that have met, and those behind them that meet then. */
+void stream_settle(struct host_world *world);
 /* Do what its head says, and take it out. The caller, a thread of the device that has set `served`, then looks. */
 void stream_serve(struct host_stream *stream);
 
@@ -303,6 +312,7 @@ enum status host_graph_keep(struct host_stream *stream, const struct device_op *
 enum status host_comm_open(struct device *device, const char *name, const int *members, int count,
                            struct device_comm **out, struct diag *diag); /* without the lock */
 void host_comm_close(struct device_comm *comm);                          /* without the lock */
+bool host_comm_takes_own(const struct device_comm *comm, size_t bytes);
 
 /* Give a collective or group its turn and its position; may fail for memory, then nothing happened.
  */
@@ -310,6 +320,12 @@ enum status comm_issue(struct entry *entry, struct diag *diag);
 /* Do the work of a collective or group that has its turn; returns when it has finished or failed.
  */
 void comm_perform_collective(struct entry *entry);
+/* Can the head of a stream, a small collective, meet without a thread of its own? */
+bool comm_meets_at_once(const struct entry *entry);
+/* It arrives. Of one whose members are all there the data moves, and stream_settle has something to do. */
+void comm_meet(struct entry *entry);
+/* It leaves: its data is there, or its stream has failed. */
+void comm_part(struct entry *entry);
 void comm_perform_group(struct entry *entry);
 /* Does the member move its block for itself, so that the others leave it alone? */
 bool comm_keeps_block(const struct device_collective *what);

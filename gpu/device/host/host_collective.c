@@ -207,11 +207,13 @@ static size_t got_by(const struct delivery *all)
     return 0;
 }
 
-/* Where what a member gives and gets is here: memory of the user's own takes what it gets at once. */
+/* Where what a member gives and gets is here: memory of the user's own takes what it gets at once, and gives where there
+   is no buffer. */
 static void find_data(struct meeting *meeting, int place)
 {
     const struct device_collective *what = &meeting->arrived[place]->op->collective;
-    meeting->sent[place] = ref_address(what->send);
+    meeting->sent[place] =
+        what->send.buffer ? ref_address(what->send) : (char *)(uintptr_t)what->staging.from;
     meeting->received[place] =
         what->staging.to_bytes > 0 ? what->staging.to : ref_address(what->recv);
 }
@@ -379,7 +381,8 @@ bool comm_keeps_block(const struct device_collective *what)
 {
     const struct device_staging *own = &what->staging;
     const char *from = own->from, *to = own->to;
-    return what->kind == COLLECTIVE_ALL_TO_ALL && own->from_bytes > 0 && own->to_bytes > 0 &&
+    return what->kind == COLLECTIVE_ALL_TO_ALL && what->send.buffer && own->from_bytes > 0 &&
+           own->to_bytes > 0 &&
            (from == to || from + own->from_bytes <= to || to + own->to_bytes <= from);
 }
 
@@ -439,6 +442,19 @@ static bool leave(struct channel *channel, struct meeting *meeting, int place,
     return true;
 }
 
+/* Those that no thread serves are to be taken out of their streams. */
+static void dismiss(const struct channel *channel, const struct meeting *meeting)
+{
+    struct host_world *world = channel->world;
+    for (int place = 0; place < channel->count; place++) {
+        struct entry *entry = meeting->arrived[place] ? meeting->arrived[place]->entry : NULL;
+        if (!entry || !entry->meets || entry->stream->served)
+            continue;
+        entry->stream->next_met = world->met;
+        world->met = entry->stream;
+    }
+}
+
 /* The data has moved: guests leave at once, as far as this copy knows, our own as they wake up, for which the caller sees
    to. */
 static void adjourn(struct channel *channel, struct meeting *meeting)
@@ -446,6 +462,7 @@ static void adjourn(struct channel *channel, struct meeting *meeting)
     meeting->moving = false;
     meeting->done = true;
     meeting_changed(meeting);
+    dismiss(channel, meeting);
     for (int place = 0; place < channel->count; place++)
         if (meeting->arrived[place] && !meeting->arrived[place]->entry &&
             leave(channel, meeting, place, NULL))
@@ -527,6 +544,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
         link_delivered(world->link, channel, meeting->position);
     adjourn(channel, meeting);
     channel_change(channel);
+    stream_settle(world);
 }
 
 /* Are all here, and their data where it was? */
@@ -640,6 +658,8 @@ static void stage_send(struct entry *entry)
     const struct device_staging *own = &what->staging;
     const struct interval kept = kept_of(entry);
     struct host_world *world = entry->stream->world;
+    if (!what->send.buffer)
+        return; /* it is read from there */
     copy_rest(world, ref_address(what->send), own->from, own->from_bytes, kept);
     if (comm_keeps_block(what))
         copy_staged(world, (char *)own->to + kept.begin, (const char *)own->from + kept.begin,
@@ -693,6 +713,54 @@ void comm_perform_collective(struct entry *entry)
     leave(channel, meeting, me, &stream->failure);
     if (elsewhere)
         unstage_recv(entry);
+}
+
+/* ---- without a thread ------------------------------------------------------------------------ */
+
+/* To wake a thread for a member, and have it wait, costs more than to move a few bytes. So a small one arrives as soon as
+   it is the head of its stream, by the thread that pushes it or has finished what was before it, and the last that
+   arrives moves the data and takes all of them out:
+
+       rank 0    push 1: arrives    push 2, push 3: queued                 |  2 is the head: arrives
+       rank 1                                                push 1: last: moves the data, takes 1 out of both streams
+
+   It waits for nothing else then: for no turn, slot or time. The lock is held meanwhile, so what moves is bounded. */
+bool comm_meets_at_once(const struct entry *entry)
+{
+    enum { MOST_BYTES = 32 << 10, MOST_HEADS = 64 };
+    const struct host_world *world = entry->stream->world;
+    if (entry->op.kind != DEVICE_OP_COLLECTIVE || world->link || world->settled >= MOST_HEADS)
+        return false;
+    const struct host_comm *comm = comm_of(entry);
+    return entry->op.collective.bytes <= MOST_BYTES / comm->channel->count &&
+           !stream_failed(entry->stream) && comm->done == entry->turn && !comm->broken &&
+           !entry->injected && !entry->op.turn.gate && entry->op.sm == 0 &&
+           entry->op.time_ns == 0 && world->base.config.launch_latency_ns == 0;
+}
+
+void comm_meet(struct entry *entry)
+{
+    struct channel *channel = comm_of(entry)->channel;
+    struct meeting *meeting = entry->meeting;
+    entry->phase = PHASE_PEERS;
+    entry->meets = true;
+    entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    arrive(channel, meeting, &entry->presence);
+    if (!can_move(channel, meeting))
+        return;
+    const struct delivery all = delivery_of(channel, meeting);
+    struct piecework work = {.all = &all, .count = piece_count(&all)};
+    deliver_pieces(&work);
+    adjourn(channel, meeting);
+    channel_change(channel); /* for members that threads serve */
+}
+
+void comm_part(struct entry *entry)
+{
+    struct host_comm *comm = comm_of(entry);
+    while (entry->meeting->moving) /* a member that a thread serves is at it */
+        channel_wait(comm->channel);
+    leave(comm->channel, entry->meeting, comm->base.me, &entry->stream->failure);
 }
 
 /* ---- members in other processes -------------------------------------------------------------- */

@@ -37,7 +37,8 @@ bool entry_waits(const struct entry *entry)
 static bool is_ready(const struct host_stream *stream)
 {
     const struct entry *head = stream->head;
-    return head && !stream->served && (stream_failed(stream) || !entry_waits(head));
+    return head && !stream->served &&
+           (stream_failed(stream) || (!entry_waits(head) && !head->meets));
 }
 
 /* If all are at work, each looks when it is done. */
@@ -59,6 +60,8 @@ void stream_kick(struct host_stream *stream)
     struct entry *head = stream->head;
     if (!head || stream->served)
         return;
+    if (!is_ready(stream) && head->meets)
+        return; /* the last member that comes takes it out */
     if (!is_ready(stream)) {
         struct host_stream *other = head->awaited.stream;
         if (head->awaited.count < other->goal)

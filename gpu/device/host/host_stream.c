@@ -237,11 +237,27 @@ static void begin_wait(struct entry *entry, int64_t now_ns)
     }
 }
 
-/* There is a new head. */
+/* The head, a collective, arrives, and no thread is woken for it. */
+static void begin_meeting(struct entry *entry)
+{
+    if (entry->stamp) {
+        entry->stamp->start_ns = device_now(&entry->stream->world->base);
+        entry->stamp->started = true;
+    }
+    comm_meet(entry);
+}
+
+/* There is a new head, and a thread that looks or takes out what has met. */
 static void advance(struct host_stream *stream)
 {
     struct entry *head = stream->head;
-    if (stream_failed(stream) || !entry_waits(head))
+    if (stream_failed(stream))
+        return;
+    if (comm_meets_at_once(head)) {
+        begin_meeting(head);
+        return;
+    }
+    if (!entry_waits(head))
         return;
     begin_wait(head, head->stamp ? device_now(&stream->world->base) : 0);
     if (head->next || head->stamp)
@@ -254,8 +270,6 @@ static void finish(struct host_stream *stream)
     struct entry *entry = stream->head;
     struct host_comm *comm = (struct host_comm *)device_op_comm(&entry->op);
     stream->head = entry->next;
-    stream->served = false;
-    stream->device->looking++;
     if (!stream->head)
         stream->tail = NULL;
     if (!stream_failed(stream))
@@ -273,9 +287,38 @@ static void finish(struct host_stream *stream)
 
 void stream_serve(struct host_stream *stream)
 {
-    if (!stream_failed(stream))
+    if (stream->head->meets)
+        comm_part(stream->head);
+    else if (!stream_failed(stream))
         run(stream->head);
+    stream->served = false;
+    stream->device->looking++;
     finish(stream);
+    stream_settle(stream->world);
+}
+
+/* A list, not calls of calls: a head that is taken out may let the next one meet, and so on. */
+void stream_settle(struct host_world *world)
+{
+    if (world->settles)
+        return;
+    world->settles = true;
+    while (world->met) {
+        struct host_stream *stream = world->met;
+        struct stamp *stamp = stream->head->stamp;
+        world->met = stream->next_met;
+        if (stamp && !stream_failed(stream)) {
+            stamp->end_ns = device_now(&world->base);
+            stamp->valid = true;
+        }
+        comm_part(stream->head);
+        finish(stream);
+        world->settled++;
+        if (stream->head && !entry_waits(stream->head))
+            stream_kick(stream); /* no thread looks, perhaps */
+    }
+    world->settles = false;
+    world->settled = 0;
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
@@ -459,7 +502,9 @@ static void append(struct entry *entry)
         stream->head = entry;
     stream->tail = entry;
     stream->pushed++;
-    if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
+    if (stream->head == entry && comm_meets_at_once(entry))
+        begin_meeting(entry);
+    else if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
         stream_kick(stream);
     else if (stream->head == entry)
         begin_wait(entry, entry->pushed_ns);
@@ -476,9 +521,10 @@ static enum status issue(struct entry *entry, struct diag *diag)
         return status;
     if (entry->op.kind == DEVICE_OP_WAIT)
         entry->awaited = ((struct host_event *)entry->op.event)->last;
-    append(entry);
     if (entry->op.kind == DEVICE_OP_RECORD)
-        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed};
+        ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
+    append(entry);
+    stream_settle(stream->world); /* the entry is used again, perhaps */
     return STATUS_OK;
 }
 
