@@ -370,6 +370,11 @@ static void leave(struct rendezvous *r, bool failed)
         munmap(mapping->address, mapping->bytes);
         free(mapping);
     }
+    while (r->late) { /* the file keeps them */
+        struct late *late = r->late;
+        r->late = late->next;
+        free(late);
+    }
     queues_close(r);
     if (r->board)
         munmap(r->board, mail_board_bytes(r->size));
@@ -598,13 +603,46 @@ void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, stru
     return address;
 }
 
-void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
+/* Refused, it only stays in use until the run is over. */
+static void give_back(const struct rendezvous *r, int64_t offset, size_t length)
 {
-    size_t length = whole_pages(bytes);
-    munmap(address, length);
-    /* Refused, it only stays in use until the run is over. */
     (void)fallocate(r->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                     (off_t)length);
+}
+
+void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
+{
+    munmap(address, whole_pages(bytes));
+    give_back(r, offset, whole_pages(bytes));
+}
+
+void rendezvous_free_late(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
+{
+    struct late *late = malloc(sizeof *late);
+    munmap(address, whole_pages(bytes));
+    if (!late)
+        return; /* as if refused */
+    pthread_mutex_lock(&r->lock);
+    *late = (struct late){.next = r->late, .offset = offset, .bytes = whole_pages(bytes)};
+    r->late = late;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void rendezvous_age(struct rendezvous *r)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct late **at = &r->late; *at;) {
+        struct late *late = *at;
+        if (!late->aged) {
+            late->aged = true;
+            at = &late->next;
+            continue;
+        }
+        give_back(r, late->offset, late->bytes);
+        *at = late->next;
+        free(late);
+    }
+    pthread_mutex_unlock(&r->lock);
 }
 
 static void *map_new(struct rendezvous *r, int64_t offset, size_t bytes)

@@ -144,13 +144,21 @@ void rendezvous_look(struct rendezvous *rendezvous);
 /* It changes with each letter passed to this member that wakes, after that can be heard, and with rendezvous_ring. */
 const atomic_uint *rendezvous_bell(const struct rendezvous *rendezvous);
 void rendezvous_ring(struct rendezvous *rendezvous);
-/* Until the bell is not `seen` any more; at most that long, and perhaps for nothing. */
-void rendezvous_sleep(struct rendezvous *rendezvous, unsigned seen, int64_t limit_ns);
+/* Until the bell is not `seen` any more; at most that long, and perhaps for nothing. Not at all if `word`, in common memory
+   (NULL: there is none), is not `value` any more. */
+void rendezvous_sleep(struct rendezvous *rendezvous, unsigned seen, int64_t limit_ns,
+                      const atomic_uint *word, unsigned value);
+/* After such a word has been changed (in one order for all, memory_order_seq_cst): ring for a near member, if it sleeps. */
+void rendezvous_rouse(struct rendezvous *rendezvous, int rank);
 
 /* Memory that the others can map, zeroed; `*offset` is where it lies in the file. */
 void *rendezvous_alloc(struct rendezvous *rendezvous, size_t bytes, int64_t *offset,
                        struct diag *diag);
 void rendezvous_free(struct rendezvous *rendezvous, void *address, size_t bytes, int64_t offset);
+/* Not here any more, but others may look at it: it is given back behind the second call of rendezvous_age from now on. */
+void rendezvous_free_late(struct rendezvous *rendezvous, void *address, size_t bytes,
+                          int64_t offset);
+void rendezvous_age(struct rendezvous *rendezvous);
 /* Memory of another member, mapped until this one leaves. NULL: refused. */
 void *rendezvous_map(struct rendezvous *rendezvous, int64_t offset, size_t bytes);
 /* Can what that member allocated be mapped here? */

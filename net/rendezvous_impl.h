@@ -63,6 +63,14 @@ struct incoming {
     uint64_t taken; /* out of the queue */
 };
 
+/* Memory in the file that others may still look at. */
+struct late {
+    struct late *next;
+    int64_t offset;
+    size_t bytes;
+    bool aged;
+};
+
 struct rendezvous {
     int rank, size, socket, memory;
     bool far;                /* from the broker */
@@ -94,6 +102,7 @@ struct rendezvous {
     struct value *values;
     size_t value_bytes; /* that came */
     struct mapping *mappings;
+    struct late *late;      /* to be given back */
     struct fetch *fetches;  /* under way */
     uint64_t fetched;       /* so far: the last id */
     uint64_t barriers;      /* that all were in */

@@ -59,13 +59,21 @@ void rendezvous_ring(struct rendezvous *r)
     ring(r, r->rank);
 }
 
-void rendezvous_sleep(struct rendezvous *r, unsigned seen, int64_t limit_ns)
+void rendezvous_rouse(struct rendezvous *r, int rank)
+{
+    if (atomic_load(&r->board->members[rank].sleepers) > 0)
+        ring(r, rank);
+}
+
+void rendezvous_sleep(struct rendezvous *r, unsigned seen, int64_t limit_ns,
+                      const atomic_uint *word, unsigned value)
 {
     struct board_member *member = &r->board->members[r->rank];
     const struct timespec limit = {.tv_sec = limit_ns / 1000000000,
                                    .tv_nsec = limit_ns % 1000000000};
     atomic_fetch_add(&member->sleepers, 1);
-    syscall(SYS_futex, &member->bell, FUTEX_WAIT, seen, &limit, NULL, 0);
+    if (!word || atomic_load(word) == value) /* else its writer may have seen no sleeper */
+        syscall(SYS_futex, &member->bell, FUTEX_WAIT, seen, &limit, NULL, 0);
     atomic_fetch_sub(&member->sleepers, 1);
 }
 

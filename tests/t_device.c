@@ -37,7 +37,7 @@ struct bench {
     struct device_world *world;
     struct device *ranks[MAX_RANKS];
     struct device_stream *streams[MAX_RANKS][MAX_STREAMS];
-    struct device_buffer *buffers[128];
+    struct device_buffer *buffers[512];
     size_t buffer_count;
     struct device_comm *comms[64];
     size_t comm_count;
@@ -784,8 +784,9 @@ static void test_refusals(struct bench *bench)
 
 /* ---- collectives: member r sends 10000 r + i as its number i --------------------------------- */
 
-/* Numbers a member has for each other: few, and so many that several threads of the host device move them. */
-static const int blocks[] = {1500, 41000};
+/* Numbers a member has for each other: so few that the last to come moves them on the host device, from desk to desk between
+   processes; so many that several threads do. Of two members 512 are 4 KiB, 1024 fill a desk, 131072 are 1 MiB. */
+static const int blocks[] = {1, 37, 512, 1024, 1500, 41000, 131072};
 
 /* The number i of member `rank` of `count` afterwards. */
 static int collective_result(enum collective_kind kind, int block, int rank, int count, int i)
@@ -814,7 +815,9 @@ static void members_open(struct bench *bench, int count, int block, struct membe
     members->count = count;
     members->block = block;
     members->bytes = (size_t)(block * count) * sizeof(float);
-    open_comm(bench, block == blocks[0] ? "every" : "all", count, members->comms);
+    char name[32];
+    snprintf(name, sizeof name, "blocks of %d", block);
+    open_comm(bench, name, count, members->comms);
     float *values = malloc(members->bytes);
     for (int rank = 0; rank < count; rank++) {
         if (!here(bench, rank))
@@ -1226,14 +1229,14 @@ static void test_graph_abort(struct bench *bench)
 
 /* Collectives and messages of all ranks in graphs, launched three times; the parts of a group are the
    caller's only while it pushes. */
-static void test_graph_comms(struct bench *bench)
+static void test_graph_block(struct bench *bench, int block)
 {
     int count = bench->rank_count;
     struct members members;
     struct device_graph *graphs[MAX_RANKS] = {NULL};
     struct device_buffer *ring[MAX_RANKS] = {NULL};
     int errors = 0;
-    members_open(bench, count, blocks[0], &members);
+    members_open(bench, count, block, &members);
     for (int rank = 0; rank < count; rank++) {
         if (!here(bench, rank))
             continue;
@@ -1273,6 +1276,16 @@ static void test_graph_comms(struct bench *bench)
     tap_is_int(errors, 0, "a sum and a ring among %d in graphs: %s", count, last_message(bench));
     for (int rank = 0; rank < count; rank++)
         device_graph_close(graphs[rank]);
+}
+
+static void test_graph_comms(struct bench *bench)
+{
+    test_graph_block(bench, 1500);
+}
+
+static void test_graph_small_comms(struct bench *bench)
+{
+    test_graph_block(bench, 37);
 }
 
 /* ---- abort ----------------------------------------------------------------------------------- */
@@ -2091,8 +2104,10 @@ static void single_rank(struct device_config config)
         tap_skip(last_message(&bench));
     }
     bench_close(&bench);
-    if (communicating)
+    if (communicating) {
         run_fresh(&config, test_graph_comms);
+        run_fresh(&config, test_graph_small_comms);
+    }
 }
 
 /* CUDA may run the host functions of all streams one after another. */
@@ -2118,6 +2133,7 @@ static void several_ranks(struct device_config config)
         test_training(&bench, count);
         bench_close(&bench);
         run_fresh(&config, test_graph_comms);
+        run_fresh(&config, test_graph_small_comms);
     }
     run_fresh(&config, test_turns);
     run_fresh(&config, test_abort);
@@ -2192,6 +2208,7 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
     test_training(&bench, ranks);
     bench_close(&bench);
     run_fresh(&config, test_graph_comms);
+    run_fresh(&config, test_graph_small_comms);
     run_fresh(&config, test_abort);
     if (kind == DEVICE_KIND_HOST) {
         run_fresh(&config, test_queues);

@@ -266,7 +266,7 @@ static void await_letters(struct member *member, int count)
         rendezvous_look(member->rendezvous);
         if (atomic_load(&member->last) >= count - 1 || in_ms(0) > end_ns)
             return;
-        rendezvous_sleep(member->rendezvous, seen, limit_ns);
+        rendezvous_sleep(member->rendezvous, seen, limit_ns, NULL, 0);
     }
 }
 

@@ -5,6 +5,7 @@
  * `t_swpipe_collectives cuda` is for the cuda device.
  */
 #include <math.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +29,14 @@ static const char plan_text[] = "swplan: 1\nname: own\nschedule:\n"
                                 "intra_iter_deps: [[Look, Meet]]\ninter_iter_deps: [[Meet, Look]]\n"
                                 "buffers: {s: {scope: shared}}\n";
 
-enum { FEW = 37, MANY = 9001, MOST_RANKS = 4, ROUNDS = 6, ROOM = MANY * MOST_RANKS * 8 };
+enum {
+    FEW = 37,
+    FOUR_KIB = 1024,
+    MANY = 9001,
+    MOST_RANKS = 4,
+    ROUNDS = 6,
+    ROOM = MANY * MOST_RANKS * 8
+};
 
 static enum swpipe_device device = SWPIPE_HOST;
 
@@ -291,9 +299,11 @@ static int next(void *arg, int rank, void **batch)
     return state->fetched[rank]++ < ROUNDS;
 }
 
-static int run(struct state *state, struct swpipe_group *group, char *said)
+static int run_with(int (*function)(struct swpipe_context *context, void *arg), struct state *state,
+                    struct swpipe_group *group, char *said)
 {
-    struct swpipe_task tasks[] = {{"Meet", meet, state, NULL, 0}, {"Look", look, state, NULL, 0}};
+    struct swpipe_task tasks[] = {{"Meet", function, state, NULL, 0},
+                                  {"Look", look, state, NULL, 0}};
     struct swpipe_config config = {.plan_text = plan_text,
                                    .plan_file = "own.yaml",
                                    .tasks = tasks,
@@ -310,6 +320,11 @@ static int run(struct state *state, struct swpipe_group *group, char *said)
     snprintf(said, SAID_CAP, "%s", swpipe_error(pipe));
     swpipe_close(pipe);
     return status;
+}
+
+static int run(struct state *state, struct swpipe_group *group, char *said)
+{
+    return run_with(meet, state, group, said);
 }
 
 static const char *const acts[] = {"all_reduce", "in place",   "all_gather",   "reduce_scatter",
@@ -343,11 +358,13 @@ static void test_one_process(const struct trial *trial)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-/* Plain memory is the host device's only. Of MANY the members of a large collective take what they get themselves. */
+/* Plain memory is the host device's only. Of MANY the members of a large collective take what they get themselves, of as few
+   numbers as FOUR_KIB they lie on desks. */
 static const struct way {
     size_t count;
     bool plain;
-} ways[] = {{FEW, false}, {FEW, true}, {MANY, true}, {MANY, false}};
+} ways[] = {{FEW, false}, {FEW, true}, {MANY, true},    {MANY, false},
+            {0, true},    {1, true},   {FOUR_KIB, true}};
 
 static int way_count(void)
 {
@@ -391,6 +408,56 @@ static void test_processes(int count)
                    outcomes[i].count == ACTS * 5 * way_count() * ROUNDS,
                "rank %d of %d got what plain C gets: %s", i, count,
                ended[i] ? outcomes[i].said : "killed");
+}
+
+/* ---- a rank dies ----------------------------------------------------------------------------- */
+
+/* Some of the calls are done, some pushed. */
+static int die_within(struct swpipe_context *context, void *arg)
+{
+    enum { CALLS = 64, LAST = 5 };
+    struct state *state = arg;
+    const int rank = swpipe_rank(context);
+    const bool dies = rank == 1 && swpipe_iteration(context) == 1;
+    struct memory *memory = &state->memory[rank][swpipe_iteration(context)];
+    memory->on_recv = memory->recv;
+    for (int i = 0; i < CALLS; i++) {
+        if (dies && i == LAST && swpipe_sync(context) == 0)
+            raise(SIGKILL);
+        if (swpipe_all_reduce(context, NULL, memory->send, memory->recv, state->trial.count,
+                              state->trial.number))
+            return -1;
+    }
+    return swpipe_sync(context);
+}
+
+static void body_of_dying(const struct process *self, struct outcome *out)
+{
+    const struct trial *trial = self->arg;
+    const struct swpipe_join join = {
+        .rank = self->number, .size = self->count, .address = self->address};
+    struct swpipe_group *group;
+    struct state *state = state_of(trial);
+    out->status = swpipe_join(&join, &group);
+    if (out->status == SWPIPE_OK)
+        out->status = run_with(die_within, state, group, out->said);
+    free_state(state);
+    swpipe_leave(group);
+}
+
+static void test_death(int count, size_t amount)
+{
+    const struct trial trial = {ALL_REDUCE, SWPIPE_F32, count, amount, true};
+    struct outcome outcomes[PROCESSES_MOST];
+    bool ended[PROCESSES_MOST];
+    tap_ok(processes_run(count, body_of_dying, &trial, 60, outcomes, ended),
+           "rank 1 of %d dies within calls of %zu numbers, and all end", count, amount);
+    for (int i = 0; i < count; i++)
+        tap_ok(i == 1 ? !ended[i]
+                      : ended[i] && outcomes[i].status == SWPIPE_FAILED &&
+                            strstr(outcomes[i].said, "rank 1"),
+               "rank %d %s (%s)", i, i == 1 ? "is dead" : outcomes[i].said,
+               ended[i] ? swpipe_status_name((enum swpipe_status)outcomes[i].status) : "killed");
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -586,6 +653,16 @@ int main(int argc, char **argv)
     device = argc > 1 && strcmp(argv[1], "cuda") == 0 ? SWPIPE_CUDA : SWPIPE_HOST;
     test_processes(2);
     test_processes(4);
+    if (device == SWPIPE_HOST) {
+        test_death(2, FOUR_KIB);
+        test_death(3, FOUR_KIB);
+        test_death(2, MANY);
+        test_death(3, MANY);
+    }
+    for (int a = 0; a < ACTS && device == SWPIPE_HOST; a++)
+        for (int way = 4; way < way_count(); way++)
+            test_one_process(&(struct trial){(enum act)a, (enum swpipe_number)((a + way) % 5), 2,
+                                             ways[way].count, true});
     for (int a = 0; a < ACTS && device == SWPIPE_HOST; a++)
         for (int n = 0; n < 5; n++)
             test_one_process(&(struct trial){(enum act)a, (enum swpipe_number)n,

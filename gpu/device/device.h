@@ -240,7 +240,7 @@ void device_comm_close(struct device_comm *comm);
 
 /* NCCL's own handle, an ncclComm_t; NULL on the host device, which has none, and after an abort. */
 void *device_comm_handle(struct device_comm *comm);
-/* May collectives of so many bytes name memory of this process instead of buffers (struct device_staging)? */
+/* May collectives of so many bytes, without a tag, name memory of this process instead of buffers (struct device_staging)? */
 bool device_comm_takes_own(const struct device_comm *comm, size_t bytes);
 
 /* `bytes` of a collective is the larger side, as nccl-tests counts; with n members:

@@ -193,7 +193,7 @@ static enum status check_side(const struct check *check, const char *name, struc
                               int64_t bytes, const void *own, size_t own_bytes)
 {
     const struct device_collective *what = &check->op->collective;
-    if (!ref.buffer && own && bytes >= 0 && (size_t)bytes <= own_bytes &&
+    if (!ref.buffer && own && !what->tag && bytes >= 0 && (size_t)bytes <= own_bytes &&
         device_comm_takes_own(what->comm, (size_t)what->bytes))
         return STATUS_OK;
     return check_ref(check, name, ref, false, bytes, 1);

@@ -274,8 +274,13 @@ void world_fail_all(struct host_world *world, const char *why)
 /* A report names the ranks that did not come: not one whose arrival no thread has looked for yet. */
 static void hear_arrivals(struct host_world *world)
 {
-    if (world->link && !world->aborted)
-        link_look(world->link);
+    if (!world->link || world->aborted)
+        return;
+    link_look(world->link);
+    for (int rank = 0; rank < world->base.config.ranks; rank++)
+        for (struct host_stream *at = streams_of(world, rank); at; at = at->next)
+            if (at->head)
+                comm_hear(at->head);
 }
 
 static void world_abort(struct device_world *base, const char *why)

@@ -192,6 +192,7 @@ struct guest {
     char *tag, *label;
     bool staged;                      /* what it gets goes to memory of its user's own */
     bool kept;                        /* and its block for itself is there already */
+    bool sits;                        /* it is not freed, but used again: host_desk.c */
     bool far;                         /* no memory is shared with it */
     int64_t far_send_at, far_recv_at; /* where its bytes are there */
 };
@@ -320,6 +321,8 @@ enum status comm_issue(struct entry *entry, struct diag *diag);
 /* Do the work of a collective or group that has its turn; returns when it has finished or failed.
  */
 void comm_perform_collective(struct entry *entry);
+/* Has another member come to the collective at the head of a stream? Look now. */
+void comm_hear(const struct entry *entry);
 /* Can the head of a stream, a small collective, meet without a thread of its own? */
 bool comm_meets_at_once(const struct entry *entry);
 /* It arrives. Of one whose members are all there the data moves, and stream_settle has something to do. */
@@ -352,6 +355,9 @@ void comm_set_near(struct channel *channel);
 /* The place of a rank among the members, or -1. */
 int comm_place_of(const struct channel *channel, int rank);
 struct channel *comm_channel_find(struct host_world *world, uint64_t name);
+/* What a member of another process gives to small collectives lies there from now on. False: it has told so before, or there
+   is no memory. */
+bool desk_introduce(struct channel *channel, int rank, void *desk);
 /* A member came to a position; takes the guest, which is freed by guest_free. */
 void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest *guest);
 void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
@@ -393,11 +399,21 @@ void link_received(struct host_link *link, const struct channel *channel, const 
 void link_abort(struct host_link *link, const char *why);
 /* The world fails here, and those of all other processes. */
 void link_fail(struct host_link *link, const char *why);
-/* Wait for a message of another process, or for link_ring; hear those that are there. All give the lock back meanwhile. */
-void link_wait(struct host_link *link, struct spin *spin);
+/* Wait for a message of another process, for link_ring, or until `word`, unless it is NULL, is not `value` any more; hear the
+   messages that are there. All give the lock back meanwhile. */
+void link_wait(struct host_link *link, struct spin *spin, const atomic_uint *word, unsigned value);
 void link_look(struct host_link *link);
 /* Its threads in link_wait look again. */
 void link_ring(struct host_link *link);
+/* Memory for what a member gives to small collectives, which the other members are told of; NULL: the world has failed.
+   Closed, the others may still look at it. */
+struct desk *link_open_desk(struct host_link *link, const struct channel *channel, int rank,
+                            int64_t *offset);
+void link_close_desk(struct host_link *link, struct desk *desk, int64_t offset);
+/* A word that other processes wait for in link_wait has changed. */
+void link_rouse(struct host_link *link, const struct channel *channel);
+/* Is the rank one of this process? */
+bool link_is_here(const struct host_link *link, int rank);
 /* Of a far guest: have so many bytes of its send here, and room for so many of its receive; bring the
    latter there. Without the lock. False: it is gone, or *stop. Nothing to do where memory is shared. */
 bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,

@@ -8,6 +8,7 @@
  *
  *     arrive ... arrive, all here --> take_own (without the lock): take --> all took: adjourn --> leave ... leave
  *
+ * or, of little data, without a thread for each (in one process), or from desk to desk (between processes: host_desk.c).
  * See host_comm.c for the rules.
  */
 #include "host_comm.h"
@@ -28,6 +29,7 @@ struct delivery {
     const bool *kept;                    /* by place: its block for itself is there already */
     int count, root;                     /* the root's place */
     int taker;                           /* its memory is `own_sent` and `own_received`; -1: none */
+    bool alone;                          /* it adds all sums itself, for itself only */
     const char *own_sent;
     char *own_received;
     enum collective_kind kind;
@@ -35,9 +37,9 @@ struct delivery {
     size_t bytes;
 };
 
-static struct delivery delivery_of(const struct channel *channel, const struct meeting *meeting)
+static struct delivery delivery_of(const struct channel *channel, const struct meeting *meeting,
+                                   const struct device_collective *what)
 {
-    const struct device_collective *what = &meeting->arrived[0]->op->collective;
     return (struct delivery){.sent = meeting->sent,
                              .received = meeting->received,
                              .kept = meeting->kept,
@@ -130,8 +132,8 @@ static void move_block(const struct delivery *all, int from, int to, size_t at, 
 {
     const size_t block = all->bytes / (size_t)all->count;
     if (from != to || !all->kept[from])
-        move_bytes(all->received[to] + (size_t)from * block + at,
-                   all->sent[from] + (size_t)to * block + at, bytes);
+        move_bytes(received_by(all, to) + (size_t)from * block + at,
+                   sent_by(all, from) + (size_t)to * block + at, bytes);
 }
 
 static void deliver_piece(const struct delivery *all, size_t piece)
@@ -274,7 +276,7 @@ static void add_share(const struct delivery *all, int place)
 static void take(const struct delivery *all, int to)
 {
     const size_t block = all->bytes / (size_t)all->count, mine = (size_t)to * block;
-    char *out = all->received[to];
+    char *out = received_by(all, to);
     switch (all->kind) {
     case COLLECTIVE_ALL_TO_ALL:
         for (int from = 0; from < all->count; from++)
@@ -282,11 +284,16 @@ static void take(const struct delivery *all, int to)
         break;
     case COLLECTIVE_ALL_GATHER:
         for (int from = 0; from < all->count; from++)
-            move_bytes(out + (size_t)from * block, all->sent[from], block);
+            move_bytes(out + (size_t)from * block, sent_by(all, from), block);
         break;
-    case COLLECTIVE_BROADCAST: move_bytes(out, all->sent[all->root], all->bytes); break;
+    case COLLECTIVE_BROADCAST: move_bytes(out, sent_by(all, all->root), all->bytes); break;
     case COLLECTIVE_REDUCE_SCATTER: reduce(all, mine, mine + block, to, to, mine); break;
-    case COLLECTIVE_ALL_REDUCE: add_share(all, to); break;
+    case COLLECTIVE_ALL_REDUCE:
+        if (all->alone)
+            reduce(all, 0, all->bytes, to, to, 0);
+        else
+            add_share(all, to);
+        break;
     case COLLECTIVE_BARRIER: break;
     }
 }
@@ -400,8 +407,7 @@ static struct interval kept_of(const struct entry *entry)
     return (struct interval){0, 0};
 }
 
-/* Arrive at the meeting and compare with one member there: all members there agree. */
-static void arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
+void meeting_arrive(struct channel *channel, struct meeting *meeting, struct presence *presence)
 {
     const struct presence *other = NULL;
     for (int place = 0; place < channel->count && !other; place++)
@@ -409,14 +415,19 @@ static void arrive(struct channel *channel, struct meeting *meeting, struct pres
     int place = comm_place_of(channel, presence->rank);
     meeting->arrived[place] = presence;
     meeting->came[place] = true;
-    meeting->kept[place] =
-        presence->entry ? comm_keeps_block(&presence->op->collective) : guest_of(presence)->kept;
+    meeting->desks = channel->world->link && desk_takes(channel, &presence->op->collective);
+    if (!presence->entry)
+        desk_came(channel, place, meeting->position);
+    meeting->kept[place] = presence->entry
+                               ? !meeting->desks && comm_keeps_block(&presence->op->collective)
+                               : guest_of(presence)->kept;
     find_data(meeting, place);
     if (++meeting->arrivals == channel->count && channel->world->link) {
         meeting->takes = !meeting->done && !meeting->failure.status && each_takes(channel, meeting);
         if (meeting->takes && presence->op->collective.kind == COLLECTIVE_ALL_REDUCE)
             share_sums(channel, meeting);
-        channel_change(channel); /* for those that may move the data */
+        if (!meeting->desks || channel->here > 1)
+            channel_change(channel); /* for those that may move the data */
     }
     if (other && !meeting->failure.status &&
         !same_collective(&other->op->collective, &presence->op->collective))
@@ -434,7 +445,7 @@ static bool leave(struct channel *channel, struct meeting *meeting, int place,
     if (meeting->arrived[place] && !meeting->arrived[place]->entry)
         guest_free(guest_of(meeting->arrived[place]));
     meeting->arrived[place] = NULL;
-    if (!meeting->done && !meeting->failure.status)
+    if (!meeting->done && !meeting->failure.status && failure->status)
         meeting->failure = *failure;
     if (++meeting->leavings < channel->count)
         return false;
@@ -527,7 +538,7 @@ static void help(struct channel *channel, struct meeting *meeting)
 static void complete(struct channel *channel, struct meeting *meeting, struct host_stream *stream)
 {
     struct host_world *world = channel->world;
-    const struct delivery all = delivery_of(channel, meeting);
+    const struct delivery all = delivery_of(channel, meeting, &meeting->arrived[0]->op->collective);
     meeting->moving = meeting->moved_here = true;
     world_unlock(world);
     int unreached = fetch_far(world->link, meeting, &all, &stream->stop);
@@ -557,7 +568,7 @@ static bool can_move(const struct channel *channel, const struct meeting *meetin
 /* Is it this member's turn to move the data? */
 static bool can_complete(const struct channel *channel, const struct meeting *meeting, int place)
 {
-    return can_move(channel, meeting) && !meeting->takes &&
+    return can_move(channel, meeting) && !meeting->takes && !meeting->desks &&
            (!channel->world->link || channel->claim || place == 0);
 }
 
@@ -579,7 +590,7 @@ static void take_own(struct channel *channel, struct meeting *meeting, struct ho
 {
     struct host_world *world = channel->world;
     const struct device_staging *own = &meeting->arrived[place]->op->collective.staging;
-    struct delivery all = delivery_of(channel, meeting);
+    struct delivery all = delivery_of(channel, meeting, &meeting->arrived[0]->op->collective);
     if (meeting->adds) {
         all.taker = place;
         all.own_sent = own->from_bytes > 0 ? own->from : all.sent[place];
@@ -675,6 +686,64 @@ static void unstage_recv(struct entry *entry)
                   what->staging.to_bytes, kept_of(entry));
 }
 
+/* ---- or from desk to desk -------------------------------------------------------------------- */
+
+static struct delivery desk_delivery(const struct channel *channel, const struct meeting *meeting,
+                                     const struct device_collective *what, int me)
+{
+    const struct device_staging *own = &what->staging;
+    struct delivery all = delivery_of(channel, meeting, what);
+    all.taker = me;
+    all.alone = true;
+    all.own_sent = own->from_bytes > 0 ? own->from : ref_address(what->send);
+    all.own_received = own->to_bytes > 0 ? own->to : ref_address(what->recv);
+    return all;
+}
+
+/* All members are here. The last of this process ends it there. */
+static void take_from_desks(struct channel *channel, struct meeting *meeting,
+                            const struct delivery *all, int me)
+{
+    take(all, me);
+    meeting->took[me] = true;
+    if (++meeting->takings == channel->here)
+        adjourn(channel, meeting);
+}
+
+/* See host_desk.c. */
+static void meet_at_desks(struct entry *entry)
+{
+    struct host_stream *stream = entry->stream;
+    struct channel *channel = comm_of(entry)->channel;
+    struct meeting *meeting = entry->meeting;
+    struct host_link *link = stream->world->link;
+    const int me = comm_of(entry)->base.me;
+    const struct delivery all = desk_delivery(channel, meeting, &entry->op.collective, me);
+    meeting_arrive(channel, meeting, &entry->presence);
+    entry_started(entry);
+    bool put = desk_put(channel, meeting, entry, all.own_sent, given_by(&all, me));
+    while (put && !meeting->took[me] && !stream_failed(stream)) {
+        desk_look(channel, meeting);
+        if (can_move(channel, meeting))
+            take_from_desks(channel, meeting, &all, me);
+        else if (!stream_failed(stream))
+            desk_wait(channel, meeting);
+    }
+    if (!meeting->took[me]) {
+        desk_withdraw(channel, meeting, me);
+        link_leave(link, channel, meeting->position, rank_of(entry), &stream->failure);
+    }
+    leave(channel, meeting, me, &stream->failure);
+}
+
+void comm_hear(const struct entry *entry)
+{
+    struct meeting *meeting = entry->meeting;
+    if (entry->phase == PHASE_PEERS && meeting && meeting->desks && !meeting->done &&
+        !meeting->failure.status)
+        desk_look(comm_of(entry)->channel, meeting);
+}
+
 void comm_perform_collective(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
@@ -685,10 +754,14 @@ void comm_perform_collective(struct entry *entry)
     entry->phase = PHASE_PEERS;
     bool has_spun = link; /* link_wait does */
     entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
+    if (link && desk_takes(channel, &entry->op.collective)) {
+        meet_at_desks(entry);
+        return;
+    }
     stage_send(entry);
     if (link)
         link_look(link);
-    arrive(channel, meeting, &entry->presence);
+    meeting_arrive(channel, meeting, &entry->presence);
     entry_started(entry);
     if (link)
         link_arrive(link, channel, meeting->position, entry);
@@ -745,10 +818,10 @@ void comm_meet(struct entry *entry)
     entry->phase = PHASE_PEERS;
     entry->meets = true;
     entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
-    arrive(channel, meeting, &entry->presence);
+    meeting_arrive(channel, meeting, &entry->presence);
     if (!can_move(channel, meeting))
         return;
-    const struct delivery all = delivery_of(channel, meeting);
+    const struct delivery all = delivery_of(channel, meeting, &entry->op.collective);
     struct piecework work = {.all = &all, .count = piece_count(&all)};
     deliver_pieces(&work);
     adjourn(channel, meeting);
@@ -773,14 +846,37 @@ void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest
         link_fail(channel->world->link, "no memory for a collective");
         return;
     }
+    if (desk_takes(channel, &guest->op.collective)) {
+        guest_free(guest);
+        link_fail(channel->world->link, "a rank of another process did not use its desk");
+        return;
+    }
     if (meeting->arrived[comm_place_of(channel, guest->presence.rank)]) {
         guest_free(guest);
         link_fail(channel->world->link, "a rank of another process came twice to a collective");
         return;
     }
-    arrive(channel, meeting, &guest->presence);
+    meeting_arrive(channel, meeting, &guest->presence);
     if (meeting->done) /* another process has told so before */
         leave(channel, meeting, comm_place_of(channel, guest->presence.rank), NULL);
+}
+
+/* It has come to its desk and taken that back, before it was seen there. */
+static void leave_unseen(struct channel *channel, uint64_t position, int place,
+                         const struct failure *failure)
+{
+    struct meeting *meeting = meeting_at(channel, position);
+    if (!meeting) {
+        link_fail(channel->world->link, "no memory for a collective");
+        return;
+    }
+    desk_came(channel, place, position);
+    meeting->came[place] = true;
+    meeting->arrivals++;
+    if (!meeting->failure.status)
+        meeting->failure = *failure;
+    fail_meeting(meeting, channel->count);
+    leave(channel, meeting, place, failure);
 }
 
 void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
@@ -788,6 +884,10 @@ void comm_guest_leaves(struct channel *channel, uint64_t position, int rank,
 {
     struct meeting *meeting = meeting_find(channel, position);
     int place = comm_place_of(channel, rank);
+    if (!desk_has_come(channel, place, position)) {
+        leave_unseen(channel, position, place, failure);
+        return;
+    }
     if (!meeting || meeting->moving || !meeting->arrived[place])
         return; /* it is over, or about to be: then the data was there in time */
     leave(channel, meeting, place, failure);

@@ -19,6 +19,7 @@
  * receiver's process. A copy stays until the world ends: positions go on where they were when a communicator is opened again.
  */
 #include "host_comm.h"
+#include "link_message.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ static void channel_free(struct channel *channel)
     free(channel->members);
     free(channel->open);
     free(channel->positions);
+    seats_close(channel);
     free(channel);
 }
 
@@ -90,7 +92,9 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
     channel->positions = calloc(size, sizeof *channel->positions);
     channel->count = count;
     channel->unmatched_end = &channel->unmatched;
-    bool complete = channel->name && channel->members && channel->open && channel->positions;
+    channel->world = world;
+    bool complete = channel->name && channel->members && channel->open && channel->positions &&
+                    (!world->link || seats_open(channel));
     if (!complete)
         diag_no_memory(diag);
     if (!complete || world_init_condition(world, &channel->changed, diag) != STATUS_OK) {
@@ -98,7 +102,8 @@ static struct channel *channel_new(struct host_world *world, const char *name, c
         return NULL;
     }
     memcpy(channel->members, members, size * sizeof *members);
-    channel->world = world;
+    for (int i = 0; world->link && i < count; i++)
+        channel->here += link_is_here(world->link, members[i]);
     channel->ring.condition = &channel->changed;
     channel->hash =
         hash_mix(hash_bytes(name, strlen(name)) ^ hash_bytes(members, size * sizeof *members));
@@ -254,9 +259,8 @@ void host_comm_close(struct device_comm *base)
 
 bool host_comm_takes_own(const struct device_comm *comm, size_t bytes)
 {
-    const struct host_world *world = ((const struct host_device *)comm->device)->world;
-    (void)bytes;
-    return !world->link;
+    const struct channel *channel = ((const struct host_comm *)comm)->channel;
+    return !channel->world->link || (channel->near && bytes <= DESK_BYTES);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -354,7 +358,7 @@ void channel_change(struct channel *channel)
 void channel_wait(struct channel *channel)
 {
     if (channel->world->link)
-        link_wait(channel->world->link, &channel->spin);
+        link_wait(channel->world->link, &channel->spin, NULL, 0);
     else
         world_wait(channel->world, &channel->changed);
 }

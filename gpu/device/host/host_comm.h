@@ -4,6 +4,7 @@
  *
  *     host_comm.c         channels, handles, turns
  *     host_collective.c   collectives: members meet at a position
+ *     host_desk.c         small ones between processes: what each member gives lies on its desk
  *     host_group.c        groups: sends and receives find their partners
  *
  * A channel belongs to its world and is freed with its last handle; a meeting is freed when its last member
@@ -31,6 +32,7 @@ struct meeting {
     int arrivals, leavings, takings;
     bool adds;  /* each member adds a share of the sums that all get */
     bool takes; /* each member takes its own; known when all are there */
+    bool desks; /* each member takes from the desks of the others */
     int taking; /* so many are at it here */
     bool moving, done;
     bool moved_here; /* by a thread of this process */
@@ -54,6 +56,8 @@ struct channel {
     int count;
     struct host_world *world;
     bool near;           /* members are in several processes, which share memory */
+    int here;            /* so many are in this one */
+    struct seat *seats;  /* [count], where there are other processes */
     uint64_t hash;       /* its name for other processes */
     int handles;         /* open ones */
     bool *open;          /* [count] */
@@ -73,10 +77,31 @@ struct channel {
 struct meeting *meeting_find(const struct channel *channel, uint64_t position);
 /* The meeting at a position, made by the first call for it. NULL: no memory. */
 struct meeting *meeting_at(struct channel *channel, uint64_t position);
+/* A member comes, and is compared with one that is there: all that are there agree. */
+void meeting_arrive(struct channel *channel, struct meeting *meeting, struct presence *presence);
 /* All members have left. */
 void meeting_close(struct channel *channel, struct meeting *meeting);
 /* The rank that is to move the data of a meeting at which all are; -1: none has claimed it yet. */
 int meeting_mover(const struct channel *channel, const struct meeting *meeting);
+
+/* ---- host_desk.c: where processes share memory ---- */
+
+/* Is it small enough? All members come to the same answer, or do not fit together. */
+bool desk_takes(const struct channel *channel, const struct device_collective *what);
+/* Put there what a member of this process gives, `bytes` at `data`, and that it is there. False: the world has failed. */
+bool desk_put(struct channel *channel, struct meeting *meeting, const struct entry *entry,
+              const void *data, size_t bytes);
+/* It has failed: a member that has not looked yet will not find it. */
+void desk_withdraw(struct channel *channel, const struct meeting *meeting, int place);
+/* Members of other processes that have come arrive. */
+void desk_look(struct channel *channel, struct meeting *meeting);
+/* Until another one may have come, or for nothing. */
+void desk_wait(struct channel *channel, const struct meeting *meeting);
+/* Does this member come to that position, or has it come? */
+void desk_came(struct channel *channel, int place, uint64_t position);
+bool desk_has_come(const struct channel *channel, int place, uint64_t position);
+bool seats_open(struct channel *channel);
+void seats_close(struct channel *channel);
 
 /* A collective or group of the channel may go on. */
 void channel_change(struct channel *channel);

@@ -11,6 +11,7 @@
  *     TOOK               to the members: one has got what it gets, of a meeting where each takes its own
  *     SEND, WITHDRAW     to the receiver's process: a send waits; does not any more
  *     RECEIVED, UNFIT    to the sender's process: its data has moved; size or tag differ
+ *     DESK               to the members: where one puts what it gives to small collectives (host_desk.c)
  *     ABORT              to all
  *
  * Every process keeps its own copy of each meeting, so mismatches and missing members are known
@@ -214,10 +215,52 @@ void link_fail(struct host_link *link, const char *why)
     world_fail_all(link->world, why);
 }
 
+/* ---- desks ----------------------------------------------------------------------------------- */
+
+struct desk *link_open_desk(struct host_link *link, const struct channel *channel, int rank,
+                            int64_t *offset)
+{
+    struct diag diag;
+    diag_init(&diag);
+    struct desk *desk = rendezvous_alloc(link->rendezvous, sizeof *desk, offset, &diag);
+    diag_fini(&diag);
+    const struct message message = {
+        .word = WORD_DESK, .rank = rank, .channel = comm_channel_name(channel), .claim = *offset};
+    if (!desk)
+        link_fail(link, "no memory for small collectives");
+    else if (!tell_members(link, channel, &message, "", "", true))
+        link_fail(link, "the other processes cannot be told");
+    return desk;
+}
+
+void link_close_desk(struct host_link *link, struct desk *desk, int64_t offset)
+{
+    rendezvous_free_late(link->rendezvous, desk, sizeof *desk, offset);
+}
+
+void link_rouse(struct host_link *link, const struct channel *channel)
+{
+    int count, here = rendezvous_rank(link->rendezvous);
+    const int *members = comm_channel_members(channel, &count);
+    for (int i = 0, last = -1; i < count; i++) {
+        int process = process_of(link, members[i]);
+        if (process != here && process != last)
+            rendezvous_rouse(link->rendezvous, process);
+        last = process;
+    }
+}
+
+bool link_is_here(const struct host_link *link, int rank)
+{
+    return process_of(link, rank) == rendezvous_rank(link->rendezvous);
+}
+
 /* ---- guests ---------------------------------------------------------------------------------- */
 
 void guest_free(struct guest *guest)
 {
+    if (guest->sits)
+        return;
     if (guest->far) {
         free(guest->send.address);
         free(guest->recv.address);
@@ -353,6 +396,16 @@ static void hear_guest(struct host_link *link, struct channel *channel,
     }
 }
 
+static void hear_desk(struct host_link *link, struct channel *channel,
+                      const struct message *message)
+{
+    char *desk = rendezvous_map(link->rendezvous, message->claim, sizeof(struct desk));
+    if (!desk || !desk_introduce(channel, message->rank, desk))
+        link_fail(link, "what another rank gives to small collectives cannot be reached");
+    else
+        link_ring(link); /* something may lie there */
+}
+
 #define ONE(...) +1
 enum {
     KINDS = 0 COLLECTIVE_LIST(ONE),
@@ -399,6 +452,7 @@ static void hear_word(struct host_link *link, struct channel *channel, int from,
     case WORD_LEAVE: comm_guest_leaves(channel, message->position, message->rank, &failure); break;
     case WORD_DELIVERED: comm_delivered(channel, message->position); break;
     case WORD_TOOK: comm_guest_took(channel, message->position, message->rank); break;
+    case WORD_DESK: hear_desk(link, channel, message); break;
     case WORD_WITHDRAW: comm_guest_withdraws(channel, message->rank, message->position); break;
     case WORD_RECEIVED: comm_sent(channel, message->position, NULL); break;
     case WORD_UNFIT: comm_sent(channel, message->position, &failure); break;
@@ -497,19 +551,24 @@ void link_look(struct host_link *link)
     pthread_mutex_lock(&link->world->lock);
 }
 
-void link_wait(struct host_link *link, struct spin *spin)
+void link_wait(struct host_link *link, struct spin *spin, const atomic_uint *word, unsigned value)
 {
     struct host_world *world = link->world;
     const atomic_uint *bell = rendezvous_bell(link->rendezvous);
+    if (word) {
+        world_spin(world, spin, word, value);
+        if (atomic_load(word) != value)
+            return;
+    }
     unsigned seen = atomic_load(bell);
     link_look(link); /* what it hears rings, if it matters to a thread that waits */
-    if (atomic_load(bell) == seen)
+    if (!word && atomic_load(bell) == seen)
         world_spin(world, spin, bell, seen);
     if (atomic_load(bell) != seen)
         return;
     world_unlock(world);
     cores_sleep();
-    rendezvous_sleep(link->rendezvous, seen, LOOK_NS);
+    rendezvous_sleep(link->rendezvous, seen, LOOK_NS, word, value);
     cores_wake();
     pthread_mutex_lock(&world->lock);
 }
@@ -600,6 +659,7 @@ enum status link_open(struct host_world *world, struct diag *diag)
     link->number = rendezvous_count(link->rendezvous);
     link->early_end = &link->early;
     world->link = link;
+    rendezvous_age(link->rendezvous); /* the world before the last is closed in all processes */
     rendezvous_listen(link->rendezvous, hear, link);
     return STATUS_OK;
 }

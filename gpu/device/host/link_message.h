@@ -7,6 +7,7 @@
 #ifndef SWSIM_LINK_MESSAGE_H
 #define SWSIM_LINK_MESSAGE_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 enum word {
@@ -19,6 +20,7 @@ enum word {
     WORD_RECEIVED,
     WORD_UNFIT,
     WORD_ABORT,
+    WORD_DESK,
     WORDS
 };
 
@@ -35,8 +37,28 @@ struct message {
     uint64_t channel, position; /* or the number of a send */
     int64_t bytes;
     int64_t
-        claim; /* ARRIVE of the first member: where the channel's claim is in the common memory; 0: nowhere */
+        claim; /* ARRIVE of the first member: where the channel's claim is in the common memory; 0: nowhere. DESK: where it
+                      is */
     struct far_ref send, recv;
+};
+
+/* What lies on the desk of a member: host_desk.c. */
+enum { DESK_SLOTS = 2, DESK_TEXT = 128, DESK_BYTES = 8 << 10 };
+
+struct desk_head {
+    int32_t kind, root, number, tagged, labelled;
+    int64_t bytes;
+    char tag[DESK_TEXT], label[DESK_TEXT]; /* a label is cut */
+};
+
+struct desk_slot {
+    _Alignas(64) atomic_uint number; /* 1 + the position */
+    struct desk_head head;
+    _Alignas(64) char data[DESK_BYTES];
+};
+
+struct desk {
+    struct desk_slot slots[DESK_SLOTS];
 };
 
 #endif
