@@ -372,6 +372,24 @@ static void test_memory(struct member *members)
     rendezvous_free(members[0].rendezvous, mine, 100, offsets[0]);
 }
 
+/* What others may still look at is given back later. */
+static void test_late_memory(struct member *members)
+{
+    int64_t offset;
+    char *mine = rendezvous_alloc(members[0].rendezvous, 100, &offset, &members[0].diag);
+    char *seen = rendezvous_map(members[1].rendezvous, offset, 100);
+    tap_ok(mine && seen, "memory that another one looks at");
+    if (!mine || !seen)
+        return;
+    mine[99] = 'x';
+    rendezvous_free_late(members[0].rendezvous, mine, 100, offset);
+    tap_is_int(seen[99], 'x', "is there when it is freed late");
+    rendezvous_age(members[0].rendezvous);
+    tap_is_int(seen[99], 'x', "and a while on");
+    rendezvous_age(members[0].rendezvous);
+    tap_is_int(seen[99], 0, "and gone then");
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static void test_limits(struct member *members)
@@ -799,6 +817,7 @@ int main(void)
     tap_is_int(errors_of(members, MEMBERS), 0, "barriers hold");
     test_passed(members, "near");
     test_memory(members);
+    test_late_memory(members);
     test_limits(members);
     test_leaving(members);
     part(&members[0]);

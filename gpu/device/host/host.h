@@ -330,6 +330,8 @@ void comm_meet(struct entry *entry);
 /* It leaves: its data is there, or its stream has failed. */
 void comm_part(struct entry *entry);
 void comm_perform_group(struct entry *entry);
+/* Is it so large that each member takes what it gets, if it can, as soon as it has heard that all are there? */
+bool comm_may_take(const struct channel *channel, const struct device_collective *what);
 /* Does the member move its block for itself, so that the others leave it alone? */
 bool comm_keeps_block(const struct device_collective *what);
 /* An operation has left its FIFO. Finished: the next one of this rank has its turn; else none ever.
@@ -428,6 +430,9 @@ void guest_free(struct guest *guest);
 void host_compute(const struct device_op *op, const atomic_bool *stop);
 /* sum[i] += x[i] */
 void host_add(float *restrict sum, const float *restrict x, size_t count);
+/* sum[i] = (0 + x[i]) + y[i] */
+void host_sum_two(float *restrict sum, const float *restrict x, const float *restrict y,
+                  size_t count);
 /* sum[i] = (sum[i] + x[i]) + y[i] */
 void host_add_two(float *restrict sum, const float *restrict x, const float *restrict y,
                   size_t count);

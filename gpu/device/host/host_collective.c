@@ -61,23 +61,37 @@ static char *received_by(const struct delivery *all, int place)
     return place == all->taker ? all->own_received : all->received[place];
 }
 
+/* Sums of f32, of two members in a pass: half as many passes over the sums. */
+static void add_up_singles(const struct delivery *all, size_t offset, size_t count, float *sums)
+{
+    const float *x[2];
+    int from = 0;
+    if (all->count == 1)
+        memset(sums, 0, count * sizeof *sums);
+    while (from < all->count) {
+        const int first = from, pair = from + 1 < all->count ? 2 : 1;
+        for (int i = 0; i < pair; i++)
+            x[i] = (const float *)(const void *)(sent_by(all, from++) + offset);
+        if (pair == 1)
+            host_add(sums, x[0], count);
+        else if (first == 0)
+            host_sum_two(sums, x[0], x[1], count);
+        else
+            host_add_two(sums, x[0], x[1], count);
+    }
+}
+
 /* The sums over all members of `count` numbers at `offset`, in order of place: the same on every
  * run. */
 static void add_up(const struct delivery *all, size_t offset, size_t count, union number_sums *sums)
 {
-    const bool single = all->number == NUMBER_F32;
-    memset(sums, 0, single ? count * sizeof *sums->real : sizeof *sums);
-    for (int from = 0; from < all->count; from++) {
-        const char *x = sent_by(all, from) + offset;
-        bool two = single && from + 1 < all->count; /* half as many passes over the sums */
-        if (two)
-            host_add_two(sums->real, (const float *)(const void *)x,
-                         (const float *)(const void *)(sent_by(all, ++from) + offset), count);
-        else if (single)
-            host_add(sums->real, (const float *)(const void *)x, count);
-        else
-            number_add(all->number, sums, x, count);
+    if (all->number == NUMBER_F32) {
+        add_up_singles(all, offset, count, sums->real);
+        return;
     }
+    memset(sums, 0, sizeof *sums);
+    for (int from = 0; from < all->count; from++)
+        number_add(all->number, sums, sent_by(all, from) + offset, count);
 }
 
 /* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
@@ -349,7 +363,7 @@ static void mismatch(const struct channel *channel, struct meeting *meeting,
 }
 
 /* A large collective is worth the second message that it costs if each member takes its own. */
-static bool may_take(const struct channel *channel, const struct device_collective *what)
+bool comm_may_take(const struct channel *channel, const struct device_collective *what)
 {
     enum { LEAST_BYTES = 32 << 10 };
     return channel->near && what->bytes >= LEAST_BYTES;
@@ -358,7 +372,7 @@ static bool may_take(const struct channel *channel, const struct device_collecti
 /* Does each member add a share of the sums that all get? Known as soon as it arrives. */
 static bool adds_share(const struct channel *channel, const struct device_collective *what)
 {
-    return what->kind == COLLECTIVE_ALL_REDUCE && may_take(channel, what);
+    return what->kind == COLLECTIVE_ALL_REDUCE && comm_may_take(channel, what);
 }
 
 /* Does each member take what it gets, in its own process, and of common sums its share? What it takes is read from memory
@@ -372,7 +386,7 @@ static bool each_takes(const struct channel *channel, const struct meeting *meet
         struct presence *at = meeting->arrived[place];
         own = own && (at->entry ? at->op->collective.staging.to_bytes > 0 : guest_of(at)->staged);
     }
-    return may_take(channel, what) && (own || adds_share(channel, what));
+    return comm_may_take(channel, what) && (own || adds_share(channel, what));
 }
 
 /* Shares of sums go to memory that all reach, where each copies them from behind. */
@@ -672,6 +686,15 @@ static void stage_send(struct entry *entry)
     if (!what->send.buffer)
         return; /* it is read from there */
     copy_rest(world, ref_address(what->send), own->from, own->from_bytes, kept);
+}
+
+/* Behind its arrival, while the others come: they do not look at it. */
+static void keep_block(struct entry *entry)
+{
+    const struct device_collective *what = &entry->op.collective;
+    const struct device_staging *own = &what->staging;
+    const struct interval kept = kept_of(entry);
+    struct host_world *world = entry->stream->world;
     if (comm_keeps_block(what))
         copy_staged(world, (char *)own->to + kept.begin, (const char *)own->from + kept.begin,
                     kept.end - kept.begin);
@@ -765,6 +788,7 @@ void comm_perform_collective(struct entry *entry)
     entry_started(entry);
     if (link)
         link_arrive(link, channel, meeting->position, entry);
+    keep_block(entry);
     const int me = comm->base.me;
     while (meeting->moving || meeting->taking > 0 || (!meeting->done && !stream_failed(stream)))
         if (can_complete(channel, meeting, me) && claims(channel, meeting, me))

@@ -135,7 +135,8 @@ void link_arrive(struct host_link *link, const struct channel *channel, uint64_t
                               .claim = comm_claim(channel),
                               .send = far_of(what->send),
                               .recv = far_of(what->recv)};
-    bool wakes = !comm_has_claim(channel); /* else the last to arrive moves the data */
+    /* Else the last to arrive moves the data of all. */
+    bool wakes = !comm_has_claim(channel) || comm_may_take(channel, what);
     if (!tell_members(link, channel, &message, text_of(what->tag), text_of(entry->op.label), wakes))
         untold(entry->stream);
 }
