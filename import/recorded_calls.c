@@ -672,6 +672,8 @@ static bool take_item(const struct walk *walk)
     case RECORDING_PHYSICAL_END: return walk_take_physical_end(walk);
     case RECORDING_MAP: return walk_take_map(walk);
     case RECORDING_UNMAP: return walk_take_unmap(walk);
+    case RECORDING_WRITE_VALUE: return walk_take_value(walk, true);
+    case RECORDING_WAIT_VALUE: return walk_take_value(walk, false);
     case RECORDING_HOST_CALL: return take_host_call(walk);
     case RECORDING_HOST_BEGIN: return take_host_bound(walk, true);
     case RECORDING_HOST_END: return take_host_bound(walk, false);

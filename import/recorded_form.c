@@ -269,6 +269,30 @@ static bool put_callback(const struct writing *writing, struct out *out,
                          const struct bodies *bodies, const struct recorded_op *op,
                          struct host_op *to);
 
+/* A callback that says of its place in the stream that it is reached, or waits there for that of another one. A write that
+   nobody waits for, of memory that nothing else uses, is nothing. */
+static bool put_value(const struct writing *writing, struct out *out, const struct recorded_op *op,
+                      struct host_op *to)
+{
+    const struct recorded_value *value = &writing->process->values[op->value - 1];
+    struct host_op write = {
+        .kind = OP_COMPUTE, .name = to->name, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    const struct host_op flag = {.kind = value->writes ? OP_SIGNAL : OP_AWAIT,
+                                 .stream = -1,
+                                 .graph = -1,
+                                 .object = value->signal,
+                                 .comm = -1};
+    struct out inside = {0};
+    if (!recorded_memory_list(writing->job, writing->process, op, writing->home, true, -1,
+                              &write.writes) ||
+        (write.writes.count > 0 && !put(writing, &inside, &write)) ||
+        (value->signal >= 0 && !put(writing, &inside, &flag)))
+        return false;
+    to->body = inside.items;
+    to->body_count = inside.count;
+    return inside.count == 0 || put(writing, out, to);
+}
+
 /* `bodies` NULL: of a graph. */
 static bool put_op(const struct writing *writing, struct out *out, const struct bodies *bodies,
                    const struct recorded_op *op)
@@ -293,6 +317,8 @@ static bool put_op(const struct writing *writing, struct out *out, const struct 
     }
     if (to.kind == OP_CALLBACK && !bodies)
         return plan_add_unrecorded(job->plan, "host functions in a graph", "a plan has none");
+    if (op->value > 0)
+        return put_value(writing, out, op, &to) && put_signal(writing, out, op->signal);
     if (to.kind == OP_GROUP && !place_parts(writing, op, rank, &to))
         return false;
     if (to.kind == OP_GROUP && to.part_count == 0)
@@ -581,7 +607,7 @@ static bool say_unseen(struct recorded_job *job)
             plan_add_unrecorded(plan, "extents of kernels",
                                 "memory from each pointer to the next that is used")) &&
            (job->options->order == RECORDED_SEEN || recorded_order_say(job)) &&
-           recorded_queries_say(job);
+           recorded_values_say(job) && recorded_queries_say(job);
 }
 
 bool recorded_write(struct recorded_job *job)
@@ -591,6 +617,9 @@ bool recorded_write(struct recorded_job *job)
     for (size_t i = 0; i < job->process_count; i++)
         threads += job->processes[i].tapes.thread_count;
     number_ranks(job);
+    for (size_t i = 0; i < job->process_count; i++)
+        if (!recorded_values_pair(job, &job->processes[i]))
+            return false;
     find_begin(job);
     if (!recorded_clock_meet(job))
         return false;

@@ -57,6 +57,7 @@ struct recorded_op {
     struct recorded_access *accesses;
     size_t access_count, access_cap;
     uint64_t host_call;   /* CALLBACK: its number */
+    size_t value;         /* CALLBACK: the number of a use of a value in memory; 0: it is none */
     int64_t after_thread; /* AWAIT: thread and items that it comes after */
     uint64_t after_count;
     bool by_lock;             /* AWAIT: it was the run that decided on the order */
@@ -170,6 +171,14 @@ struct recorded_physical {
     size_t mapped_count, mapped_cap;
 };
 
+/* A stream writes a value to memory, or waits until there is one. */
+struct recorded_value {
+    bool writes;
+    uint64_t address, bytes, value, flags;
+    size_t stream;
+    int signal; /* plan->flags, for which it waits, or that it sets; -1: none */
+};
+
 struct recorded_graph {
     uint64_t graph; /* handle, once it is captured */
     struct recorded_ops ops;
@@ -204,6 +213,7 @@ struct recorded_process {
     struct recorded_block *blocks;
     size_t *by_address; /* live blocks */
     struct recorded_physical *physicals;
+    struct recorded_value *values; /* in the order of their pushes */
     struct recorded_graph *graphs;
     struct recorded_kernel *kernels;
     struct recorded_comm_handle *comms;
@@ -214,7 +224,8 @@ struct recorded_process {
     } * executables;
     size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
-        text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap;
+        text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
+        value_count, value_cap;
     int devices[64]; /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */
@@ -247,6 +258,7 @@ struct recorded_job {
     size_t failed_calls;   /* of NCCL */
     size_t lock_orders;    /* of threads, that another run may have the other way round */
     size_t unordered_uses; /* by two threads, without an order that was seen */
+    size_t awaited_values; /* places in memory where streams wait for a value */
     size_t yeses, noes;    /* of queries, that could have been otherwise */
     bool unseen; /* libraries or calls that the recorder does not see, or does not model */
     struct {
@@ -347,6 +359,12 @@ bool recorded_comm_op(struct recorded_job *job, struct recorded_process *process
 
 /* The plan says that something which was not seen may order threads. */
 bool recorded_order_say(struct recorded_job *job);
+
+/* ---- recorded_values.c ------------------------------------------------------------------------ */
+
+/* Pairs each wait of a process for a value with the write that ends it. */
+bool recorded_values_pair(struct recorded_job *job, struct recorded_process *process);
+bool recorded_values_say(struct recorded_job *job);
 
 /* ---- recorded_queries.c ----------------------------------------------------------------------- */
 

@@ -103,6 +103,10 @@ bool walk_take_physical_end(const struct walk *walk);
 bool walk_take_map(const struct walk *walk);
 bool walk_take_unmap(const struct walk *walk);
 
+/* ---- recorded_values.c: the walk's item, of this kind ------------------------------------------- */
+
+bool walk_take_value(const struct walk *walk, bool writes);
+
 /* ---- recorded_groups.c: the walk's item, of each of these kinds -------------------------------- */
 
 bool walk_take_comm(const struct walk *walk);

@@ -80,6 +80,67 @@ ON_STREAM(cuEventRecord, (handle event, handle stream), (event, stream), RECORD,
 ON_STREAM(cuEventRecordWithFlags, (handle event, handle stream, unsigned flags),
           (event, stream, flags), RECORD, WORD_OF(event), ON(stream), flags)
 
+/* ---- values in memory, by which streams wait for each other ------------------------------------ */
+
+#define VALUES(name, type, KIND)                                                                   \
+    ON_STREAM(name, (handle stream, word address, type value, unsigned flags),                     \
+              (stream, address, value, flags), KIND, ON(stream), address, sizeof value, value,     \
+              flags)
+VALUES(cuStreamWriteValue32, uint32_t, WRITE_VALUE)
+VALUES(cuStreamWriteValue32_v2, uint32_t, WRITE_VALUE)
+VALUES(cuStreamWriteValue64, uint64_t, WRITE_VALUE)
+VALUES(cuStreamWriteValue64_v2, uint64_t, WRITE_VALUE)
+VALUES(cuStreamWaitValue32, uint32_t, WAIT_VALUE)
+VALUES(cuStreamWaitValue32_v2, uint32_t, WAIT_VALUE)
+VALUES(cuStreamWaitValue64, uint64_t, WAIT_VALUE)
+VALUES(cuStreamWaitValue64_v2, uint64_t, WAIT_VALUE)
+
+/* CUstreamBatchMemOpParams */
+struct memory_operation {
+    unsigned kind;
+    word address, value; /* the value may be of 32 bits */
+    unsigned flags;
+    word alias, pad;
+};
+enum { WAIT_32 = 1, WRITE_32 = 2, FLUSH = 3, WAIT_64 = 4, WRITE_64 = 5, BARRIER = 6 };
+
+static void note_operation(const struct call *call, word stream, const struct memory_operation *op)
+{
+    const bool is_short = op->kind == WAIT_32 || op->kind == WRITE_32;
+    const word value = is_short ? (uint32_t)op->value : op->value;
+    switch (op->kind) {
+    case FLUSH:
+    case BARRIER: return; /* they order nothing on their stream that it does not order */
+    case WAIT_32:
+    case WAIT_64:
+    case WRITE_32:
+    case WRITE_64:
+        tape_put(op->kind == WAIT_32 || op->kind == WAIT_64 ? RECORDING_WAIT_VALUE
+                                                            : RECORDING_WRITE_VALUE,
+                 WORDS(stream, op->address, is_short ? 4 : 8, value, op->flags));
+        return;
+    default: calls_note_unmodelled(call, "cuStreamBatchMemOp with an operation that is not known");
+    }
+}
+
+#define OPERATIONS(name, none_is)                                                                  \
+    int name(handle stream, unsigned count, const struct memory_operation *list, unsigned flags);  \
+    int name(handle stream, unsigned count, const struct memory_operation *list, unsigned flags)   \
+    {                                                                                              \
+        REAL(name, (handle, unsigned, const struct memory_operation *, unsigned))                  \
+        const word none = none_is;                                                                 \
+        const struct call call = tape_begin(RECORDING_WRITE_VALUE);                                \
+        const int result = real(stream, count, list, flags);                                       \
+        for (unsigned i = 0; result == 0 && call.outer && i < count; i++)                          \
+            note_operation(&call, ON(stream), &list[i]);                                           \
+        tape_drop(&call);                                                                          \
+        return result;                                                                             \
+    }
+OPERATIONS(cuStreamBatchMemOp, LEGACY)
+OPERATIONS(cuStreamBatchMemOp_ptsz, PER_THREAD)
+OPERATIONS(cuStreamBatchMemOp_v2, LEGACY)
+OPERATIONS(cuStreamBatchMemOp_v2_ptsz, PER_THREAD)
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 CALL(cuMemAlloc_v2, (word * out, size_t bytes), (out, bytes), ALLOC, *out, bytes,

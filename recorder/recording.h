@@ -75,6 +75,8 @@ struct recording_item {
     X(PHYSICAL_END, 1, "handle")                                                                   \
     X(MAP, 4, "address, bytes, handle, offset")                                                    \
     X(UNMAP, 2, "address, bytes: of whole mappings")                                               \
+    X(WRITE_VALUE, 5, "stream, address, bytes, value, CUstreamWriteValue_flags")                   \
+    X(WAIT_VALUE, 5, "stream, address, bytes, value, CUstreamWaitValue_flags")                     \
     X(HOST_CALL, 2, "stream, number")                                                              \
     X(HOST_BEGIN, 1, "number: this thread executes the function")                                  \
     X(HOST_END, 1, "number")                                                                       \

@@ -32,6 +32,18 @@ done
 check "one memory at two addresses" but_for mapped_twice '1 call of cuMemMap of memory that was mapped before: the recording does not model it'
 check "... and one after the other" but_for handle_kept '1 call of cuMemMap of memory that was mapped before'
 
+# Streams that wait for each other by values in memory.
+check "a value that no stream waits for" finds value 'race.*axpy.*fill\|race.*fill.*axpy'
+check "a counter that is waited for too early" finds counter 'race.*axpy.*fill\|race.*fill.*axpy'
+check "values of a batch that no stream waits for" finds batch 'race.*axpy.*fill\|race.*fill.*axpy'
+values() { record "$1" fixed && prints 0 "proved but for \(extents of kernels[^,]*, \)\{0,1\}values at $2 in memory: less than streams wait for until a stream writes it  " "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+check "... repaired" values value '1 place'
+check "the counter, repaired" values counter '1 place'
+check "the batch, repaired" values batch '2 places'
+check "a value that is set back" but_for value_falls '1 call of cuStreamWaitValue: the recording does not model it'
+check "a value that two streams write" but_for two_writers '1 call of cuStreamWaitValue: the recording does not model it'
+check "waits that no write ends" but_for other_waits '5 calls of cuStreamWaitValue: the recording does not model them'
+
 check "rectangles that overlap by a column" finds columns 'race.*copy.*buffer device0.*copy'
 check "... by a row" finds rows 'race.*copy.*buffer device0.2048.*copy'
 check "boxes that overlap by a slice" finds slices 'race.*copy.*buffer device0.2048.*copy'

@@ -190,3 +190,107 @@ CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream stream)
         return CUDA_ERROR_NOT_SUPPORTED;
     return (CUresult)cudaMemcpy3DAsync(&same, stream);
 }
+
+/* ---- values in memory ------------------------------------------------------------------------- */
+
+struct value {
+    bool writes;
+    void *address;
+    size_t bytes;
+    uint64_t value;
+    unsigned flags;
+};
+
+static uint64_t load(const void *at, size_t bytes)
+{
+    return bytes == 4 ? __atomic_load_n((const uint32_t *)at, __ATOMIC_SEQ_CST)
+                      : __atomic_load_n((const uint64_t *)at, __ATOMIC_SEQ_CST);
+}
+
+static bool is_there(const struct value *value, uint64_t found)
+{
+    const uint64_t difference = found - value->value;
+    switch (value->flags & 7) {
+    case CU_STREAM_WAIT_VALUE_GEQ:
+        return value->bytes == 4 ? (int32_t)(uint32_t)difference >= 0 : (int64_t)difference >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return found == value->value;
+    case CU_STREAM_WAIT_VALUE_AND: return (found & value->value) != 0;
+    default: emulation_misuse("a stream waits for a value in a way that is not emulated");
+    }
+}
+
+static cudaError_t run_value(struct CUstream_st *stream, void *payload)
+{
+    const struct value *value = payload;
+    void *at = memory_reach(stream->gpu, value->address, value->bytes, "a value in memory");
+    if (!at)
+        return cudaErrorIllegalAddress;
+    if (value->writes && value->bytes == 4)
+        __atomic_store_n((uint32_t *)at, (uint32_t)value->value, __ATOMIC_SEQ_CST);
+    else if (value->writes)
+        __atomic_store_n((uint64_t *)at, value->value, __ATOMIC_SEQ_CST);
+    while (!value->writes && !is_there(value, load(at, value->bytes)) &&
+           gpu_error(stream->gpu) == cudaSuccess)
+        usleep(100);
+    return cudaSuccess;
+}
+
+static CUresult push_value(CUstream handle, struct value value)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return (CUresult)error;
+    struct CUstream_st *stream = any_stream(handle, __func__);
+    if (!stream)
+        return (CUresult)call_end(cudaErrorMemoryAllocation);
+    return (CUresult)call_end(
+        stream_push_work(stream, run_value, &value, sizeof value, ACTIVITY_NONE));
+}
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned flags)
+{
+    return push_value(stream, (struct value){true, at(to), 4, value, flags});
+}
+
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr to, cuuint64_t value, unsigned flags)
+{
+    return push_value(stream, (struct value){true, at(to), 8, value, flags});
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr from, cuuint32_t value, unsigned flags)
+{
+    return push_value(stream, (struct value){false, at(from), 4, value, flags});
+}
+
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr from, cuuint64_t value, unsigned flags)
+{
+    return push_value(stream, (struct value){false, at(from), 8, value, flags});
+}
+
+static CUresult push_operation(CUstream stream, const CUstreamBatchMemOpParams *op)
+{
+    switch (op->operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        return cuStreamWaitValue32(stream, op->waitValue.address, op->waitValue.value,
+                                   op->waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        return cuStreamWriteValue32(stream, op->writeValue.address, op->writeValue.value,
+                                    op->writeValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        return cuStreamWaitValue64(stream, op->waitValue.address, op->waitValue.value64,
+                                   op->waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        return cuStreamWriteValue64(stream, op->writeValue.address, op->writeValue.value64,
+                                    op->writeValue.flags);
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned count, CUstreamBatchMemOpParams *list,
+                            unsigned flags)
+{
+    CUresult result = flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
+        result = push_operation(stream, &list[i]);
+    return result;
+}

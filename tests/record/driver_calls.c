@@ -296,6 +296,109 @@ static void to_host(void)
     CHECK(cuMemcpy2DAsync(&copy, two));
 }
 
+/* ---- values in memory -------------------------------------------------------------------------------- */
+
+static CUdeviceptr new_values(void)
+{
+    CUdeviceptr values;
+    CHECK(cuMemAlloc(&values, 64));
+    CHECK(cuMemsetD8Async(values, 0, 64, one));
+    CHECK(cuStreamSynchronize(one));
+    return values;
+}
+
+/* The second stream waits for what the first one writes behind its kernel; the wait may be pushed first. */
+static void value(void)
+{
+    const CUdeviceptr at = new_values();
+    fill(two, y);
+    if (fixed)
+        CHECK(cuStreamWaitValue32(two, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    fill(one, x);
+    CHECK(cuStreamWriteValue32(one, at, 1, 0));
+    luck(one);
+    axpy(two, x, y);
+    CHECK(cuStreamSynchronize(two));
+    CHECK(cuStreamSynchronize(one));
+    CHECK(cuMemFree(at));
+}
+
+/* A counter: each turn is waited for, or the one before. */
+static void counter(void)
+{
+    const CUdeviceptr at = new_values();
+    fill(two, y);
+    for (int i = 1; i <= 3; i++) {
+        fill(one, x);
+        CHECK(cuStreamWriteValue64(one, at + 8, (cuuint64_t)i, 0));
+        luck(one);
+        if (fixed || i > 1)
+            CHECK(cuStreamWaitValue64(two, at + 8, (cuuint64_t)(fixed ? i : i - 1),
+                                      CU_STREAM_WAIT_VALUE_GEQ));
+        axpy(two, x, y);
+        CHECK(cuEventRecord(other, two));
+        CHECK(cuStreamWaitEvent(one, other, 0));
+    }
+    CHECK(cuStreamSynchronize(two));
+}
+
+static void batch(void)
+{
+    const CUdeviceptr at = new_values();
+    CUstreamBatchMemOpParams writes[2] = {{0}}, waits[2] = {{0}};
+    for (int i = 0; i < 2; i++) {
+        writes[i].operation = i ? CU_STREAM_MEM_OP_WRITE_VALUE_64 : CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        writes[i].writeValue.address = at + (CUdeviceptr)(8 * i);
+        writes[i].writeValue.value64 = 5;
+        waits[i].operation = i ? CU_STREAM_MEM_OP_WAIT_VALUE_64 : CU_STREAM_MEM_OP_WAIT_VALUE_32;
+        waits[i].waitValue.address = at + (CUdeviceptr)(8 * i);
+        waits[i].waitValue.value64 = 5;
+    }
+    fill(two, y);
+    fill(one, x);
+    CHECK(cuStreamBatchMemOp(one, 2, writes, 0));
+    luck(one);
+    if (fixed)
+        CHECK(cuStreamBatchMemOp(two, 2, waits, 0));
+    axpy(two, x, y);
+}
+
+/* The value is set back, so a wait may end with the first write or the last. */
+static void value_falls(void)
+{
+    const CUdeviceptr at = new_values();
+    CHECK(cuStreamWriteValue32(one, at, 1, 0));
+    CHECK(cuStreamWriteValue32(one, at, 0, 0));
+    CHECK(cuStreamWriteValue32(one, at, 1, 0));
+    CHECK(cuStreamWaitValue32(two, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+/* Two streams write, and either of them ends the wait. */
+static void two_writers(void)
+{
+    const CUdeviceptr at = new_values();
+    CUstream third;
+    CHECK(cuStreamCreate(&third, CU_STREAM_NON_BLOCKING));
+    CHECK(cuStreamWriteValue32(one, at, 1, 0));
+    CHECK(cuEventRecord(event, one));
+    CHECK(cuStreamWaitEvent(two, event, 0));
+    CHECK(cuStreamWriteValue32(two, at, 2, 0));
+    CHECK(cuStreamWaitValue32(third, at, 1, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
+/* Waits of other kinds, or that no stream's write ends. */
+static void other_waits(void)
+{
+    const CUdeviceptr at = new_values();
+    CHECK(cuStreamWriteValue32(one, at, 1, 0));
+    CHECK(cuStreamWaitValue32(two, at, 1, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK(cuStreamWaitValue32(two, at, 1, CU_STREAM_WAIT_VALUE_AND));
+    CHECK(cuStreamWaitValue32(two, at, 0, CU_STREAM_WAIT_VALUE_GEQ));
+    CHECK(cuStreamWaitValue32(two, at + 4, 0, CU_STREAM_WAIT_VALUE_EQ));
+    CHECK(cuStreamWriteValue32(one, at + 8, 1U << 31, 0));
+    CHECK(cuStreamWaitValue32(two, at + 8, 1U << 31, CU_STREAM_WAIT_VALUE_GEQ));
+}
+
 /* ---- launches --------------------------------------------------------------------------------------- */
 
 static CUlaunchConfig config_of(CUlaunchAttribute *attributes, unsigned count)
@@ -483,6 +586,12 @@ static const struct {
     const char *name;
     void (*run)(void);
 } cases[] = {
+    {"value", value},
+    {"counter", counter},
+    {"batch", batch},
+    {"value_falls", value_falls},
+    {"two_writers", two_writers},
+    {"other_waits", other_waits},
     {"columns", columns},
     {"rows", rows},
     {"slices", slices},
