@@ -82,24 +82,6 @@ static void add_movers(const struct query *q, int stream)
     }
 }
 
-/* The stream of a rank that holds the operation issued as `number` on one of its communicators (or,
-   `comm` -1, on any of them), or -1. */
-static int stream_holding(const struct query *q, int rank, int comm, int32_t number)
-{
-    const struct program *p = q->p;
-    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
-        int s = p->rank_streams[i];
-        for (int k = 0; k < stream_cells(p, q->c, s)[STREAM_COUNT]; k++) {
-            const int32_t *item = item_cells(p, q->c, s, k);
-            int uses = p->ops[item[ITEM_OP]].comm;
-            if (uses >= 0 && (comm < 0 || uses == comm) &&
-                item[comm < 0 ? ITEM_C : ITEM_A] == number)
-                return s;
-        }
-    }
-    return -1;
-}
-
 /* A member of a communicator must start its next operation there, or finish the one it is in. */
 static void add_member_movers(const struct query *q, int comm, int member)
 {
@@ -108,7 +90,8 @@ static void add_member_movers(const struct query *q, int comm, int member)
     const int32_t *cells = q->c + p->at.members + index * MEMBER_CELLS;
     int stream = cells[MEMBER_ACTIVE] - 1;
     if (stream < 0)
-        stream = stream_holding(q, p->comms[comm].members[member], comm, cells[MEMBER_FINISHED]);
+        stream =
+            stream_holding(p, q->c, p->comms[comm].members[member], comm, cells[MEMBER_FINISHED]);
     if (stream >= 0)
         add_movers(q, stream);
     else
@@ -172,7 +155,7 @@ static void waiting_enablers(const struct query *q, int stream, const struct op 
         add_member_movers(q, op->comm, op->member);
     else if (op->comm >= 0 && p->plan->machine.launch_order_implicit &&
              item[ITEM_C] != ranks[RANK_COMM_STARTED])
-        add_movers(q, stream_holding(q, rank, -1, ranks[RANK_COMM_STARTED]));
+        add_movers(q, stream_holding(p, q->c, rank, -1, ranks[RANK_COMM_STARTED]));
     else
         slot_holders(q, rank);
 }

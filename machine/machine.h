@@ -154,17 +154,23 @@ enum wait_cause {
     CAUSE_DEPENDENCE, /* a CPU signal, an event, a sync */
     CAUSE_COMM_ORDER, /* its communicator's previous operation on this rank */
     CAUSE_PEER,       /* a collective or group whose other members have not started */
-    CAUSE_RESOURCE,   /* residency slots, a full launch queue, a hardware queue, a lock */
-    CAUSE_ORDER,      /* its ticket's turn */
-    CAUSE_QUEUE,      /* an empty or full queue between threads */
-    CAUSE_RETIRE,     /* the driver: the oldest iteration has not finished */
-    CAUSE_LEFT,       /* the driver is at its end, but a retired iteration never finishes */
-    CAUSE_DATA        /* the data loader has not answered */
+    CAUSE_ISSUE,     /* an operation issued before it on any communicator (launch_order_implicit) */
+    CAUSE_HW_QUEUE,  /* another stream is first in its hardware queue */
+    CAUSE_RESIDENCY, /* residency slots */
+    CAUSE_LOCK,      /* a lock */
+    CAUSE_FULL,      /* a stream without room for a push */
+    CAUSE_WINDOW,    /* the driver: an iteration a window before the next one goes on */
+    CAUSE_ORDER,     /* its ticket's turn */
+    CAUSE_QUEUE,     /* an empty or full queue between threads */
+    CAUSE_RETIRE,    /* the driver: the oldest iteration has not finished */
+    CAUSE_LEFT,      /* the driver is at its end, but a retired iteration never finishes */
+    CAUSE_DATA       /* the data loader has not answered */
 };
 struct wait {
     enum wait_cause cause;
     int agent;         /* the agent that must act first; -1: no particular one */
     int task;          /* the task waited for, -1 */
+    int object;        /* COMM_ORDER: the communicator; LOCK: the lock; else -1 */
     int64_t iteration; /* of that task */
 };
 /* Fill `wait`; for an enabled, finished or idle agent the cause is NONE or EMPTY. */

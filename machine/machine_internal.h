@@ -169,6 +169,24 @@ static inline const struct op *head_op(const struct program *p, int32_t *c, int 
     return &p->ops[item_cells(p, c, stream, 0)[ITEM_OP]];
 }
 
+/* The stream of a rank that holds the operation issued as `number` on one of its communicators (or, `comm` -1, on any of
+   them); -1: none. */
+static inline int stream_holding(const struct program *p, int32_t *c, int rank, int comm,
+                                 int32_t number)
+{
+    for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+        int s = p->rank_streams[i];
+        for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
+            const int32_t *item = item_cells(p, c, s, k);
+            int uses = p->ops[item[ITEM_OP]].comm;
+            if (uses >= 0 && (comm < 0 || uses == comm) &&
+                item[comm < 0 ? ITEM_C : ITEM_A] == number)
+                return s;
+        }
+    }
+    return -1;
+}
+
 /* The instance of a family for an iteration; single objects (distance < 0) have one instance. */
 static inline int instance_of(const struct program *p, const struct op *op, int64_t iteration)
 {

@@ -63,6 +63,13 @@ static int thread_opposite(const struct program *p, int32_t *c, const struct op 
                        puts ? WAY_GET : WAY_PUT, not_thread);
 }
 
+static void wait_for_stream(const struct program *p, enum wait_cause cause, int stream,
+                            struct wait *wait)
+{
+    wait->cause = cause;
+    wait->agent = stream >= 0 ? program_stream_agent(p, stream) : -1;
+}
+
 static void wait_for_task(const struct program *p, int rank, int family, int64_t iteration,
                           struct wait *wait)
 {
@@ -139,8 +146,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         return;
     }
     if (op_pushes(op->kind)) { /* to a full stream */
-        wait->cause = CAUSE_RESOURCE;
-        wait->agent = program_stream_agent(p, op->stream);
+        wait_for_stream(p, CAUSE_FULL, op->stream, wait);
         return;
     }
     switch (op_operand(op->kind)) {
@@ -151,7 +157,8 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         wait->agent = thread_opposite(p, c, op, thread);
         break;
     case OPERAND_LOCK:
-        wait->cause = CAUSE_RESOURCE;
+        wait->cause = CAUSE_LOCK;
+        wait->object = op->object;
         wait->agent = program_thread_agent(p, c[p->at.locks + op->object] - 1);
         break;
     case OPERAND_TURN:
@@ -233,7 +240,7 @@ static void why_driver(const struct program *p, int32_t *c, int rank, struct wai
             wait->cause = CAUSE_DATA;
             wait->agent = 0;
         } else {
-            wait->cause = CAUSE_RESOURCE;
+            wait->cause = CAUSE_WINDOW;
             why_iteration(p, c, rank, state[RANK_ADMITTED] - p->window, wait);
         }
         break;
@@ -292,34 +299,43 @@ static int absent_peer(const struct program *p, int32_t *c, const struct op *op)
     return -1;
 }
 
+/* The stream with the most residency slots of the device; -1: none has any. */
+static int slot_holder(const struct program *p, int32_t *c, int device_of)
+{
+    int holder = -1, most = 1;
+    for (int rank = p->device[device_of]; rank >= 0; rank = p->device_next[rank])
+        for (int i = p->rank_first[rank]; i < p->rank_first[rank + 1]; i++) {
+            int s = p->rank_streams[i];
+            if (!stream_cells(p, c, s)[STREAM_RUNNING] || head_op(p, c, s)->sm < most)
+                continue;
+            most = head_op(p, c, s)->sm;
+            holder = s;
+        }
+    return holder;
+}
+
+/* A head that could start but for its communicator, its hardware queue, or residency slots. */
 static void why_not_started(const struct program *p, int32_t *c, int stream, const struct op *op,
                             struct wait *wait)
 {
-    int rank = p->streams[stream].rank;
-    if (op->comm >= 0 &&
-        item_cells(p, c, stream, 0)[ITEM_A] != member_cells(p, c, op)[MEMBER_FINISHED]) {
-        int active = member_cells(p, c, op)[MEMBER_ACTIVE] - 1;
-        wait->cause = CAUSE_COMM_ORDER;
-        for (int s = 0; active < 0 && s < p->stream_count; s++) /* queued, not started */
-            for (int k = 0; k < stream_cells(p, c, s)[STREAM_COUNT]; k++) {
-                const struct op *other = &p->ops[item_cells(p, c, s, k)[ITEM_OP]];
-                if (p->streams[s].rank == rank && other->comm == op->comm &&
-                    item_cells(p, c, s, k)[ITEM_A] == member_cells(p, c, op)[MEMBER_FINISHED])
-                    active = s;
-            }
-        wait->agent = active >= 0 ? program_stream_agent(p, active) : -1;
-        return;
+    const int rank = p->streams[stream].rank, queue = p->streams[stream].hw_queue;
+    const int32_t *item = item_cells(p, c, stream, 0), *ranks = rank_cells(p, c, rank);
+    if (op->comm >= 0 && item[ITEM_A] != member_cells(p, c, op)[MEMBER_FINISHED]) {
+        const int32_t *member = member_cells(p, c, op);
+        int active = member[MEMBER_ACTIVE] - 1;
+        if (active < 0) /* queued, not started */
+            active = stream_holding(p, c, rank, op->comm, member[MEMBER_FINISHED]);
+        wait_for_stream(p, CAUSE_COMM_ORDER, active, wait);
+        wait->object = op->comm;
+    } else if (queue >= 0 && c[p->at.hw_queues[queue] + 1] != stream) {
+        wait_for_stream(p, CAUSE_HW_QUEUE, c[p->at.hw_queues[queue] + 1], wait);
+    } else if (op->comm >= 0 && p->plan->machine.launch_order_implicit &&
+               item[ITEM_C] != ranks[RANK_COMM_STARTED]) {
+        wait_for_stream(p, CAUSE_ISSUE, stream_holding(p, c, rank, -1, ranks[RANK_COMM_STARTED]),
+                        wait);
+    } else {
+        wait_for_stream(p, CAUSE_RESIDENCY, slot_holder(p, c, rank), wait);
     }
-    wait->cause = CAUSE_RESOURCE;
-    int queue = p->streams[stream].hw_queue;
-    if (queue >= 0 && c[p->at.hw_queues[queue] + 1] != stream) {
-        wait->agent = program_stream_agent(p, c[p->at.hw_queues[queue] + 1]);
-        return;
-    }
-    for (int s = 0; s < p->stream_count; s++) /* a holder of residency slots */
-        if (s != stream && p->streams[s].rank == rank && stream_cells(p, c, s)[STREAM_RUNNING] &&
-            head_op(p, c, s)->sm > 0)
-            wait->agent = program_stream_agent(p, s);
 }
 
 static void why_stream(const struct program *p, int32_t *c, int stream, struct wait *wait)
@@ -349,7 +365,7 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
 
 void machine_why(const struct program *p, const struct state *state, int agent, struct wait *wait)
 {
-    *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1};
+    *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1, .object = -1};
     const struct agent *desc = &p->agents[agent];
     if (machine_agent_enabled(p, state, agent))
         return;

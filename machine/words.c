@@ -363,6 +363,15 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
         snprintf(buf, cap, "cannot start %s before communicator %s has finished on %s", subject,
                  p->comms[op->comm].name, other);
         break;
+    case CAUSE_HW_QUEUE:
+        snprintf(buf, cap, "cannot start %s: its hardware queue is held by %s", subject, other);
+        break;
+    case CAUSE_ISSUE:
+        snprintf(buf, cap,
+                 "cannot start %s before the collective issued before it, on any communicator, has "
+                 "started on %s",
+                 subject, other);
+        break;
     default:
         snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, other);
         break;

@@ -229,6 +229,75 @@ done
 check "... and so does a stored run" sh -c "$predict -n 50 --db='$dir/comm.db' '$dir/comm.yaml' >/dev/null &&
     '$SWSIM' render '$dir/comm.db' -o - --format=json | grep -q 'resource, communicator dp'"
 
+# Every other resource has a name, too: in tables, JSON, stores and comparisons.
+# lacks NAME SHARE WHAT, the plan below `name:` on standard input
+lacks() {
+    { printf 'swplan: 1\nname: %s\n' "$1"; cat; } >"$dir/$1.yaml"
+    check "$1: the table says '$3'" prints "$2.0%  resource, $3" $predict "$dir/$1.yaml"
+    check "$1: so does JSON" sh -c "$predict --json '$dir/$1.yaml' | grep -q '\"resource_on\":{[^}]*\"$3\":0.${2%0}'"
+}
+lacks slots 75 "residency slots, held by stream a" <<END
+driver: clock
+machine: {sm_slots: 1}
+retire: device
+schedule:
+  A: {stage: 0, stream: a, time: 3ms, sm: 1}
+  B: {stage: 0, stream: b, time: 1ms, sm: 1}
+END
+lacks queue 75 "hardware queue, behind stream a" <<END
+driver: dataflow
+machine: {hw_queues: 1}
+retire: device
+schedule:
+  A: {stage: 0, stream: a, time: 3ms}
+  B: {stage: 0, stream: b, time: 1ms}
+END
+lacks lock 60 "lock gil" <<END
+threads:
+  r0.first: [{lock: gil}, {compute: c, time: 3ms}, {unlock: gil}]
+  r0.second: [{lock: gil}, {launch: k, stream: s, time: 2ms}, {unlock: gil}]
+END
+lacks full 50 "room in stream a" <<END
+machine: {launch_queue: 2}
+threads:
+  r0.main:
+    - {launch: one, stream: a, time: 3ms}
+    - {launch: two, stream: a, time: 3ms}
+    - {record: e, stream: a}
+    - {launch: three, stream: b, time: 1ms}
+END
+lacks issue 75 "order of issue, behind stream a" <<END
+machine: {launch_order_implicit: true}
+ranks: 1
+comms: {x: [0], y: [0]}
+threads:
+  r0.main:
+    - {launch: k, stream: a, time: 3ms}
+    - {collective: one, comm: x, stream: a}
+    - {collective: two, comm: y, stream: b, time: 1ms}
+END
+# Of several holders the one with most slots is named, the later one of two with as many; it may be on another rank.
+sharers() { # NAME SHARE WHAT
+    lacks "$1" "$2" "$3" <<END
+ranks: 3
+machine: {sm_slots: 4, share_device: [[0, 1, 2]]}
+threads:
+  r0.main: [{launch: k, stream: a, time: 4ms, sm: 2}]
+  r1.main: [{host: 2ms}, {launch: k, stream: b, time: 1ms, sm: 2}]
+  r2.main: [{host: 1ms}, {launch: k, stream: c, time: 1ms, sm: 3}]
+END
+}
+sharers sharer 40 "residency slots, held by rank 0 stream a"
+sharers sharer 20 "residency slots, held by rank 1 stream b"
+$predict --db="$dir/lock.db" "$dir/lock.yaml" >"$dir/out"
+check "a stored run names the lock" prints '"cause":"resource","word":"model","waits_for":"lock gil","words":"resource, lock gil"' \
+    "$SWSIM" runs --json --run 1 "$dir/lock.db"
+check "... in its picture, too" prints 'resource, lock gil' "$SWSIM" render "$dir/lock.db" -o - --format=json
+sed 's/time: 3ms/time: 4ms/' "$dir/lock.yaml" >"$dir/longer.yaml"
+$predict --db="$dir/lock.db" "$dir/longer.yaml" >"$dir/out"
+check "a comparison says which lock" prints 'it waits 1.00 ms longer for a resource, lock gil' \
+    "$SWSIM" compare --diff "$dir/lock.db:1" "$dir/lock.db:2"
+
 # A loader's CPU time is exposed where nothing hides it, that is one iteration at a time.
 cat >"$dir/loader.yaml" <<END
 swplan: 1

@@ -107,9 +107,10 @@ static struct stall some_stall(const struct program *program)
 {
     int who = below(&rng, 3);
     struct stall stall = {.cause = (enum stall_cause)below(&rng, STALL_COUNT), .on = STALL_ON_NONE};
-    int named = stall.cause == STALL_RESOURCE ? program->comm_count : program->tasks;
-    if (who == 1 && named)
-        stall.on = below(&rng, named);
+    if (who == 1 && stall.cause == STALL_RESOURCE)
+        stall = stall_for_resource(HELD_FULL, below(&rng, program->agent_count));
+    else if (who == 1 && program->tasks)
+        stall.on = below(&rng, program->tasks);
     if (who == 2)
         stall.on = ~below(&rng, program->agent_count);
     return stall;
@@ -260,13 +261,7 @@ static long long visit(const struct program *program, const struct simulation_re
     for (int s = 0; s < program->stream_count; s++)
         for (int i = 0; i < result->streams[s].blame_count; i++) {
             const struct stall *stall = &result->streams[s].blames[i].stall;
-            sum += stall_words(stall->cause)[0];
-            if (stall->on >= 0 && stall->cause == STALL_RESOURCE)
-                sum += program->comms[stall->on].name[0];
-            else if (stall->on >= 0)
-                sum += program->plan->pipeline.tasks[stall->on].name[0];
-            else if (stall->on != STALL_ON_NONE)
-                program_agent_name(program, ~stall->on, name, sizeof name);
+            sum += stall_describe(program, 0, stall, name, sizeof name)[0];
         }
     for (size_t i = 0; i < result->blocked_count; i++) {
         program_agent_name(program, result->blocked[i].agent, name, sizeof name);

@@ -178,7 +178,7 @@ enum {
     "    agent INTEGER NOT NULL REFERENCES agent ON DELETE CASCADE, -- the stream\n"               \
     "    cause TEXT NOT NULL, -- a key: dependence, host, order, unexplained, ...\n"               \
     "    word TEXT NOT NULL, -- what says so: id, call order, time, ranks, model\n"                \
-    "    waits_for TEXT, -- the task waited for; NULL: none\n"                                     \
+    "    waits_for TEXT, -- the task or resource waited for; NULL: none\n"                         \
     "    words TEXT NOT NULL, -- cause of the spans that the line adds up\n"                       \
     "    idle_ns INTEGER NOT NULL, -- their sum, with times too short for a span\n"                \
     "    PRIMARY KEY (run, agent, words)\n"                                                        \

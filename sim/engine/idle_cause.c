@@ -24,6 +24,21 @@ static int named(const struct wait *wait)
     return wait->agent >= 0 ? ~wait->agent : STALL_ON_NONE;
 }
 
+/* The resource that the machine says is lacking; without a name where the wait is for something else. */
+static struct stall lacking_resource(const struct wait *wait)
+{
+    switch (wait->cause) {
+    case CAUSE_COMM_ORDER: return stall_for_resource(HELD_COMM, wait->object);
+    case CAUSE_LOCK: return stall_for_resource(HELD_LOCK, wait->object);
+    case CAUSE_HW_QUEUE: return stall_for_resource(HELD_HW_QUEUE, wait->agent);
+    case CAUSE_RESIDENCY: return stall_for_resource(HELD_RESIDENCY, wait->agent);
+    case CAUSE_ISSUE: return stall_for_resource(HELD_ISSUE, wait->agent);
+    case CAUSE_FULL: return stall_for_resource(HELD_FULL, wait->agent);
+    case CAUSE_WINDOW: return stall_for_resource(HELD_WINDOW, wait->agent);
+    default: return stall(STALL_RESOURCE, STALL_ON_NONE);
+    }
+}
+
 /* ---- the head of a stream -------------------------------------------------------------------- */
 
 static struct stall blocked_head(struct simulation *sim, int stream)
@@ -40,11 +55,7 @@ static struct stall blocked_head(struct simulation *sim, int stream)
     switch (wait.cause) {
     case CAUSE_DEPENDENCE: return stall(STALL_DEPENDENCE, named(&wait));
     case CAUSE_PEER: return stall(STALL_PEER, STALL_ON_NONE);
-    case CAUSE_COMM_ORDER: {
-        const int op = machine_current_op(sim->program, sim->state, agent, &iteration);
-        return stall(STALL_RESOURCE, sim->program->ops[op].comm);
-    }
-    default: return stall(STALL_RESOURCE, STALL_ON_NONE);
+    default: return lacking_resource(&wait);
     }
 }
 
@@ -74,7 +85,8 @@ static struct stall thread_cause(struct simulation *sim, int thread, bool own, i
         return stall(STALL_HEAD_OF_LINE, front);
     switch (wait.cause) {
     case CAUSE_ORDER: return stall(STALL_HEAD_OF_LINE, named(&wait));
-    case CAUSE_RESOURCE: return stall(STALL_RESOURCE, STALL_ON_NONE);
+    case CAUSE_LOCK:
+    case CAUSE_FULL: return lacking_resource(&wait);
     case CAUSE_QUEUE:
         if (current >= 0 && p->ops[current].kind == OP_PUT)
             return stall(STALL_BACKPRESSURE, STALL_ON_NONE);
@@ -167,8 +179,8 @@ static struct stall driver_cause(struct simulation *sim, int rank)
     const struct program *p = sim->program;
     struct wait wait;
     machine_why(p, sim->state, program_thread_agent(p, p->driver_thread[rank]), &wait);
-    if (wait.cause == CAUSE_RESOURCE)
-        return stall(STALL_RESOURCE, STALL_ON_NONE);
+    if (wait.cause == CAUSE_WINDOW)
+        return lacking_resource(&wait);
     return stall(p->driver == DRIVER_CLOCK ? STALL_CLOCK : STALL_BACKPRESSURE, STALL_ON_NONE);
 }
 

@@ -57,22 +57,67 @@ const char *agent_on_rank(const struct program *p, int rank, int agent, char *bu
     return buf;
 }
 
+static int held_count(const struct program *program, enum held held)
+{
+    switch (held) {
+    case HELD_COMM: return program->comm_count;
+    case HELD_LOCK: return program->lock_count;
+    default: return program->agent_count;
+    }
+}
+
+bool stall_is_of(const struct program *program, const struct stall *stall)
+{
+    if ((int)stall->cause < 0 || stall->cause >= STALL_COUNT)
+        return false;
+    if (stall->on < 0)
+        return stall->on == STALL_ON_NONE || ~stall->on < program->agent_count;
+    if (stall->cause == STALL_RESOURCE)
+        return stall->on / HELD_KINDS < held_count(program, (enum held)(stall->on % HELD_KINDS));
+    return stall->on < program->tasks;
+}
+
+static const char *held_describe(const struct program *program, int rank, enum held held, int index,
+                                 char *buf, size_t cap)
+{
+    static const char *const words[HELD_KINDS] = {
+#define X(name, words) words,
+        HELD_LIST(X)
+#undef X
+    };
+    char agent[NAME];
+    const char *name;
+    switch (held) {
+    case HELD_COMM: name = program->comms[index].name; break;
+    case HELD_LOCK: name = program->lock_names[index]; break;
+    default: name = agent_on_rank(program, rank, index, agent, sizeof agent); break;
+    }
+    snprintf(buf, cap, "%s%s", words[held], name);
+    return buf;
+}
+
+const char *stall_waits_for(const struct program *program, int rank, const struct stall *stall,
+                            char *buf, size_t cap)
+{
+    if (stall->on < 0)
+        return NULL;
+    if (stall->cause == STALL_RESOURCE)
+        return held_describe(program, rank, (enum held)(stall->on % HELD_KINDS),
+                             stall->on / HELD_KINDS, buf, cap);
+    return program->plan->pipeline.tasks[stall->on].name;
+}
+
 const char *stall_describe(const struct program *program, int rank, const struct stall *stall,
                            char *buf, size_t cap)
 {
-    char agent[NAME];
-    const char *name = "";
-    if (stall->on >= 0 && stall->cause == STALL_RESOURCE)
-        name = program->comms[stall->on].name;
-    else if (stall->on >= 0)
-        name = program->plan->pipeline.tasks[stall->on].name;
-    else if (stall->on != STALL_ON_NONE)
-        name = agent_on_rank(program, rank, ~stall->on, agent, sizeof agent);
+    char text[2 * NAME];
+    const char *name = stall_waits_for(program, rank, stall, text, sizeof text);
+    if (!name && stall->on != STALL_ON_NONE)
+        name = agent_on_rank(program, rank, ~stall->on, text, sizeof text);
     const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
                         : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
-                        : stall->cause == STALL_RESOURCE     ? ", communicator "
                                                              : ", ";
-    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), *name ? joint : "", name);
+    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), name ? joint : "", name ? name : "");
     return buf;
 }
 
@@ -117,16 +162,23 @@ static void mark_rank(struct simulation *sim, int rank)
         simulation_mark(sim, sim->marks.rank_agents[k]);
 }
 
+/* Their streams may be idle because of what this rank does. */
+static void touch_device(struct simulation *sim, int rank)
+{
+    const struct program *p = sim->program;
+    for (int other = p->device[rank]; other >= 0; other = p->device_next[other])
+        if (other != rank)
+            touch(sim, other);
+}
+
 /* Streams of other ranks on the device may wait for residency slots of this one, and any for its events where
    threads drive several devices. */
 static void mark_device(struct simulation *sim, int rank)
 {
     const struct program *p = sim->program;
-    for (int other = p->device[rank]; other >= 0; other = p->device_next[other]) {
+    for (int other = p->device[rank]; other >= 0; other = p->device_next[other])
         mark_rank(sim, other);
-        if (other != rank)
-            touch(sim, other);
-    }
+    touch_device(sim, rank);
     for (int other = 0; p->is_crossed && other < p->ranks; other++)
         mark_rank(sim, other);
 }
@@ -614,6 +666,8 @@ static void stream_starts(struct simulation *sim, int agent)
     if (op->kind == OP_CALLBACK)
         simulation_mark(sim, program_thread_agent(p, op->callback));
     simulation_mark(sim, agent);
+    if (op->sm > 0)
+        touch_device(sim, p->streams[stream].rank);
     if (p->streams[stream].hw_queue >= 0 || p->plan->machine.launch_order_implicit)
         mark_rank(sim, p->streams[stream].rank);
 }

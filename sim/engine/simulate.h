@@ -49,7 +49,7 @@ enum { SIMULATE_MAX_ITERATIONS = 100 * 1000 * 1000 };
  * HEAD_OF_LINE  that thread has work for the stream but is blocked at another task, or the turn of
  *               its ticket has not come; `on` is the task in front
  * PEER          a started collective or group that waits for other members
- * RESOURCE      residency slots, a hardware queue, a lock, the communicator's previous operation
+ * RESOURCE      something of which there is not enough; `on` is one of HELD_LIST
  * NO_MORE_DATA  nothing will be pushed to the stream any more
  */
 enum stall_cause {
@@ -63,20 +63,53 @@ enum stall_cause {
 const char *stall_key(enum stall_cause cause);
 const char *stall_words(enum stall_cause cause);
 
-/* A cause and what it names: a task (>= 0), an agent (as ~agent) or STALL_ON_NONE. STALL_RESOURCE names a communicator
-   (>= 0) whose operation before has to end first, or none. */
+/* The kinds of resources. The machine names them (struct wait): a communicator, a lock, or the agent that has what is
+   lacking. */
+/*            NAME          in words, before the name */
+#define HELD_LIST(X)                                                                               \
+    X(COMM, "communicator ")                         /* its operation before has to end first */   \
+    X(LOCK, "lock ")                                 /**/                                          \
+    X(HW_QUEUE, "hardware queue, behind ")           /* the stream that is first in it */          \
+    X(RESIDENCY, "residency slots, held by ")        /* the stream that has most of them */        \
+    X(ISSUE, "order of issue, behind ")              /* the stream with the collective before */   \
+    X(FULL, "room in ")                              /* the stream that is full */                 \
+    X(WINDOW, "room for an iteration more, behind ") /* the agent that is too far behind */
+enum held {
+#define X(name, words) HELD_##name,
+    HELD_LIST(X)
+#undef X
+        HELD_KINDS
+};
+
+/* A cause and what it names: a task (>= 0), an agent (as ~agent) or STALL_ON_NONE. STALL_RESOURCE names a resource
+   (stall_for_resource) or none. */
 enum { STALL_ON_NONE = INT32_MIN };
 struct stall {
     enum stall_cause cause;
     int on;
 };
 
+/* `index`: a communicator, a lock or an agent; -1: unknown. */
+static inline struct stall stall_for_resource(enum held held, int index)
+{
+    return (struct stall){STALL_RESOURCE,
+                          index < 0 ? STALL_ON_NONE : index * HELD_KINDS + (int)held};
+}
+
+/* Does the program have what the stall names? */
+bool stall_is_of(const struct program *program, const struct stall *stall);
+
 /* An agent's name as seen from `rank`: "stream memcpy", or "rank 1 stream memcpy" from elsewhere.
    Returns buf. */
 const char *agent_on_rank(const struct program *program, int rank, int agent, char *buf,
                           size_t cap);
 
-/* "dependence on InputDistWait", as seen from `rank`. Returns buf. */
+/* The task or the resource that the stall is for, as seen from `rank`: "InputDistWait", "communicator dp"; in `buf` or the
+   plan. NULL: none. */
+const char *stall_waits_for(const struct program *program, int rank, const struct stall *stall,
+                            char *buf, size_t cap);
+
+/* "dependence on InputDistWait", "resource, communicator dp", as seen from `rank`. Returns buf. */
 const char *stall_describe(const struct program *program, int rank, const struct stall *stall,
                            char *buf, size_t cap);
 

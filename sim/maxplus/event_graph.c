@@ -203,7 +203,7 @@ static void take_place(struct builder *b, int stream, const struct place *place)
     join(b, b->slot_threads + place->thread, through, NONE, EVENT_HOST, place);
     if (!b->out.arena.failed)
         b->out.links[b->out.edge_count - 1].place = own;
-    note(b, place, (struct note){.kind = NOTE_PLACE, .until = through, .item = own});
+    note(b, place, (struct note){.kind = NOTE_PLACE, .until = through, .on = stream, .item = own});
 }
 
 /* The item is through when its stream's cursor says. */

@@ -64,7 +64,7 @@ static void add_note(struct builder *b, int rank, const struct note *note, int h
     else if (own && note->kind == NOTE_AWAIT)
         why = (struct stall){STALL_DEPENDENCE, note->on};
     else if (own && note->kind == NOTE_PLACE)
-        why = (struct stall){STALL_RESOURCE, STALL_ON_NONE};
+        why = stall_for_resource(HELD_FULL, program_stream_agent(b->p, note->on));
     if (own && note->kind == NOTE_TICKET) {
         add_turns(b, rank, note);
         return;
@@ -139,7 +139,7 @@ static void tell_work(struct builder *b, int stream, int first, int last)
         return;
     struct event_ref joint = work->until;
     joint.end = false;
-    add_idle(b, work->member, no_ref, work->begin, 0, (struct stall){STALL_RESOURCE, work->comm});
+    add_idle(b, work->member, no_ref, work->begin, 0, stall_for_resource(HELD_COMM, work->comm));
     set_lane(b, work->lane);
     add_idle(b, joint, no_ref, work->begin, 0, (struct stall){STALL_PEER, STALL_ON_NONE});
 }

@@ -31,7 +31,7 @@ struct joint {
 struct note {
     enum { NOTE_HOST, NOTE_AWAIT, NOTE_TICKET, NOTE_PLACE } kind;
     struct event_ref until;
-    int task, on; /* whose instance; AWAIT: the task waited for */
+    int task, on; /* whose instance; AWAIT: the task waited for, PLACE: the stream */
     int begin;    /* event of the instance */
     int item;     /* PLACE: what is pushed */
 };

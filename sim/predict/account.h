@@ -25,7 +25,7 @@
 struct account_part {
     const char *name;      /* of a task; the words of a cause */
     const char *cause;     /* key; NULL: a task */
-    const char *waits_for; /* of a cause: the task; NULL: none */
+    const char *waits_for; /* of a cause: the task or resource; NULL: none */
     double ns, count;      /* count: how often, of a task */
 };
 

@@ -37,7 +37,9 @@ static enum path_wait of_thread(const struct program *p, const struct enabled_st
     const struct op *op = step->op < 0 ? NULL : &p->ops[step->op]; /* NULL: a driver's step */
     switch (step->wait.cause) {
     case CAUSE_RETIRE: return p->driver == DRIVER_CLOCK ? PATH_PERIOD : PATH_BACKPRESSURE;
-    case CAUSE_RESOURCE: return op && op->kind == OP_LOCK ? PATH_RESOURCE : PATH_BACKPRESSURE;
+    case CAUSE_FULL:
+    case CAUSE_WINDOW: return PATH_BACKPRESSURE;
+    case CAUSE_LOCK: return PATH_RESOURCE;
     case CAUSE_QUEUE: return op && op->kind == OP_PUT ? PATH_BACKPRESSURE : PATH_DEPENDENCE;
     case CAUSE_ORDER: return PATH_TICKET;
     case CAUSE_DEPENDENCE: return PATH_DEPENDENCE;
@@ -50,9 +52,11 @@ static enum path_wait of_stream(const struct enabled_step *step)
     switch (step->wait.cause) {
     case CAUSE_EMPTY: return PATH_LAUNCH;
     case CAUSE_DEPENDENCE: return PATH_DEPENDENCE;
-    case CAUSE_COMM_ORDER: return PATH_COMM_ORDER;
+    case CAUSE_COMM_ORDER:
+    case CAUSE_ISSUE: return PATH_COMM_ORDER;
     case CAUSE_PEER: return PATH_PEER;
-    case CAUSE_RESOURCE: return PATH_RESOURCE;
+    case CAUSE_HW_QUEUE:
+    case CAUSE_RESIDENCY: return PATH_RESOURCE;
     default: return PATH_STREAM_ORDER;
     }
 }

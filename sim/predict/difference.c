@@ -15,7 +15,7 @@
     X("host", "the host to launch its work")                                                       \
     X("head_of_line", "a thread that is blocked before it can launch its work")                    \
     X("peer", "other members of a collective")                                                     \
-    X("resource", "room on the device")                                                            \
+    X("resource", "a resource")                                                                    \
     X("no_more_data", "nothing: no more work comes")                                               \
     X(LEDGER_ORDER, "its turn after the work before it")                                           \
     X(LEDGER_UNEXPLAINED, "nothing that the run's record explains")                                \

@@ -21,7 +21,7 @@
 struct difference_row {
     const char *name;      /* of the task; the words of the cause */
     const char *cause;     /* key; NULL: a task */
-    const char *waits_for; /* task; NULL: none */
+    const char *waits_for; /* task or resource; NULL: none */
     double before_ns, after_ns, before_count, after_count;
     double
         itself_ns; /* by how much the task waited for takes longer, on any stream; 0: not at all, or no task */
@@ -52,7 +52,7 @@ static inline double difference_change(const struct difference_row *row)
     return row->after_ns - row->before_ns;
 }
 
-/* The thing that a stream waits for, in words that fit any run: "room on the device". */
+/* The thing that a stream waits for, in words that fit any run: "a resource". */
 const char *difference_cause_words(const char *cause);
 
 #endif

@@ -26,14 +26,15 @@ static bool add_wait(struct foreteller *teller, const struct simulate_span *span
                      struct trace_span *row)
 {
     const struct program *p = teller->program;
-    char words[NAME];
+    char words[NAME], held[NAME];
+    const int rank = p->agents[span->agent].rank;
     row->kind = SPAN_WAIT;
-    row->cause = stall_describe(p, p->agents[span->agent].rank, &span->stall, words, sizeof words);
+    row->cause = stall_describe(p, rank, &span->stall, words, sizeof words);
     const struct trace_idle line = {
         .agent = row->agent,
         .cause = stall_key(span->stall.cause),
         .word = LEDGER_BY_MODEL,
-        .waits_for = stall_task(p, &span->stall),
+        .waits_for = stall_waits_for(p, rank, &span->stall, held, sizeof held),
         .words = row->cause,
         .idle_ns = row->end_ns - row->start_ns,
     };

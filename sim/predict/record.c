@@ -240,12 +240,12 @@ static enum status add_figures(struct recorder *recorder, const struct predictio
 static enum status add_line(struct recorder *recorder, int stream, const struct blame *blame)
 {
     const struct program *p = recorder->program;
-    char words[2 * NAME];
+    char words[2 * NAME], held[2 * NAME];
     const int rank = p->streams[stream].rank;
     const struct trace_idle line = {
         .cause = stall_key(blame->stall.cause),
         .word = LEDGER_BY_MODEL,
-        .waits_for = stall_task(p, &blame->stall),
+        .waits_for = stall_waits_for(p, rank, &blame->stall, held, sizeof held),
         .words = stall_describe(p, rank, &blame->stall, words, sizeof words),
         .idle_ns = blame->ns,
     };

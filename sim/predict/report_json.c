@@ -79,6 +79,31 @@ static void write_dependences(const struct prediction *prediction, int stream, s
     json_end_object(json);
 }
 
+/* The part of the resource stalls that each resource is lacking. */
+static void write_resources(const struct prediction *prediction, int stream, struct json *json)
+{
+    const struct stream_account *account = &prediction->streams[stream];
+    const int rank = prediction->program->streams[stream].rank;
+    char name[2 * NAME];
+    json_key(json, "resource_on");
+    json_begin_object(json);
+    for (int i = 0; i < account->blame_count; i++) {
+        const struct stall *stall = &account->blames[i].stall;
+        if (stall->cause != STALL_RESOURCE)
+            continue;
+        const char *held = stall_waits_for(prediction->program, rank, stall, name, sizeof name);
+        json_put_double(json, held ? held : "others",
+                        report_share(prediction, account->blames[i].ns));
+    }
+    json_end_object(json);
+}
+
+static void write_named(const struct prediction *prediction, int stream, struct json *json)
+{
+    write_dependences(prediction, stream, json);
+    write_resources(prediction, stream, json);
+}
+
 /* One object for each stream name: the mean over the ranks that have it. */
 static void write_streams(const struct prediction *prediction, const struct report_stream_row *rows,
                           int count, struct json *json)
@@ -90,7 +115,7 @@ static void write_streams(const struct prediction *prediction, const struct repo
         json_key(json, p->streams[rows[r].stream].name);
         write_account(prediction, &rows[r].sum, rows[r].count, json);
         if (p->ranks == 1)
-            write_dependences(prediction, rows[r].stream, json);
+            write_named(prediction, rows[r].stream, json);
         json_end_object(json);
     }
     json_end_object(json);
@@ -111,7 +136,7 @@ static void write_ranks(const struct prediction *prediction, struct json *json)
                 continue;
             json_key(json, p->streams[s].name);
             write_account(prediction, &prediction->streams[s], 1, json);
-            write_dependences(prediction, s, json);
+            write_named(prediction, s, json);
             json_end_object(json);
         }
         json_end_object(json);

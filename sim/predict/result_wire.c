@@ -134,15 +134,6 @@ static void pack_result(struct parcel *parcel, const struct program *program,
         pack_blocked(parcel, &result->blocked[i]);
 }
 
-/* Does the cause exist, and the task, communicator or agent it names? They become indices. */
-static bool is_stall(const struct program *program, const struct stall *stall)
-{
-    int named = stall->cause == STALL_RESOURCE ? program->comm_count : program->tasks;
-    bool exists = stall->on >= 0 ? stall->on < named
-                                 : stall->on == STALL_ON_NONE || ~stall->on < program->agent_count;
-    return exists && (int)stall->cause >= 0 && stall->cause < STALL_COUNT;
-}
-
 static void unpack_account(struct opened *opened, const struct program *program,
                            struct stream_account *out)
 {
@@ -154,7 +145,7 @@ static void unpack_account(struct opened *opened, const struct program *program,
     out->blames = unpack_array(opened, out->blame_count, sizeof *out->blames);
     out->blame_cap = out->blame_count;
     for (int i = 0; out->blames && i < out->blame_count; i++)
-        if (!is_stall(program, &out->blames[i].stall))
+        if (!stall_is_of(program, &out->blames[i].stall))
             opened->torn = true;
 }
 

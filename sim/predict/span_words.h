@@ -33,12 +33,4 @@ static inline int64_t span_iteration(const struct program *p, const struct simul
     return repeated ? p->ops[span->op].iteration : span->iteration;
 }
 
-/* The task that a stall waits for; NULL: none. */
-static inline const char *stall_task(const struct program *p, const struct stall *stall)
-{
-    return stall->on >= 0 && stall->cause != STALL_RESOURCE
-               ? p->plan->pipeline.tasks[stall->on].name
-               : NULL;
-}
-
 #endif

@@ -29,7 +29,7 @@ static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_n
 {
     struct measured_stalls *stalls = context;
     const struct stream_desc *desc = &stalls->program->streams[stream];
-    char cause[TEXT];
+    char cause[TEXT], held[TEXT];
     const struct trace_span span = {
         .agent = trace_find_agent(stalls->trace, desc->rank, TRACE_STREAM, desc->name),
         .kind = SPAN_WAIT,
@@ -42,7 +42,7 @@ static bool add_stall(void *context, int stream, int64_t start_ns, int64_t end_n
         .agent = span.agent,
         .cause = stall_key(stall->cause),
         .word = LEDGER_BY_MODEL,
-        .waits_for = stall_task(stalls->program, stall),
+        .waits_for = stall_waits_for(stalls->program, desc->rank, stall, held, sizeof held),
         .words = span.cause,
         .idle_ns = end_ns - start_ns,
     };
