@@ -528,6 +528,8 @@ static void parse_root(struct parser *parser)
     }
     parser->plan->form = form->form;
     parse_sections(parser);
+    if (form->form == FORM_PROGRAMS && parser->status == STATUS_OK)
+        parse_check_effects(parser);
 }
 
 static enum status parse_yaml_plan(const char *file_name, const char *text, size_t length,

@@ -299,6 +299,9 @@ void parse_layers(struct parser *parser, const struct node *value);
 void parse_model(struct parser *parser, const struct node *value);
 void parse_balance(struct parser *parser, const struct node *value);
 
+/* Refuse keys of rank programs that others leave without effect (parse_effects.c). */
+void parse_check_effects(struct parser *parser);
+
 /* Find out the ranks before the operations are read: parse_threads needs them. */
 bool thread_name_rank(const char *name, int *rank, const char **thread_name);
 void parse_threads(struct parser *parser, const struct node *value);

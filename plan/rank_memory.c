@@ -365,7 +365,7 @@ static bool account_rank(struct account *account, const struct rank_program *lis
     return good;
 }
 
-static bool has_sharded(const struct rank_program *ranks, int rank_count)
+bool rank_memory_sharded(const struct rank_program *ranks, int rank_count)
 {
     for (int rank = 0; rank < rank_count; rank++)
         for (size_t i = 0; i < ranks[rank].count; i++)
@@ -395,7 +395,7 @@ static enum status account_lists(const struct plan *plan, const struct complete_
         ARENA_ARRAY(&scratch, 2 * SLOT_COUNT * ((size_t)account.map.stages + 1), int64_t);
     bool good = made && account.local && account.bytes;
     account.weightless = is_weightless(&account);
-    account.sharded = has_sharded(lists->ranks, lists->rank_count);
+    account.sharded = rank_memory_sharded(lists->ranks, lists->rank_count);
     for (account.rank = 0; good && account.rank < lists->rank_count; account.rank++)
         good = account_rank(&account, &lists->ranks[account.rank], arena, &made[account.rank]);
     for (size_t i = 0; good && i < others; i++) {

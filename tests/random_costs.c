@@ -88,7 +88,7 @@ static void write_layers(struct random *random, int stages)
     write_balance(random, count, stages);
 }
 
-static void write_model(struct random *random, int stages, bool grouped)
+static void write_model(struct random *random, int stages, int tensor)
 {
     int count = (stages ? stages : MOST_STAGES) + below(random, MOST_LAYERS);
     fprintf(random->out,
@@ -96,7 +96,8 @@ static void write_model(struct random *random, int stages, bool grouped)
             count, 1 + below(random, 2));
     if (below(random, 2))
         fputs(", vocab: 100", random->out);
-    if (rarely(random, 3))
+    const bool grouped = tensor > 0;
+    if (rarely(random, 3) && tensor != 1)
         fprintf(random->out, "%s, sequence_parallel: true", grouped ? "" : ", tensor: 2");
     if (rarely(random, 3))
         fprintf(random->out, "%s, distributed_optimizer: true", grouped ? "" : ", data: 2");
@@ -110,7 +111,7 @@ static void write_model(struct random *random, int stages, bool grouped)
     write_balance(random, count, stages);
 }
 
-void random_costs(const struct random *plan, int stages, bool grouped)
+void random_costs(const struct random *plan, int stages, int tensor, bool sent)
 {
     static const char *const checkpoints[] = {"never", "except_last", "always"};
     struct random random = draws_of(plan, UINT64_C(0xc057));
@@ -119,47 +120,53 @@ void random_costs(const struct random *plan, int stages, bool grouped)
     switch (below(&random, 4)) {
     case 0: write_stages(&random, stages); break;
     case 1: write_layers(&random, stages); break;
-    case 2: write_model(&random, stages, grouped); break;
+    case 2: write_model(&random, stages, tensor); break;
     default:
         write_layers(&random, stages);
         fputs("stages: {F: 2ms, activation: 5KiB}\n", random.out);
     }
     if (below(&random, 2))
         fprintf(random.out, "checkpoint: %s\n", one_of(&random, checkpoints, 3));
-    if (rarely(&random, 3))
+    if (rarely(&random, 3) && sent)
         fputs("release: send\n", random.out);
 }
 
-static void write_link(struct random *random)
+static void write_link(struct random *random, bool bytes)
 {
     if (below(random, 2))
         fprintf(random->out, ", latency: %dus", 10 * (1 + below(random, 200)));
-    if (below(random, 2))
+    if (below(random, 2) && bytes)
         fprintf(random->out, ", bandwidth: %dMB/s", 1 + below(random, 4));
     if (below(random, 2))
         fprintf(random->out, ", bytes: %dKiB", 1 + below(random, 4));
 }
 
-void random_link_costs(const struct random *plan)
+bool random_link_costs(const struct random *plan, bool bytes)
 {
     struct random random = draws_of(plan, UINT64_C(0x114c));
     if (below(&random, 2))
-        return;
-    if (below(&random, 2))
-        fprintf(random.out, ", latency: %dus, bandwidth: %dMB/s", 10 * (1 + below(&random, 200)),
-                1 + below(&random, 4));
-    if (rarely(&random, 3))
+        return bytes;
+    if (rarely(&random, 3)) {
+        bytes = true;
         fprintf(random.out, ", forward: {bytes: %dKiB}, backward: {latency: %dus}",
                 1 + below(&random, 4), 1 + below(&random, 900));
+    }
+    if (below(&random, 2)) {
+        fprintf(random.out, ", latency: %dus", 10 * (1 + below(&random, 200)));
+        if (bytes)
+            fprintf(random.out, ", bandwidth: %dMB/s", 1 + below(&random, 4));
+    }
     if (rarely(&random, 3))
-        fprintf(random.out, ", node: 1, between: {bandwidth: %dMB/s}", 1 + below(&random, 4));
+        fprintf(random.out, ", node: 1, between: {%s: %d%s}", bytes ? "bandwidth" : "latency",
+                1 + below(&random, 4), bytes ? "MB/s" : "ms");
     if (rarely(&random, 3)) {
         fputs(", edges: [{from: 0, to: 1", random.out);
-        write_link(&random);
+        write_link(&random, bytes);
         fputs("}, {from: 1, to: 0", random.out);
-        write_link(&random);
+        write_link(&random, bytes);
         fputs("}]", random.out);
     }
+    return bytes;
 }
 
 void random_memory(const struct random *plan)

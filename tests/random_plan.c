@@ -581,9 +581,9 @@ static void write_programs(struct random *random)
         fputs(", batch: true", random->out);
     if (rarely(random, 3))
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
-    random_link_costs(random);
+    const bool sent = random_link_costs(random, false);
     fputs("}\n", random->out);
-    random_costs(random, 2, false);
+    random_costs(random, 2, 0, sent);
     random_memory(random);
     if (rarely(random, 6))
         drop(random, &ranks[below(random, 2)]);

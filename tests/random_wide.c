@@ -724,7 +724,7 @@ static void write_found(struct random *random, bool vee, bool fit)
 }
 
 /* Every schedule, of as few microbatches as it can have. */
-static void write_generate(struct random *random, bool fit)
+static void write_generate(struct random *random, bool fit, bool sent)
 {
     static const char *const megatron[] = {"batch", "odd_even", "overlap_p2p", "overlap_p2p_flush"};
     int count = 0;
@@ -738,7 +738,7 @@ static void write_generate(struct random *random, bool fit)
     if ((vee || line) && below(random, 2))
         write_found(random, vee, fit);
     else {
-        random_costs(random, 0, false);
+        random_costs(random, 0, 0, sent);
         fputs("generate: {", random->out);
     }
     if (interleaved && below(random, 2))
@@ -753,47 +753,56 @@ static void write_generate(struct random *random, bool fit)
                           : 1 + below(random, vee ? 2 : 3));
 }
 
-static void write_p2p(struct random *random)
+/* Returns whether messages have bytes. */
+static bool write_p2p(struct random *random)
 {
+    bool sent = false;
     static const char *const fifos[] = {"rank", "pair", "direction", "edge"};
     fprintf(random->out, "p2p: {fifo: %s", ONE_OF(random, fifos));
     if (rarely(random, 3))
         fputs(", batch: true", random->out);
-    if (rarely(random, 2))
+    if (rarely(random, 2)) {
+        sent = true;
         fputs(", bytes: 1KiB", random->out);
+    }
     if (rarely(random, 4))
         fprintf(random->out, ", eager_messages: %d", 1 + below(random, 2));
     if (rarely(random, 4))
         fprintf(random->out, ", eager_bytes: %dKiB", 1 + below(random, 2));
     if (rarely(random, 4))
         fprintf(random->out, ", metadata: %s", below(random, 2) ? "first" : "each");
-    random_link_costs(random);
+    sent = random_link_costs(random, sent);
     fputs("}\n", random->out);
+    return sent;
 }
 
-/* Collectives of passes of each kind, on the stream of the passes or beside them. */
-static void write_pass_calls(struct random *random)
+/* Collectives of passes of each kind, on the stream of the passes or beside them. Returns the ranks of a tensor group. */
+static int write_pass_calls(struct random *random)
 {
     static const char *const tp[] = {"usual", "all_reduce", "gather_scatter"};
     static const char *const cp[] = {"usual", "all_gather", "ring", "all_to_all"};
     const char *beside = rarely(random, 3) ? ", overlap: true" : "";
-    if (below(random, 2))
+    if (below(random, 2)) {
         fprintf(random->out, "tp: 2, costs: {tp: {F: 2, W: 1, latency: 1ms, call: %s%s}}",
                 ONE_OF(random, tp), beside);
-    else
-        fprintf(random->out, "cp: 2, costs: {cp: {latency: 1ms, call: %s%s}}", ONE_OF(random, cp),
-                beside);
+        return 2;
+    }
+    fprintf(random->out, "cp: 2, costs: {cp: {latency: 1ms, call: %s%s}}", ONE_OF(random, cp),
+            beside);
+    return 1;
 }
 
-/* Two pipelines side by side, in a group of their passes or as replicas; ranks may differ in when they reduce gradients. */
-static void write_parallel(struct random *random)
+/* Two pipelines side by side, in a group of their passes or as replicas; ranks may differ in when they reduce gradients.
+   Returns the ranks of a tensor group. */
+static int write_parallel(struct random *random)
 {
+    int tensor = 1;
     static const char *const reduce[] = {"none", "end", "stage", "overlap"};
     static const char *const embedding[] = {"none", "first", "last"};
     static const char *const order[] = {"tp-cp-dp-pp", "pp-tp-cp-dp"};
     fputs("parallel: {", random->out);
     if (below(random, 2))
-        write_pass_calls(random);
+        tensor = write_pass_calls(random);
     else
         fputs("dp: 2", random->out);
     fprintf(random->out, ", grad_reduce: %s, embedding: %s", ONE_OF(random, reduce),
@@ -804,20 +813,33 @@ static void write_parallel(struct random *random)
         fprintf(random->out, ", ranks: {1: {grad_reduce: %s, embedding: %s}}",
                 ONE_OF(random, reduce), ONE_OF(random, embedding));
     fputs("}\n", random->out);
+    return tensor;
+}
+
+/* An action that parameters are sharded for. */
+static bool is_sharded(const struct program_writer *writer)
+{
+    for (int rank = 0; rank < writer->ranks; rank++)
+        for (int i = 0; i < writer->list[rank].count; i++)
+            if (strstr(writer->list[rank].text[i], "UNSHARD") ||
+                strstr(writer->list[rank].text[i], "REDUCE_GRAD"))
+                return true;
+    return false;
 }
 
 static void write_programs(struct random *random)
 {
     struct program_writer writer = {.random = random};
-    bool generates = rarely(random, 6), grouped = false;
+    bool generates = rarely(random, 6);
+    int replicas = 0, tensor = 0;
     fputs("swplan: 1\nname: wide\nabout: random actions\n"
           "times: {F: 1ms, B: 2ms, I: 1ms, W: 1ms, UNSHARD: 1ms, SEND_F: 1ms}\n",
           random->out);
-    write_p2p(random);
+    const bool sent = write_p2p(random);
     if (rarely(random, 5))
-        fprintf(random->out, "fsdp: {replicas: %d, bytes: 1KiB}\n", 1 + below(random, 2));
-    else if (!generates && (grouped = rarely(random, 5)))
-        write_parallel(random);
+        replicas = 1 + below(random, 2);
+    else if (!generates && rarely(random, 5))
+        tensor = write_parallel(random);
     else if (generates && rarely(random, 2)) /* never a fragment */
         fputs("arithmetic: {width: 4, batch: 2, layers_per_stage: 2}\n", random->out);
     if (rarely(random, 6))
@@ -826,13 +848,15 @@ static void write_programs(struct random *random)
     int room_kib = generates && rarely(random, 3) ? 16 + below(random, 48) : 0;
     write_machine(random, 10, 2, NULL, room_kib, false);
     if (generates) {
-        write_generate(random, room_kib > 0);
+        if (replicas)
+            fprintf(random->out, "fsdp: {replicas: %d}\n", replicas);
+        write_generate(random, room_kib > 0, sent);
         return;
     }
     writer.ranks = 2 + rarely(random, 6);
     writer.stages = writer.ranks * (1 + rarely(random, 5));
     writer.microbatches = 1 + rarely(random, 3);
-    random_costs(random, writer.stages, grouped);
+    random_costs(random, writer.stages, tensor, sent);
     writer.messages = below(random, 2);
     writer.split = rarely(random, 3);
     fill_lists(&writer);
@@ -844,6 +868,9 @@ static void write_programs(struct random *random)
         drop(&writer);
     if (rarely(random, 8))
         fputs("fragment: true\n", random->out);
+    if (replicas)
+        fprintf(random->out, "fsdp: {replicas: %d%s}\n", replicas,
+                is_sharded(&writer) ? ", bytes: 1KiB" : "");
     write_lists(&writer);
 }
 

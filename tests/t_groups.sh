@@ -66,7 +66,8 @@ check "a plan without groups has none to print" \
 # costs PARALLEL NS: a forward and a backward pass on one rank of each pipeline
 costs()
 {
-    printf 'times: {F: 1ms, B: 2ms}\np2p: {node: 2}\nparallel: {%s}\nprograms: ["0F0 0B0"]\n' "$1" | plan costs
+    case $1 in *between:*) nodes='p2p: {node: 2}' ;; *) nodes= ;; esac
+    printf 'times: {F: 1ms, B: 2ms}\n%s\nparallel: {%s}\nprograms: ["0F0 0B0"]\n' "$nodes" "$1" | plan costs
     takes costs "$2"
 }
 

@@ -335,8 +335,8 @@ row p2p.latency predict "$sent" '' 'latency: 1ms'
 row p2p.bandwidth predict "$sent" '' 'bandwidth: 1GB/s'
 row p2p.forward predict "$sent" '' 'forward: {latency: 1ms}'
 row p2p.backward predict "$sent" '' 'backward: {latency: 1ms}'
-row p2p.node predict "$sent" 'between: {latency: 1ms}' 'between: {latency: 1ms}, node: 2'
-row p2p.between predict "$sent" 'node: 2' 'node: 2, between: {latency: 1ms}'
+row p2p.node predict "$sent" 'between: {latency: 1ms}, node: 4' 'between: {latency: 1ms}, node: 2'
+row p2p.between predict "$sent" 'node: 2, between: {latency: 2ms}' 'node: 2, between: {latency: 1ms}'
 row p2p.edges predict "$sent" '' 'edges: [{from: 0, to: 1, latency: 1ms}]'
 row link.latency predict "$sent" 'forward: {}' 'forward: {latency: 1ms}'
 row link.bandwidth predict "$sent" 'forward: {}' 'forward: {bandwidth: 1GB/s}'
@@ -412,7 +412,7 @@ done
 row cost.bytes predict "$around" 'tp: 2, costs: {tp: {bandwidth: 1GB/s}}' 'tp: 2, costs: {tp: {bandwidth: 1GB/s, bytes: 8MiB}}'
 row cost.between predict 'p2p: {node: 2, bytes: 1MiB}
 generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
-parallel: {tp: 4, costs: {tp: {@}}}' 'latency: 1ms' 'latency: 1ms, between: {latency: 2ms}'
+parallel: {tp: 4, costs: {tp: {@}}}' 'between: {latency: 1ms}' 'between: {latency: 2ms}'
 row cost.call lower "$around" 'tp: 2' 'tp: 2, costs: {tp: {call: gather_scatter}}'
 row cost.overlap predict "$around" 'tp: 2, costs: {tp: {time: 1ms}}' 'tp: 2, costs: {tp: {time: 1ms, overlap: true}}'
 for pass in F B; do
@@ -490,7 +490,7 @@ holds vocab 'tensor: 1' 'tensor: 1, vocab: 32000'
 holds tensor 'vocab: 8' 'vocab: 8, tensor: 2'
 holds context 'vocab: 8' 'vocab: 8, context: 2'
 holds data 'distributed_optimizer: true' 'distributed_optimizer: true, data: 4'
-holds distributed_optimizer 'data: 4' 'data: 4, distributed_optimizer: true'
+holds distributed_optimizer 'vocab: 8' 'vocab: 8, data: 4, distributed_optimizer: true'
 holds experts 'vocab: 8' 'vocab: 8, experts: 4'
 holds top_k 'experts: 4' 'experts: 4, top_k: 2'
 holds expert_parallel 'experts: 4' 'experts: 4, expert_parallel: 2'
@@ -649,6 +649,49 @@ machine: {sm_slots: 1}'
 refuses 'found ranks 0 and 1 on one device, which no communicator connects' 'ranks: 2
 schedule: {A: {sm: 1}}
 machine: {sm_slots: 1, share_device: [[0, 1]]}'
+
+lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}'
+no_bytes='found "bandwidth" of messages without bytes, expected "bytes" in "p2p"'
+for link in 'bandwidth: 1GB/s' 'forward: {bandwidth: 1GB/s}' 'edges: [{from: 0, to: 1, bandwidth: 1GB/s}]' \
+    'node: 1, between: {bandwidth: 1GB/s}'; do
+    refuses "$no_bytes" "$lists
+p2p: {$link}"
+    row_of_bytes() { one_side a lower "$lists
+p2p: {$link, @}" "$1"; }
+    check "... but not with bytes: $link" row_of_bytes 'bytes: 1KiB'
+    check "... nor with messages that tell a shape" row_of_bytes 'metadata: first'
+done
+refuses 'found "node" without "between", expected what a message' "$lists
+p2p: {node: 2}"
+refuses 'found "between" without "node", expected the number of ranks on a node' "$lists
+p2p: {between: {latency: 1ms}}"
+no_outputs='found "release: send" of outputs without bytes, expected "bytes" of forward messages in "p2p"'
+refuses "$no_outputs" "$lists
+release: send"
+refuses "$no_outputs" "$lists
+p2p: {backward: {bytes: 1MiB}}
+release: send"
+# Bytes of forward messages, whoever says them, give it an effect.
+for bytes in 'p2p: {forward: {bytes: 1MiB}}' 'p2p: {node: 1, between: {bytes: 1MiB}}' 'p2p: {edges: [{from: 0, to: 1, bytes: 1MiB}]}' \
+    'model: {layers: 4, hidden: 64, heads: 4, sequence: 32, microbatch: 1}' 'arithmetic: {}'; do
+    what=held base="$lists
+$bytes
+@"
+    check "release: send, $bytes" differ held "$base" '' 'release: send'
+done
+model='model: {layers: 4, hidden: 64, heads: 4, sequence: 32, microbatch: 1'
+for key in 'top_k: 2|"experts", expected both' 'expert_parallel: 2|"experts", expected both' \
+    'tied: true|"vocab", expected the rows' 'sequence_parallel: true|"tensor", expected the ranks' \
+    'data: 2|"distributed_optimizer", expected both'; do
+    refuses "found \"${key%%:*}\" without ${key#*|}" "$lists
+$model, ${key%%|*}}"
+done
+for key in 'latency: 1us' 'bandwidth: 1GB/s'; do
+    refuses "found \"${key%%:*}\" beside \"time\", expected one of them" "$lists
+parallel: {tp: 2, costs: {tp: {time: 1ms, $key}}}"
+done
+refuses 'found "bytes" of sharded parameters, expected lists with UNSHARD or REDUCE_GRAD' "$lists
+fsdp: {replicas: 2, bytes: 1MiB}"
 
 # ---- what lowering refuses has a position ---------------------------------------------------------
 

@@ -162,6 +162,7 @@ layers: {count: 3, B: 1ms, embedding: {F: 1ms}, head: {W: 2ms, state: 1GiB}}
 balance: [1, 2]
 checkpoint: except_last
 release: send
+p2p: {bytes: 1KiB}
 generate: {schedule: 1f1b, ranks: 2, microbatches: 4}' | plan costs
 check "costs are printed and read again" prints_again "$dir/costs.yaml" 'head: {W: 2ms, state: 1GiB}'
 
