@@ -212,6 +212,18 @@ check "with them where they are asked for" sh -c "$predict -n 50 --color=always 
 check "passes have letters" sh -c "'$SWSIM' generate zb_h1 -p4 -m8 | $predict --times=F=1ms,I=1ms,W=1ms,B=2ms - | grep -qE '^  step +\|F-+\|I-+\|W-+\|\.+  compute, mean of the ranks'"
 check "ranks" prints "4 ranks" $predict --ranks 4 -n 50 "$dir/plan.yaml"
 
+# The table of tasks has the same columns whether slack is known or not.
+# columns PLAN SLACK [LEGEND]: the table of the plan, where a task has this slack
+columns() {
+    $predict -n 50 --exposed --driver=clock "$dir/$1.yaml" >"$dir/out" || return
+    cat "$dir/out"
+    grep -qE '^  task +device +exposed +serial +slack$' "$dir/out" && grep -qF "${3:-on average}" "$dir/out" &&
+        grep -qE "^  Copy( +[0-9.-]+ [num]?s){3} +$2\$" "$dir/out"
+}
+check "slack where it is known" columns plan '[0-9.]+ [num]?s'
+sed 's/^retire:.*/&\nmachine: {sm_slots: 1}/; s/Copy: {/&sm: 1, /; s/Work: {/&sm: 1, /' "$dir/plan.yaml" >"$dir/unknown.yaml"
+check "a dash where it is not" columns unknown - 'on average (-: not known)'
+
 # Two collectives on two streams share a communicator: the second waits for the first, under each engine.
 cat >"$dir/comm.yaml" <<END
 swplan: 1

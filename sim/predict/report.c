@@ -196,29 +196,24 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
         int length = (int)strlen(p->plan->pipeline.tasks[t].name);
         width = length > width ? length : width;
     }
-    fprintf(out, "\n  %-*s  %9s  %9s  %9s", width, "task", "device", "exposed", "serial");
-    fprintf(out, "%s\n", prediction->slack_ns ? "      slack" : "");
+    fprintf(out, "\n  %-*s  %9s  %9s  %9s  %9s\n", width, "task", "device", "exposed", "serial",
+            "slack");
     for (int t = 0; t < p->tasks; t++) {
         const struct op_time *time = task_time(prediction, t);
         char device[UNITS_TEXT], exposed[UNITS_TEXT], slack[UNITS_TEXT];
-        fprintf(out, "  %-*s  %9s  %9s  %9s", width, p->plan->pipeline.tasks[t].name,
+        bool known = prediction->slack_ns && prediction->slack_ns[t] >= 0;
+        fprintf(out, "  %-*s  %9s  %9s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
                 report_show(time ? (double)time->mean_ns : NAN, device),
                 report_show(prediction->exposed_ns[t], exposed),
-                report_show(prediction->serial_exposed_ns[t], serial));
-        if (prediction->slack_ns)
-            fprintf(
-                out, "  %9s",
-                report_show(prediction->slack_ns[t] >= 0 ? (double)prediction->slack_ns[t] : NAN,
-                            slack));
-        fputc('\n', out);
+                report_show(prediction->serial_exposed_ns[t], serial),
+                report_show(known ? (double)prediction->slack_ns[t] : NAN, slack));
     }
     fprintf(out,
             "  exposed: by so much is an iteration shorter if the task takes no time; serial: the\n"
-            "  same with one iteration at a time, which takes %s%s\n",
+            "  same with one iteration at a time, which takes %s; slack: so much longer may\n"
+            "  the task take before an iteration does, on average%s\n",
             report_show(prediction->serial_ns, serial),
-            prediction->slack_ns ? "; slack: so much longer may\n  the task take before an "
-                                   "iteration does, on average"
-                                 : "");
+            prediction->slack_ns ? "" : " (-: not known)");
 }
 
 static void print_blocked(const struct prediction *prediction, FILE *out)
