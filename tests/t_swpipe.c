@@ -697,6 +697,45 @@ static int nothing(struct swpipe_context *context, void *arg)
     return 0;
 }
 
+/* CPU work behind the device work of a function has its step there. */
+static void test_record_after(void)
+{
+    static const char text[] =
+        "swplan: 1\nname: after\nschedule:\n"
+        "  A: {stage: 0, stream: s, host_time: 1us, time: 1us, host_after: 1us}\n"
+        "  B: {stage: 1, time: 1us, host_after: 1us, sync_after: stream}\n"
+        "intra_iter_deps: [[B, A]]\n";
+    struct swpipe_task tasks[] = {{"A", nothing, NULL, NULL, 0},
+                                  {"B", count_and_work, NULL, NULL, 0}};
+    struct swpipe_config config = {.plan_text = text, .tasks = tasks, .task_count = 2};
+    struct numbers numbers = {0, 9, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    struct swpipe *pipe;
+    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
+              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
+          "functions with CPU work behind their device work: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
+/* The loading of a kernel belongs to a launch, not to a task that may be a function. */
+static void test_record_load(void)
+{
+    static const char text[] = "swplan: 1\nname: load\nmachine: {lazy_load: true}\nschedule:\n"
+                               "  A: {stage: 0, stream: s, work: {axpy: {elements: 8}}}\n"
+                               "  B: {stage: 1, work: {axpy: {elements: 8}}}\n"
+                               "intra_iter_deps: [[B, A]]\n";
+    struct swpipe_config config = {.plan_text = text};
+    struct numbers numbers = {0, 9, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    struct swpipe *pipe;
+    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
+              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
+          "kernels that are loaded when they are launched: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 /* All kinds of tasks as functions: with CPU work, without device work, with residency slots and lazy
    loading, collectives that are done by the plan's own work, a queue that is short. */
 static void test_record_kinds(void)
@@ -1125,6 +1164,8 @@ int main(void)
     test_tables();
     test_ranks();
     test_record_refusals();
+    test_record_after();
+    test_record_load();
     test_record_kinds();
     test_record_illegal();
     test_refusals();

@@ -14,8 +14,9 @@
  * function without a push takes no device time. During the function its thread logs nothing else: the
  * plan's own work (swpipe_work) is part of it.
  *
- * The CPU work that the plan gives such a task is part of the function; its step is taken at the start.
- * Where the plan has nothing else for the task (work: host), it lasts as long as the function.
+ * The CPU work that the plan gives such a task is part of the function; its step is taken at the start, and that of CPU
+ * work behind the device work (host_after) in its place. Where the plan has nothing else for the task (work: host), its
+ * last CPU work lasts as long as the function.
  */
 #include "run.h"
 
@@ -102,16 +103,41 @@ static bool call_device_part(struct run_thread *self, const struct op *op, int64
     return done;
 }
 
+/* The step that the function stands for. */
+static const struct op *whole(const struct program *p, const struct body *body)
+{
+    const struct op *device = find(p, body, true);
+    return device ? device : find(p, body, false);
+}
+
+static bool note_cpu_work(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    const struct run *run = self->run;
+    int64_t now_ns = run_now(run);
+    return run_note(self, LOG_OP, (int)(op - run->program->ops), iteration, now_ns, now_ns);
+}
+
+static bool is_cpu_work_of_task(const struct op *op)
+{
+    return op->task >= 0 && op_is_cpu_work(op->kind);
+}
+
 bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body)
 {
     const struct program *p = self->run->program;
     if (!self->log)
         return call(self, task, iteration);
-    const struct op *host = find(p, body, false), *device = find(p, body, true);
-    if (!device)
-        return call_host_part(self, host, iteration);
-    int64_t now_ns = run_now(self->run);
-    if (host && !run_note(self, LOG_OP, (int)(host - p->ops), iteration, now_ns, now_ns))
-        return false;
-    return call_device_part(self, device, iteration);
+    const struct op *op = whole(p, body);
+    for (const struct op *before = &p->ops[body->first]; before < op; before++)
+        if (is_cpu_work_of_task(before) && !note_cpu_work(self, before, iteration))
+            return false;
+    return op_is_cpu_work(op->kind) ? call_host_part(self, op, iteration)
+                                    : call_device_part(self, op, iteration);
+}
+
+bool called_behind(struct run_thread *self, const struct op *op, int64_t iteration,
+                   const struct body *body)
+{
+    return !self->log || !is_cpu_work_of_task(op) || op <= whole(self->run->program, body) ||
+           note_cpu_work(self, op, iteration);
 }

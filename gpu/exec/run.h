@@ -435,6 +435,9 @@ void choose_submitted(struct run_thread *self);
 
 /* Call the function of a task in place of its work, ops [first, last) of the program. False as above. */
 bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body);
+/* The place of work of a task whose function has been called. False as above. */
+bool called_behind(struct run_thread *self, const struct op *op, int64_t iteration,
+                   const struct body *body);
 /* The function is about to give work to its stream; at every time but the first nothing happens. */
 bool called_pushes(struct run_thread *self);
 

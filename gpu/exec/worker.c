@@ -362,7 +362,7 @@ static int last_work(const struct program *p, const struct body *body)
 
 static bool has_range(const struct program *p, const struct op *op)
 {
-    return p->tasks ? worker_is_work(op) : op_is_work(op->kind);
+    return p->tasks ? op->task >= 0 && worker_is_work(op) : op_is_work(op->kind);
 }
 
 /* Before operation `i` of the body. */
@@ -451,16 +451,18 @@ static bool execute_body(struct run_thread *self, int body, int64_t iteration)
         run_begin_step(self);
         begin_range(self, &range, what, i, iteration);
         /* a function stands for all the work of its task: it is called where the first of it is; a graph has
-           what it pushed */
-        bool by_function =
-            functions && worker_is_work(op) && functions->has(functions->arg, op->task);
+           what it pushed. The loading of a kernel belongs to the launch, and to no task */
+        bool by_function = functions && op->task >= 0 && worker_is_work(op) &&
+                           functions->has(functions->arg, op->task);
         if (by_function && graph_replays(run, self->rank))
             work_refresh(run, op, iteration);
         else if (by_function && !called)
             done = called = called_run(self, op->task, iteration, what);
+        else if (by_function)
+            done = called_behind(self, op, iteration, what);
         else if (ends_task(run, what, i))
             done = end_task(self, op, iteration), i++;
-        else if (!by_function)
+        else
             done = execute(self, op, iteration);
         run_end_step(self);
         if (self->log && !run->program->tasks)
