@@ -52,19 +52,20 @@ bool called_pushes(struct run_thread *self)
     return done;
 }
 
-/* The function has returned: the second mark, and the entry is complete. */
+/* The function has returned: the second mark, and the entry is complete. In a launch queue the two are one operation, the
+   plan's: where the function has pushed that, the mark takes no room of its own. */
 static bool end_device_part(struct run_thread *self)
 {
     struct call *call = &self->call;
     struct diag diag;
     diag_init(&diag);
-    bool done =
-        push_enter(self, call->op, &diag) && push_mark_stamped(self, &call->entry->stamp, &diag);
+    bool done = push_enter(self, call->op, !call->worked, &diag) &&
+                push_mark_stamped(self, &call->entry->stamp, &diag);
     if (done) {
         call->entry->at_ns = call->entry->end_ns = run_now(self->run);
         log_commit(call->log);
     }
-    done = push_leave(self, call->op, done, &diag);
+    done = push_leave(self, call->op, !call->worked, done, &diag);
     diag_fini(&diag);
     return done;
 }

@@ -120,7 +120,7 @@ static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, in
     for (int task = last; task >= first && done;
          task--) { /* the first sleeps longest, the others rarely */
         struct device_event *event = push_done_event(run, self->rank, task, iteration);
-        enum status status = device_event_sync(event, deadline_ns, &diag);
+        enum status status = pump_event(run, event, deadline_ns, &diag);
         done = status == STATUS_LIMIT ? late_iteration(self, iteration)
                                       : run_check(run, status, &diag);
     }
@@ -304,8 +304,11 @@ bool drive_sync(struct run_thread *self, int64_t deadline_ns)
 {
     struct run *run = self->run;
     struct diag diag;
+    if (!pump_through(self, deadline_ns))
+        return run_stopped(run) ? false : late(self, "the CPU part of a task");
     diag_init(&diag);
-    enum status status = device_sync(run->ranks[self->rank].device, deadline_ns, &diag);
+    enum status status =
+        device_sync(run->ranks[self->rank].device, run_real_deadline(run, deadline_ns), &diag);
     bool done =
         status == STATUS_LIMIT ? late(self, "the device work") : run_check(run, status, &diag);
     diag_fini(&diag);
@@ -320,7 +323,8 @@ bool drive_enqueue(struct run_thread *self)
         continue;
     bool done = !run_stopped(run) && enqueue(self);
     run_unlock(run);
-    return done;
+    (void)pump_rank(run, self->rank);
+    return done && !run_stopped(run);
 }
 
 bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns)

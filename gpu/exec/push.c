@@ -33,14 +33,38 @@ static bool await_room(struct run *run, int index, struct diag *diag)
         return true;
     struct device_event *event = stream->room[mark % stream->room_marks];
     stream->passed = mark + 1;
-    return run_check(run, device_event_sync(event, DEVICE_FOREVER, diag), diag);
+    /* the calling thread has a limit of its own (pump.c); here it waits in a function */
+    int64_t deadline_ns = run->config.on_caller && run->config.wait_ns
+                              ? device_deadline(run_now(run), run->config.wait_ns)
+                              : DEVICE_FOREVER;
+    return run_check(run, device_event_sync(event, deadline_ns, diag), diag);
 }
 
-bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag)
+/* The mark that the last of `count` pushes will wait for; no more than have marks now. */
+struct device_event *push_obstacle(struct run *run, int index, int count)
+{
+    struct run_stream *stream = &run->streams[index];
+    int most = stream->cap - stream->marked + 1;
+    int64_t before = stream->items - stream->cap + (count < most ? count : most) - 1;
+    int64_t mark = before / stream->marked;
+    struct diag diag;
+    bool passed = false;
+    if (!stream->room || before < 0 || mark < stream->passed)
+        return NULL;
+    struct device_event *event = stream->room[mark % stream->room_marks];
+    diag_init(&diag);
+    bool known = run_check(run, device_event_query(event, &passed, &diag), &diag);
+    diag_fini(&diag);
+    if (passed)
+        stream->passed = mark + 1;
+    return known && !passed ? event : NULL;
+}
+
+bool push_enter(struct run_thread *self, const struct op *op, bool takes_room, struct diag *diag)
 {
     struct run *run = self->run;
     pthread_mutex_lock(&run->streams[op->stream].gate);
-    return !run_stopped(run) && await_room(run, op->stream, diag);
+    return !run_stopped(run) && (!takes_room || await_room(run, op->stream, diag));
 }
 
 /* Enter the gate of the stream and get a record. Ended with push_end in any case. */
@@ -52,9 +76,9 @@ static bool push_begin(struct push *push, struct run_thread *self, const struct 
                           .stream = &run->streams[op->stream],
                           .op = op,
                           .iteration = iteration,
-                          .begin_ns = run_step_ns(self)};
+                          .begin_ns = run_come_ns(self)};
     diag_init(&push->diag);
-    if (!push_enter(self, op, &push->diag))
+    if (!push_enter(self, op, true, &push->diag))
         return false;
     push->entry = run_log(self, LOG_OP, (int)(op - run->program->ops), iteration, push->begin_ns,
                           push->begin_ns);
@@ -72,10 +96,11 @@ static bool mark_room(struct run *run, int index, struct diag *diag)
     return run_check(run, device_record(stream->handle, event, NULL, diag), diag);
 }
 
-bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag)
+bool push_leave(struct run_thread *self, const struct op *op, bool takes_room, bool done,
+                struct diag *diag)
 {
     struct run *run = self->run;
-    done = done && mark_room(run, op->stream, diag);
+    done = done && (!takes_room || mark_room(run, op->stream, diag));
     pthread_mutex_unlock(&run->streams[op->stream].gate);
     return done;
 }
@@ -87,7 +112,7 @@ static bool push_end(struct push *push, bool done)
         push->entry->at_ns = push->entry->end_ns = run_now(push->self->run);
         log_commit(push->self->log);
     }
-    done = push_leave(push->self, push->op, done, &push->diag);
+    done = push_leave(push->self, push->op, true, done, &push->diag);
     diag_fini(&push->diag);
     return done;
 }

@@ -85,8 +85,21 @@ static bool has_called(struct run *run)
     return true;
 }
 
+/* The thread that takes the workers' steps waits for one of them. With the lock held. */
+static bool block_on_workers(struct run_thread *driver, int64_t deadline_ns)
+{
+    run_unlock(driver->run);
+    bool in_time = pump_or_wait(driver, deadline_ns);
+    pthread_mutex_lock(&driver->run->lock);
+    return in_time;
+}
+
 void run_block(struct run_thread *self, const void *object)
 {
+    if (self->run->config.on_caller) {
+        (void)block_on_workers(self, DEVICE_FOREVER);
+        return;
+    }
     if (has_called(self->run))
         return;
     self->awaits = object;
@@ -102,6 +115,8 @@ void run_block(struct run_thread *self, const void *object)
 
 bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns)
 {
+    if (self->run->config.on_caller)
+        return block_on_workers(self, deadline_ns);
     if (deadline_ns == DEVICE_FOREVER) {
         run_block(self, object);
         return true;
@@ -556,6 +571,8 @@ static enum status open_all(struct run *run, struct diag *diag)
     if (!status)
         find_vain_waits(run);
     if (!status)
+        status = pump_open(run, diag);
+    if (!status)
         status = layers_open(run, diag);
     if (!status && run->program->tasks) {
         run->policy = policy_open(run->program, hand_out, run);
@@ -618,10 +635,12 @@ enum status run_start_threads(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
     int failed = 0;
+    if (run->config.on_caller)
+        pump_begin(run);
     for (int t = 0; t < p->thread_count && !failed; t++) {
         enum thread_kind kind = p->threads[t].kind;
         if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven) ||
-            !run_has(run, p->threads[t].rank))
+            (kind == THREAD_WORKER && run->config.on_caller) || !run_has(run, p->threads[t].rank))
             continue;
         pthread_mutex_lock(&run->lock);
         failed = quiet_thread_start(&run->threads[t].id, thread_main, &run->threads[t]);
@@ -642,6 +661,8 @@ void run_join(struct run *run)
             pthread_join(run->threads[t].id, NULL);
         run->threads[t].started = false;
     }
+    if (run->config.on_caller)
+        pump_end(run);
 }
 
 /* ---- close ----------------------------------------------------------------------------------- */
@@ -671,6 +692,7 @@ static void close_device(struct run *run)
 {
     const struct program *p = run->program;
     graph_close(run);
+    pump_close(run);
     for (int m = 0; run->comms && m < p->member_count; m++)
         device_comm_close(run->comms[m]);
     close_events(run->events, (size_t)p->event_families * (size_t)run->slots);

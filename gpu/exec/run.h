@@ -6,6 +6,7 @@
  *     worker.c    workers and host threads execute operations one by one
  *     push.c      an operation goes to its stream: launch queues, events, callbacks
  *     choose.c    a policy of the program's chooses among the tasks that are ready
+ *     pump.c      the calling thread takes the workers' steps, where workers have no threads
  *     called.c    a function of the user in place of a task's work, between marks if it is recorded
  *     data.c      the memory of a run
  *     work.c      the effect of operations on it
@@ -14,7 +15,8 @@
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
  * Under the public library (gpu/lib/swpipe.h) there is neither a driver thread nor a watchdog: the caller
- * takes the drivers' steps (`config.driven`), and waits have limits of their own.
+ * takes the drivers' steps (`config.driven`), and waits have limits of their own. With `config.on_caller` it takes those of
+ * the workers, too.
  *
  * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
  * policy. Sections under it are short: no device call, no sleep, no task runs there. So the host side's
@@ -62,6 +64,32 @@ struct call {
     struct log *log;     /* of its thread, which logs nothing as long as it works; NULL: none */
     struct log_entry *entry;
     bool marked; /* it has begun to push */
+    bool worked; /* it has pushed the plan's work, which has had its room */
+};
+
+/* What a profiler sees of an instance: from its first work to its last. */
+struct range {
+    int last; /* operation of the body */
+    bool open;
+};
+
+/* How far an instance of a body is. */
+struct place {
+    int next;    /* operation of the body */
+    bool called; /* its function has been */
+    struct range range;
+};
+
+/* A worker whose steps the calling thread takes (pump.c). It is left where it cannot go on. */
+struct pumped {
+    bool begun;       /* the hook at its start went well */
+    bool in_instance; /* the current one, at `place` */
+    struct place place;
+    int64_t came_ns;         /* it came to what it cannot do yet; 0: nothing, or not recorded */
+    struct device_event *on; /* which is to wait for this; NULL: for another worker, or nothing */
+    const struct op *sync;   /* a wait of the host for the device that has begun; NULL: none */
+    struct device_event *
+        *marks; /* [streams of the rank]: what it waits for; NULL: the plan has no such wait */
 };
 
 /* A program thread. Callback threads have one of these too, but the device's threads run them. */
@@ -82,6 +110,7 @@ struct run_thread {
     struct instance current; /* WORKER */
     bool idle; /* WORKER, with a chooser: it has submitted what it took; under the lock */
     bool loops, has_taken; /* WORKER: it takes instances itself; the current one is taken already */
+    struct pumped pumped;  /* WORKER without a thread */
     struct log *log;       /* NULL: this run is not recorded */
     struct call call;
     _Atomic int64_t
@@ -193,6 +222,7 @@ struct run_config {
     struct device_world *world; /* borrowed together with its devices, one a rank; NULL: the run */
     struct device *const *devices; /* opens its own */
     bool driven;                   /* no driver threads: see drive_enqueue, drive_retire */
+    bool on_caller;                /* no worker threads either: see pump.c; with `driven` */
     int64_t wait_ns; /* a task that waits longer for another one's CPU part, or for its
                                        turn, fails the run; 0: no limit */
     int64_t spin_ns; /* before it sleeps; 0: while a core is free (cores.h); -1: never */
@@ -242,6 +272,10 @@ struct run {
 
     struct run_thread *called; /* to be woken when the lock is given back */
 
+    /* With config.on_caller, of the calling thread: */
+    int64_t pumped_ns;     /* so long it has taken workers' steps */
+    int64_t idle_since_ns; /* no worker can go on since then; 0: one could */
+
     atomic_bool stopped;
 };
 
@@ -266,6 +300,23 @@ static inline int64_t run_now(const struct run *run)
 static inline int64_t run_step_ns(const struct run_thread *self)
 {
     return self->log ? run_now(self->run) : 0;
+}
+
+/* When the thread came to the step that it takes now, as above. */
+static inline int64_t run_come_ns(const struct run_thread *self)
+{
+    return self->pumped.came_ns ? self->pumped.came_ns : run_step_ns(self);
+}
+
+/* Limits are for waiting. Where the calling thread takes the workers' steps, deadlines are given in time without these:
+   until then in time, and back. */
+static inline int64_t run_idle_now(const struct run *run)
+{
+    return run_now(run) - run->pumped_ns;
+}
+static inline int64_t run_real_deadline(const struct run *run, int64_t deadline_ns)
+{
+    return deadline_ns == DEVICE_FOREVER ? DEVICE_FOREVER : deadline_ns + run->pumped_ns;
 }
 
 /* The two ends of a step of this thread, in a run that is forced into an order. Begin without a lock. */
@@ -384,9 +435,33 @@ void drive_end_data(struct run_thread *self);
 /* Nothing more will be handed out: workers end when their queues are empty. */
 void drive_leave(struct run_thread *self);
 
+/* ---- pump.c: with config.on_caller ------------------------------------------------------------ */
+
+/* Behind the streams. */
+enum status pump_open(struct run *run, struct diag *diag);
+void pump_close(struct run *run);
+/* The hooks of workers without threads, in place of a thread's start and end. */
+void pump_begin(struct run *run);
+void pump_end(struct run *run);
+/* Take the steps of a rank's workers, or of all workers here, until none can go on. False: none could. Nothing happens
+   where workers have threads. Without the lock, here and below. */
+bool pump_rank(struct run *run, int rank);
+bool pump_all(struct run *run);
+/* The same, or wait until one can. False: the deadline has passed, or the run has failed, for none ever can. */
+bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns);
+/* Until they have nothing left. False as above. */
+bool pump_through(struct run_thread *driver, int64_t deadline_ns);
+/* Wait for an event, and go on with what can go on meanwhile. */
+enum status pump_event(struct run *run, struct device_event *event, int64_t deadline_ns,
+                       struct diag *diag);
+
 /* ---- worker.c -------------------------------------------------------------------------------- */
 
 void worker_run(struct run_thread *self);
+/* Take the steps of a worker without a thread until it cannot go on. False: it could not take any. */
+bool worker_go_on(struct run_thread *self);
+/* The operation that it is at has waited too long: the run fails. Always false. */
+bool worker_is_late(struct run_thread *self);
 /* Is it what a task does, as against what holds it together with others? */
 bool worker_is_work(const struct op *op);
 
@@ -419,8 +494,12 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
 
 /* The halves of a push that is not of the program's making, for called.c: room and the gate; what
    goes behind it. */
-bool push_enter(struct run_thread *self, const struct op *op, struct diag *diag);
-bool push_leave(struct run_thread *self, const struct op *op, bool done, struct diag *diag);
+bool push_enter(struct run_thread *self, const struct op *op, bool takes_room, struct diag *diag);
+bool push_leave(struct run_thread *self, const struct op *op, bool takes_room, bool done,
+                struct diag *diag);
+/* What so many pushes to a stream must wait for before; NULL: they need not wait, or the run has failed. For the only thread
+   that pushes there. */
+struct device_event *push_obstacle(struct run *run, int stream, int count);
 
 /* ---- choose.c: with the lock held ------------------------------------------------------------- */
 

@@ -4,6 +4,9 @@
  *
  * Each operation is one step of the machine. Its time is taken where it takes effect: under the lock
  * for what the host side decides, around the call for what the device decides.
+ *
+ * A worker with a thread waits in its operation until that can take effect. One without (pump.c) is asked before, and left
+ * at its operation; so the same operations follow, without a wait in them.
  */
 #include "graph.h"
 #include "run.h"
@@ -70,7 +73,7 @@ static bool flag_is_set(const struct run *run, int rank, const struct op *op, in
 static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
+    int64_t begin_ns = run_come_ns(self), deadline_ns = wait_deadline(run);
     bool in_time = true;
     if (depends_always(run, op) && atomic_load(&run->flags[run_instance(run, op, iteration)]))
         return !run_stopped(run) && note_op(self, op, iteration, begin_ns, run_step_ns(self));
@@ -150,7 +153,7 @@ static bool take_turn(struct run_thread *self, const struct op *op, int64_t iter
 {
     struct run *run = self->run;
     const void *object = object_of(self, op);
-    int64_t begin_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
+    int64_t begin_ns = run_come_ns(self), deadline_ns = wait_deadline(run);
     bool in_time = true;
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !may_proceed(self, op))
@@ -221,16 +224,17 @@ static bool is_loaded(struct run_thread *self, const struct op *op)
 static bool sync_host(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct diag diag;
-    int64_t begin_ns = run_step_ns(self);
+    int64_t begin_ns = run_come_ns(self);
     bool done = true;
     diag_init(&diag);
-    switch (op->sync) {
+    switch (self->pumped.sync == op ? SYNC_RETRY : op->sync) {
     case SYNC_STREAM:
     case SYNC_EVENT:
     case SYNC_DEVICE: done = sync_work(self, op, iteration, &diag); break;
-    case SYNC_RETRY: break; /* the memory of a run is there from its start */
+    case SYNC_RETRY: break; /* the memory of a run is there from its start; or the wait is over */
     case SYNC_LOAD: done = is_loaded(self, op) || sync_work(self, op, iteration, &diag); break;
     }
+    self->pumped.sync = NULL;
     diag_fini(&diag);
     return done && note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
@@ -336,6 +340,7 @@ bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
     const struct program *p = self->run->program;
     const struct body *what = &p->bodies[self->rank * p->tasks + task];
     bool done = true;
+    self->call.worked = true;
     for (int i = 0; i < what->count && done; i++)
         if (worker_is_work(&p->ops[what->first + i]))
             done = execute(self, &p->ops[what->first + i], iteration);
@@ -346,11 +351,6 @@ bool worker_own_work(struct run_thread *self, int task, int64_t iteration)
 
 /* The range of a task's work begins at its first operation and ends with its last. In other forms of
    plan each operation has its own. */
-struct range {
-    int last; /* of the body */
-    bool open;
-};
-
 static int last_work(const struct program *p, const struct body *body)
 {
     int last = -1;
@@ -437,42 +437,60 @@ static bool ends_task(const struct run *run, const struct body *body, int i)
            op[1].kind == OP_COMPLETE;
 }
 
-static bool execute_body(struct run_thread *self, int body, int64_t iteration)
+/* A function stands for all the work of its task. The loading of a kernel belongs to none: it is the launch's. */
+static bool is_by_function(const struct run *run, const struct op *op)
+{
+    const struct run_functions *functions = run->config.functions;
+    return functions && op->task >= 0 && worker_is_work(op) &&
+           functions->has(functions->arg, op->task);
+}
+
+static void note_place(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    atomic_store_explicit(&self->at, (int64_t)index_of(self->run, op) << 32 | iteration,
+                          memory_order_relaxed);
+}
+
+/* Execute the operation at this place, and go past it. */
+static bool execute_next(struct run_thread *self, const struct body *what, struct place *place,
+                         int64_t iteration)
 {
     struct run *run = self->run;
-    const struct body *what = &run->program->bodies[body];
-    const struct run_functions *functions = run->config.functions;
-    struct range range = {.open = false};
-    bool done = true, called = false;
-    for (int i = 0; i < what->count && done; i++) {
-        const struct op *op = &run->program->ops[what->first + i];
-        atomic_store_explicit(&self->at, (int64_t)(what->first + i) << 32 | iteration,
-                              memory_order_relaxed);
-        run_begin_step(self);
-        begin_range(self, &range, what, i, iteration);
-        /* a function stands for all the work of its task: it is called where the first of it is; a graph has
-           what it pushed. The loading of a kernel belongs to the launch, and to no task */
-        bool by_function = functions && op->task >= 0 && worker_is_work(op) &&
-                           functions->has(functions->arg, op->task);
-        if (by_function && graph_replays(run, self->rank))
-            work_refresh(run, op, iteration);
-        else if (by_function && !called)
-            done = called = called_run(self, op->task, iteration, what);
-        else if (by_function)
-            done = called_behind(self, op, iteration, what);
-        else if (ends_task(run, what, i))
-            done = end_task(self, op, iteration), i++;
-        else
-            done = execute(self, op, iteration);
-        run_end_step(self);
-        if (self->log && !run->program->tasks)
-            journal_throttle(run->journal);
-        if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
-            i++; /* past the sync */
-        if (range.open && i == range.last)
-            end_range(&range);
-    }
-    end_range(&range); /* it may have failed in between */
+    const struct op *op = &run->program->ops[what->first + place->next];
+    bool by_function = is_by_function(run, op), done = true;
+    note_place(self, op, iteration);
+    run_begin_step(self);
+    begin_range(self, &place->range, what, place->next, iteration);
+    /* a function is called where the first work of its task is; a graph has what it pushed */
+    if (by_function && graph_replays(run, self->rank))
+        work_refresh(run, op, iteration);
+    else if (by_function && !place->called)
+        done = place->called = called_run(self, op->task, iteration, what);
+    else if (by_function)
+        done = called_behind(self, op, iteration, what);
+    else if (ends_task(run, what, place->next))
+        done = end_task(self, op, iteration), place->next++;
+    else
+        done = execute(self, op, iteration);
+    run_end_step(self);
+    if (self->log && !run->program->tasks)
+        journal_throttle(run->journal);
+    if (op->kind == OP_SYNC && op->sync == SYNC_RETRY)
+        place->next++; /* past the sync */
+    if (place->range.open && place->next == place->range.last)
+        end_range(&place->range);
+    place->next++;
+    return done;
+}
+
+static bool execute_body(struct run_thread *self, int body, int64_t iteration)
+{
+    const struct body *what = &self->run->program->bodies[body];
+    struct place place = {.next = 0};
+    bool done = true;
+    while (place.next < what->count && done)
+        done = execute_next(self, what, &place, iteration);
+    end_range(&place.range); /* it may have failed in between */
     if (done)
         atomic_store_explicit(&self->at, -1, memory_order_relaxed);
     return done;
@@ -496,7 +514,8 @@ static bool wait_for_instance(struct run_thread *self)
     struct run *run = self->run;
     if (run->config.chooser)
         return choose_wait(self) && take_first(self);
-    while (!run_stopped(run) && self->queue_count == 0 && !run->ranks[self->rank].driver_done)
+    while (!run->config.on_caller && !run_stopped(run) && self->queue_count == 0 &&
+           !run->ranks[self->rank].driver_done)
         run_block(self, self->queue);
     return take_first(self);
 }
@@ -506,7 +525,7 @@ static bool take(struct run_thread *self)
     struct run *run = self->run;
     run_begin_step(self);
     pthread_mutex_lock(&run->lock);
-    int64_t begin_ns = run_step_ns(self);
+    int64_t begin_ns = run_come_ns(self);
     bool taken = wait_for_instance(self);
     if (taken) {
         taken = note_taken(self, begin_ns);
@@ -516,15 +535,20 @@ static bool take(struct run_thread *self)
     return taken;
 }
 
+static int current_body(const struct run_thread *self)
+{
+    return self->rank * self->run->program->tasks + self->current.task;
+}
+
 static bool execute_current(struct run_thread *self)
 {
-    return execute_body(self, self->rank * self->run->program->tasks + self->current.task,
-                        self->current.iteration);
+    return execute_body(self, current_body(self), self->current.iteration);
 }
 
 bool worker_submit(struct run_thread *self)
 {
     struct run *run = self->run;
+    self->pumped.came_ns = 0;
     pthread_mutex_lock(&run->lock);
     bool taken = note_taken(self, run_step_ns(self));
     run_unlock(run);
@@ -542,4 +566,193 @@ void worker_run(struct run_thread *self)
         if (run->journal)
             journal_throttle(run->journal);
     }
+}
+
+/* ---- without a thread ------------------------------------------------------------------------ */
+
+/* Does what other workers do let the operation take effect? */
+static bool others_allow(const struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    if (op_waits(op->kind) != WAITS_THREADS)
+        return true;
+    pthread_mutex_lock(&run->lock);
+    bool allow =
+        op->kind == OP_AWAIT ? flag_is_set(run, self->rank, op, iteration) : may_proceed(self, op);
+    run_unlock(run);
+    return allow;
+}
+
+/* Is a wait of a stream a push? Not one that is left out. */
+static bool is_pushed(const struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    if (op->kind != OP_WAIT)
+        return op_pushes(op->kind);
+    if (run->ops[index_of(run, op)].vain && !self->log)
+        return false;
+    if (depends_always(run, op))
+        return true;
+    pthread_mutex_lock(&run->lock);
+    bool pushed = depends(run, self->rank, op, iteration);
+    run_unlock(run);
+    return pushed;
+}
+
+/* The room that the function of a task may need (swpipe_work): that of the plan's work. */
+static struct device_event *lacking_for_function(struct run *run, const struct body *what)
+{
+    int pushes = 0, stream = -1;
+    for (int i = 0; i < what->count; i++) {
+        const struct op *op = &run->program->ops[what->first + i];
+        if (!worker_is_work(op) || !op_pushes(op->kind))
+            continue;
+        pushes++;
+        stream = op->stream;
+    }
+    return pushes ? push_obstacle(run, stream, pushes) : NULL;
+}
+
+/* The room that is lacking for the operation; NULL: none. */
+static struct device_event *lacking_room(struct run_thread *self, const struct body *what,
+                                         const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    if (is_by_function(run, op))
+        return self->pumped.place.called ? NULL : lacking_for_function(run, what);
+    return is_pushed(self, op, iteration) ? push_obstacle(run, op->stream, 1) : NULL;
+}
+
+/* The streams that a wait of the host is for: those of the rank [*first, *last). */
+static void find_streams(const struct run_thread *self, const struct op *op, int *first, int *last)
+{
+    const struct program *p = self->run->program;
+    int begin = p->rank_first[self->rank], end = p->rank_first[self->rank + 1];
+    *first = begin;
+    *last = end;
+    while (op->sync == SYNC_STREAM && p->rank_streams[*first] != op->stream)
+        ++*first;
+    if (op->sync == SYNC_STREAM)
+        *last = *first + 1;
+}
+
+/* The call of a wait: a mark goes behind what each stream has now. */
+static bool begin_sync(struct run_thread *self, const struct op *op, int64_t iteration)
+{
+    struct run *run = self->run;
+    const struct program *p = run->program;
+    int first, last;
+    bool done = !op->snapshot || note_call(self, op, iteration);
+    struct diag diag;
+    diag_init(&diag);
+    find_streams(self, op, &first, &last);
+    for (int k = first; k < last && done; k++) {
+        struct device_event *mark = self->pumped.marks[k - p->rank_first[self->rank]];
+        done = run_check(
+            run, device_record(run->streams[p->rank_streams[k]].handle, mark, NULL, &diag), &diag);
+    }
+    diag_fini(&diag);
+    return done;
+}
+
+/* The first mark that is not reached; NULL: there is none, or the run has failed. */
+static struct device_event *mark_ahead(struct run_thread *self, const struct op *op)
+{
+    struct run *run = self->run;
+    int first, last, base = run->program->rank_first[self->rank];
+    struct diag diag;
+    bool reached = true;
+    diag_init(&diag);
+    find_streams(self, op, &first, &last);
+    int k = first;
+    while (k < last && reached &&
+           run_check(run, device_event_query(self->pumped.marks[k - base], &reached, &diag), &diag))
+        k += reached;
+    diag_fini(&diag);
+    return reached ? NULL : self->pumped.marks[k - base];
+}
+
+/* What the device has to do before the host may go on; NULL: nothing, or the run has failed. */
+static struct device_event *sync_obstacle(struct run_thread *self, const struct op *op,
+                                          int64_t iteration)
+{
+    if (op->kind != OP_SYNC || op->sync == SYNC_RETRY)
+        return NULL;
+    if (!self->pumped.sync) {
+        self->pumped.sync = op;
+        if ((op->sync == SYNC_LOAD && is_loaded(self, op)) || !begin_sync(self, op, iteration))
+            return NULL;
+    }
+    return mark_ahead(self, op);
+}
+
+/* Can the operation take effect now? Else pumped.on says which event it is for, if it is one. */
+static bool can_execute(struct run_thread *self, const struct body *what, const struct op *op)
+{
+    int64_t iteration = self->current.iteration;
+    self->pumped.on = lacking_room(self, what, op, iteration);
+    if (!self->pumped.on)
+        self->pumped.on = sync_obstacle(self, op, iteration);
+    return !self->pumped.on && others_allow(self, op, iteration) && !run_stopped(self->run);
+}
+
+/* Left where it is. Always false. */
+static bool leave(struct run_thread *self)
+{
+    if (self->pumped.came_ns == 0)
+        self->pumped.came_ns = run_step_ns(self);
+    end_range(&self->pumped.place.range);
+    return false;
+}
+
+static bool begin_instance(struct run_thread *self)
+{
+    if (!self->has_taken && (self->queue_count == 0 || !take(self)))
+        return leave(self);
+    self->has_taken = false;
+    self->pumped.in_instance = true;
+    self->pumped.place = (struct place){.next = 0};
+    self->pumped.came_ns = 0;
+    return true;
+}
+
+static bool go_on_in_instance(struct run_thread *self)
+{
+    const struct run *run = self->run;
+    const struct body *what = &run->program->bodies[current_body(self)];
+    struct place *place = &self->pumped.place;
+    const struct op *op = &run->program->ops[what->first + place->next];
+    note_place(self, op, self->current.iteration);
+    if (!can_execute(self, what, op))
+        return leave(self);
+    bool last = place->next + (ends_task(run, what, place->next) ? 2 : 1) >= what->count;
+    int64_t iteration = self->current.iteration; /* the last operation takes the next instance */
+    bool done = execute_next(self, what, place, iteration);
+    self->pumped.came_ns = 0;
+    if (!done)
+        return leave(self);
+    if (!last)
+        return true;
+    self->pumped.in_instance = false;
+    atomic_store_explicit(&self->at, -1, memory_order_relaxed);
+    if (run->journal)
+        journal_throttle(run->journal);
+    return true;
+}
+
+bool worker_go_on(struct run_thread *self)
+{
+    bool moved = false, goes_on = true;
+    while (goes_on && !run_stopped(self->run)) {
+        goes_on = self->pumped.in_instance ? go_on_in_instance(self) : begin_instance(self);
+        moved = moved || goes_on;
+    }
+    return moved;
+}
+
+bool worker_is_late(struct run_thread *self)
+{
+    const struct program *p = self->run->program;
+    const struct op *op = &p->ops[p->bodies[current_body(self)].first + self->pumped.place.next];
+    return waited_too_long(self, op, self->current.iteration);
 }

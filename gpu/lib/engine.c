@@ -42,6 +42,19 @@ static bool is_device_only(void *arg, int task)
            !shortcut_of(engine, engine->pipe->first_rank, task)->on;
 }
 
+/* A thread of the library has the rank's GPU as its current one from its start to its end, the caller's has it within
+   a function. */
+static void enter_on_caller(const struct engine *engine, int rank)
+{
+    if (engine->pipe->on_caller)
+        device_enter(engine->run.ranks[rank].device);
+}
+static void leave_on_caller(const struct engine *engine)
+{
+    if (engine->pipe->on_caller)
+        device_restore_caller(engine->pipe->device, &engine->pipe->caller);
+}
+
 /* A thread of tasks begins, or ends. */
 static bool begin_thread(void *arg, struct run_thread *self)
 {
@@ -49,7 +62,9 @@ static bool begin_thread(void *arg, struct run_thread *self)
     const struct swpipe_hooks *hooks = &engine->pipe->hooks;
     const char *group = engine->program->threads[self->index].name;
     device_enter(engine->run.ranks[self->rank].device);
-    if (!hooks->started || hooks->started(hooks->arg, self->rank, group) == 0)
+    bool done = !hooks->started || hooks->started(hooks->arg, self->rank, group) == 0;
+    leave_on_caller(engine);
+    if (done)
         return true;
     run_fail(self->run, STATUS_VIOLATED, "the hook at the start of thread %s of rank %d failed",
              group, self->rank);
@@ -60,8 +75,11 @@ static void end_thread(void *arg, struct run_thread *self)
 {
     struct engine *engine = arg;
     const struct swpipe_hooks *hooks = &engine->pipe->hooks;
-    if (hooks->stopped)
-        hooks->stopped(hooks->arg, self->rank, engine->program->threads[self->index].name);
+    if (!hooks->stopped)
+        return;
+    enter_on_caller(engine, self->rank);
+    hooks->stopped(hooks->arg, self->rank, engine->program->threads[self->index].name);
+    leave_on_caller(engine);
 }
 
 static int run_task(struct swpipe_context *context)
@@ -94,7 +112,9 @@ static bool call_task(void *arg, struct run_thread *self, int task, int64_t iter
                                      .self = self,
                                      .iteration = iteration_of(engine, self->rank, iteration),
                                      .task = task};
+    enter_on_caller(engine, self->rank);
     int failed = run_or_restore(&context);
+    leave_on_caller(engine);
     if (failed)
         run_fail(self->run, STATUS_VIOLATED, "%s(%lld) of rank %d failed: %s",
                  engine->program->plan->pipeline.tasks[task].name,
@@ -149,6 +169,7 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                 .rendezvous = pipe->group ? pipe->group->rendezvous : NULL,
                                 .devices = pipe->devices,
                                 .driven = true,
+                                .on_caller = pipe->on_caller,
                                 .wait_ns = pipe->wait_ns,
                                 .spin_ns = pipe->spin_ns,
                                 .graph = serial ? RUNTIME_GRAPH_OFF : pipe->graph,
@@ -235,6 +256,11 @@ static int end_rank(const struct engine *engine)
     return engine->pipe->first_rank + engine->pipe->local_ranks;
 }
 
+static int64_t deadline(const struct engine *engine, int64_t limit_ns)
+{
+    return device_deadline(run_idle_now(&engine->run), limit_ns);
+}
+
 /* The threads end; where work is in flight, with an abort. */
 static void stop_threads(struct engine *engine)
 {
@@ -242,7 +268,8 @@ static void stop_threads(struct engine *engine)
     for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
         int64_t iteration;
         struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
-        through = through && drive_next(driver, &iteration) != POLICY_RETIRE;
+        through = through && drive_next(driver, &iteration) != POLICY_RETIRE &&
+                  pump_through(driver, deadline(engine, engine->pipe->progress_ns));
         drive_leave(driver);
     }
     char why[64] = "the pipeline is closed";
@@ -363,11 +390,6 @@ bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, 
     return false;
 }
 
-static int64_t deadline(const struct engine *engine, int64_t limit_ns)
-{
-    return device_deadline(run_now(&engine->run), limit_ns);
-}
-
 static enum status advance_rank(struct engine *engine, int rank, const struct swpipe_source *source,
                                 int64_t limit_ns, struct diag *diag)
 {
@@ -381,6 +403,8 @@ static enum status advance_rank(struct engine *engine, int rank, const struct sw
         if (drive_next(driver, &iteration) == POLICY_ENQUEUE && !drive_enqueue(driver))
             return failure(engine, diag);
     }
+    (void)pump_rank(&engine->run,
+                    rank); /* what the retirement has made possible, if nothing was enqueued */
     return run_stopped(&engine->run) ? failure(engine, diag) : STATUS_OK;
 }
 

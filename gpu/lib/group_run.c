@@ -47,13 +47,13 @@ static enum word word_of(const struct swpipe_group *group, int rank, int64_t num
     return said % 2 && batches >= 0 ? HAS_ENDED : SILENT;
 }
 
-/* Spin first: the ranks come to an iteration at about the same time. */
+/* Spin first: the ranks come to an iteration at about the same time. They may wait for steps of this thread's workers. */
 static bool await_word(struct swpipe_group *group, struct run *run, int rank, int64_t number,
                        enum word *word)
 {
     int64_t since_ns = device_clock_ns();
     while ((*word = word_of(group, rank, number)) == SILENT && !run_stopped(run))
-        if (device_clock_ns() - since_ns > SPIN_NS)
+        if (!pump_all(run) && device_clock_ns() - since_ns > SPIN_NS)
             nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     return *word != SILENT;
 }

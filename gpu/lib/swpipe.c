@@ -228,6 +228,24 @@ static enum status take_device_only(struct swpipe *pipe, const struct swpipe_con
     return STATUS_OK;
 }
 
+/* cudaMemcpyAsync does not return from such a copy before the stream has come to it; where that waits for another rank, the
+   other workers must go on. */
+static enum status refuse_blocking_copies(struct swpipe *pipe)
+{
+    const struct pipeline *pipeline = &pipe->plan.pipeline;
+    if (!pipe->on_caller || pipe->device != DEVICE_KIND_CUDA || pipe->ranks == 1)
+        return STATUS_OK;
+    for (size_t t = 0; t < pipeline->task_count; t++)
+        for (int rank = 0; rank < pipe->ranks; rank++)
+            if (plan_task(&pipe->plan, rank, (int)t)->work.pageable)
+                return diag_error(&pipe->diag, STATUS_INPUT,
+                                  "%s: the copy %s of pageable memory blocks its thread, and with "
+                                  "SWPIPE_CALLER there is one for all: expected pinned memory, or "
+                                  "SWPIPE_WORKERS",
+                                  pipe->plan.file, pipeline->tasks[t].name);
+    return STATUS_OK;
+}
+
 /* The io arrays are the caller's only until open returns. */
 static enum status copy_io(struct swpipe *pipe)
 {
@@ -308,7 +326,16 @@ static enum status check_config(struct swpipe *pipe, const struct swpipe_config 
         if (!config->device_only[i])
             return diag_error(&pipe->diag, STATUS_USAGE, "device_only: name %zu is NULL", i);
     /* as numbers: other languages have no enumerations of C */
-    int driver = (int)config->driver, device = (int)config->device, graph = (int)config->graph;
+    int driver = (int)config->driver, device = (int)config->device, graph = (int)config->graph,
+        threads = (int)config->threads;
+    if (threads < 0 || threads > SWPIPE_CALLER)
+        return diag_error(&pipe->diag, STATUS_USAGE, "threads is %d: expected at most %d", threads,
+                          SWPIPE_CALLER);
+    if (threads == SWPIPE_CALLER && config->spin_ns)
+        return diag_error(&pipe->diag, STATUS_USAGE,
+                          "spin_ns is %" PRId64
+                          ", but no thread waits for another one: the caller's calls all functions",
+                          config->spin_ns);
     if (driver < 0 || driver > SWPIPE_DATAFLOW || device < 0 || device > SWPIPE_CUDA || graph < 0 ||
         graph > SWPIPE_GRAPH_REQUIRE)
         return diag_error(&pipe->diag, STATUS_USAGE,
@@ -363,6 +390,7 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
     pipe->local_ranks = pipe->group ? 1 : pipe->ranks;
     pipe->max_depth = config->max_depth;
     pipe->spin_ns = config->spin_ns;
+    pipe->on_caller = config->threads == SWPIPE_CALLER;
     pipe->graph = config->graph == SWPIPE_GRAPH_REQUIRE ? RUNTIME_GRAPH_REQUIRE
                   : config->graph == SWPIPE_GRAPH_AUTO  ? RUNTIME_GRAPH_AUTO
                                                         : RUNTIME_GRAPH_OFF;
@@ -439,6 +467,8 @@ static enum status set_up(struct swpipe *pipe, const struct swpipe_config *confi
         status = take_tasks(pipe, config);
     if (!status)
         status = take_device_only(pipe, config);
+    if (!status)
+        status = refuse_blocking_copies(pipe);
     if (!status)
         status = copy_io(pipe);
     if (!status)

@@ -31,7 +31,7 @@
  *
  * Threads. A pipeline belongs to one thread at a time. A call that is made while another one is under way, by its
  * source, a hook or a task, is SWPIPE_USAGE and changes nothing, not even swpipe_error; swpipe_close then does nothing.
- * Functions run on the library's threads; one task of one rank never runs twice at the same time. A context may be used
+ * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs twice at the same time. A context may be used
  * by all tasks of its iteration.
  *
  * Errors. Every call returns a status; swpipe_error describes the last one that was not OK or END. When a
@@ -74,6 +74,12 @@ const char *swpipe_status_name(enum swpipe_status status);
 
 enum swpipe_driver { SWPIPE_CLOCK, SWPIPE_DATAFLOW };
 enum swpipe_device { SWPIPE_HOST, SWPIPE_CUDA };
+
+/* The threads that call functions. SWPIPE_CALLER: the one that calls swpipe_fill, progress and the others, within these
+   calls; the library then starts no workers. It takes their steps in turns, each as far as it can go, so a function never
+   waits for another one, and the order is one of those that the proof covers. Functions of two thread groups never run
+   at the same time, and none runs between two calls. */
+enum swpipe_threads { SWPIPE_WORKERS, SWPIPE_CALLER };
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
@@ -164,6 +170,7 @@ struct swpipe_config {
     int64_t
         progress_timeout_ns; /* any call waits for an iteration, or at the end for the device: 60 s; -1: no limit */
     enum swpipe_graph graph;
+    enum swpipe_threads threads;
     const char *const *
         device_only; /* names of tasks with device-only functions; without graphs these are like others */
     size_t device_only_count;

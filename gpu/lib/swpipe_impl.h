@@ -28,6 +28,7 @@ struct swpipe {
     struct swpipe_task *tasks; /* [plan's tasks]; without a function: the plan's work */
     enum driver driver;
     enum device_kind device;
+    bool on_caller; /* functions are called on its thread */
     int ranks, max_depth;
     int depth;                   /* of the pipelined program */
     int first_rank, local_ranks; /* those in this process */

@@ -9,6 +9,8 @@
  *     streams   the library, data-flow: tasks are functions that launch their work
  *     workers   the same, but the function does the work itself, on a thread group a lane
  *     clock     as `streams`, under the clock
+ *     caller    as `streams`, but all functions are called on the thread that runs the pipeline (SWPIPE_CALLER)
+ *     c-clock   the same, under the clock
  *     record    as `streams`, recorded (swpipe_record), kept in memory
  *     store     the same, into a trace store
  *
@@ -147,7 +149,8 @@ static int next_batch(void *arg, int rank, void **batch)
     return (*(int *)arg)-- > 0;
 }
 
-static bool run_library(enum swpipe_driver driver, swpipe_function *function, const char *record)
+static bool run_library(enum swpipe_driver driver, enum swpipe_threads threads,
+                        swpipe_function *function, const char *record)
 {
     struct swpipe_task tasks[TASKS];
     struct swpipe *pipe;
@@ -163,6 +166,7 @@ static bool run_library(enum swpipe_driver driver, swpipe_function *function, co
                                          .tasks = tasks,
                                          .task_count = TASKS,
                                          .driver = driver,
+                                         .threads = threads,
                                          .max_depth = driver == SWPIPE_DATAFLOW ? IN_FLIGHT : 0};
     int left = iterations;
     const struct swpipe_source source = {next_batch, &left};
@@ -179,19 +183,27 @@ static bool run_library(enum swpipe_driver driver, swpipe_function *function, co
 
 static bool run_streams(void)
 {
-    return run_library(SWPIPE_DATAFLOW, launch, NULL);
+    return run_library(SWPIPE_DATAFLOW, SWPIPE_WORKERS, launch, NULL);
 }
 static bool run_workers(void)
 {
-    return run_library(SWPIPE_DATAFLOW, compute, NULL);
+    return run_library(SWPIPE_DATAFLOW, SWPIPE_WORKERS, compute, NULL);
 }
 static bool run_clock(void)
 {
-    return run_library(SWPIPE_CLOCK, launch, NULL);
+    return run_library(SWPIPE_CLOCK, SWPIPE_WORKERS, launch, NULL);
+}
+static bool run_caller(void)
+{
+    return run_library(SWPIPE_DATAFLOW, SWPIPE_CALLER, launch, NULL);
+}
+static bool run_caller_clock(void)
+{
+    return run_library(SWPIPE_CLOCK, SWPIPE_CALLER, launch, NULL);
 }
 static bool run_record(void)
 {
-    return run_library(SWPIPE_DATAFLOW, launch, "");
+    return run_library(SWPIPE_DATAFLOW, SWPIPE_WORKERS, launch, "");
 }
 
 static bool run_store(void)
@@ -201,7 +213,7 @@ static bool run_store(void)
     if (file < 0)
         return false;
     close(file);
-    bool good = run_library(SWPIPE_DATAFLOW, launch, path);
+    bool good = run_library(SWPIPE_DATAFLOW, SWPIPE_WORKERS, launch, path);
     unlink(path);
     return good;
 }
@@ -210,7 +222,7 @@ static bool run_store(void)
 
 typedef bool peer_function(int iterations, int in_flight, void (*work)(void *));
 
-enum { OWN_WAYS = 6, MOST_WAYS = OWN_WAYS + MOST_PEERS };
+enum { OWN_WAYS = 8, MOST_WAYS = OWN_WAYS + MOST_PEERS };
 static struct way {
     const char *name;
     bool (*run)(void); /* NULL: a peer */
@@ -218,6 +230,7 @@ static struct way {
 } ways[MOST_WAYS] = {
     {.name = "futex", .run = run_futex},     {.name = "streams", .run = run_streams},
     {.name = "workers", .run = run_workers}, {.name = "clock", .run = run_clock},
+    {.name = "caller", .run = run_caller},   {.name = "c-clock", .run = run_caller_clock},
     {.name = "record", .run = run_record},   {.name = "store", .run = run_store}};
 static int way_count = OWN_WAYS;
 
@@ -338,8 +351,7 @@ int main(int argc, char **argv)
     if (!good || wanted < 0 || rounds < 1 || rounds > MOST_ROUNDS) {
         fprintf(stderr,
                 "usage: hand [--rounds=N] [--ns=N]... [--iterations=N] [--peer=NAME=FILE]... "
-                "[futex|streams|workers|clock|record|"
-                "store]...\n");
+                "[futex|streams|workers|clock|caller|c-clock|record|store]...\n");
         return 2;
     }
     for (int w = 0; named == 0 && w < way_count; w++)
