@@ -229,6 +229,16 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *out)
     return result_of(cudaStreamEndCapture(stream, out));
 }
 
+CUresult cuGraphExecDestroy(CUgraphExec executable)
+{
+    return result_of(cudaGraphExecDestroy(executable));
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    return result_of(cudaGraphDestroy(graph));
+}
+
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 {
     return result_of(cudaGraphLaunch(executable, stream));

@@ -566,6 +566,9 @@ static void older_graph(void)
     CHECK(cuGraphLaunch(executable, one));
     order(two, one, event);
     axpy(two, x, y);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuGraphExecDestroy(executable));
+    CHECK(cuGraphDestroy(graph));
 }
 
 /* The driver is asked whether work is done, until it is. */
