@@ -670,6 +670,9 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         app->silent = false;
         starter = (struct starter){0};
     }
+    status = starter_check(&starter, &app->diag);
+    if (status != STATUS_OK)
+        return status;
     if (starter.size <= 1) /* the ranks of a launcher are ended by it, all together */
         request.predict.interrupted = interrupts_catch();
     return predict_together(app, &request, &starter, &line);

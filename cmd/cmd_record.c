@@ -54,7 +54,13 @@ static const char *find_library(struct app *app)
 
 /* ---- the program ------------------------------------------------------------------------------ */
 
-/* The path at which execvp finds it; NULL: none. */
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* The path at which execvp finds it; NULL: none. An empty folder of PATH is the current one. */
 static const char *find_program(struct app *app, const char *name)
 {
     const char *at = getenv("PATH");
@@ -62,8 +68,9 @@ static const char *find_program(struct app *app, const char *name)
         return access(name, X_OK) == 0 ? name : NULL;
     for (at = at ? at : "/bin:/usr/bin";; at++) {
         const size_t length = strcspn(at, ":");
-        const char *path = arena_printf(&app->arena, "%.*s/%s", (int)length, at, name);
-        if (path && access(path, X_OK) == 0)
+        const char *path =
+            arena_printf(&app->arena, "%.*s%s%s", (int)length, at, length ? "/" : "./", name);
+        if (path && access(path, X_OK) == 0 && !is_folder(path))
             return path;
         at += length;
         if (!*at)
@@ -129,7 +136,7 @@ static enum status look_at_program(struct recording *recording)
                           recording->program[0]);
     if (!path)
         return diag_error(&app->diag, STATUS_SYSTEM, "%s: no such program", recording->program[0]);
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if (is_folder(path))
         return diag_error(&app->diag, STATUS_SYSTEM, "%s is a folder, not a program", path);
     if (stat(path, &info) == 0 && runs_as_another(&info))
         return diag_error(&app->diag, STATUS_INPUT,
@@ -147,6 +154,12 @@ static enum status look_at_program(struct recording *recording)
     return STATUS_OK;
 }
 
+/* A value that was there is replaced, also by none. */
+static bool set(const char *variable, const char *value)
+{
+    return (value ? setenv(variable, value, 1) : unsetenv(variable)) == 0;
+}
+
 /* In the child. */
 _Noreturn static void run_program(const struct recording *recording, const char *library)
 {
@@ -154,13 +167,11 @@ _Noreturn static void run_program(const struct recording *recording, const char 
     char *place = arena_printf(&recording->app->arena, "%s/process", recording->folder);
     char *all = arena_printf(&recording->app->arena, "%s%s%s", library,
                              others && *others ? ":" : "", others ? others : "");
-    if (recording->touch)
-        setenv("SWSIM_RECORD_TOUCH", "1", 1);
-    if (recording->untimed)
-        setenv("SWSIM_RECORD_TIMES", "0", 1);
-    if (recording->is_static)
-        setenv("SWSIM_RECORD_STATIC", "1", 1);
-    if (place && all && setenv("SWSIM_RECORD", place, 1) == 0 && setenv("LD_PRELOAD", all, 1) == 0)
+    const bool told = place && all && set("SWSIM_RECORD_TOUCH", recording->touch ? "1" : NULL) &&
+                      set("SWSIM_RECORD_TIMES", recording->untimed ? "0" : NULL) &&
+                      set("SWSIM_RECORD_STATIC", recording->is_static ? "1" : NULL) &&
+                      set("SWSIM_RECORD", place) && set("LD_PRELOAD", all);
+    if (told)
         execvp(recording->program[0], recording->program);
     fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], strerror(errno));
     _exit(127);
@@ -358,14 +369,31 @@ static enum status make_folder(struct recording *recording)
 }
 
 /* %r is the rank that a launcher tells. */
-static const char *place_rank(struct app *app, const char *path)
+static enum status place_rank(struct app *app, const char *path, const char **out)
 {
     struct starter starter;
     const char *at = strstr(path, "%r");
+    *out = path;
+    if (!at)
+        return STATUS_OK;
     starter_find(&starter);
-    return at ? arena_printf(&app->arena, "%.*s%d%s", (int)(at - path), path,
-                             starter.size > 0 ? starter.rank : 0, at + 2)
-              : path;
+    enum status status = starter_check(&starter, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = arena_printf(&app->arena, "%.*s%d%s", (int)(at - path), path, starter.rank, at + 2);
+    return *out ? STATUS_OK : diag_no_memory(&app->diag);
+}
+
+/* Device operations are measured unless an option or the variable says no. */
+static enum status read_times(struct app *app, bool *untimed)
+{
+    const char *text = getenv("SWSIM_RECORD_TIMES");
+    if (text && *text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return diag_error(
+            &app->diag, STATUS_USAGE,
+            "environment variable SWSIM_RECORD_TIMES: found \"%.20s\", expected 0 or 1", text);
+    *untimed = *untimed || (text && strcmp(text, "0") == 0);
+    return STATUS_OK;
 }
 
 enum status cmd_record(struct app *app, int argc, char **argv)
@@ -407,14 +435,13 @@ enum status cmd_record(struct app *app, int argc, char **argv)
     enum status status = STATUS_OK;
     if (!options_parse(app, &command, argc, argv, &program, &status))
         return status;
-    struct recording recording = {.app = app,
-                                  .path = place_rank(app, path),
-                                  .program = program.items,
-                                  .touch = touch,
-                                  .untimed = untimed};
-    if (!recording.path)
-        return diag_no_memory(&app->diag);
-    status = look_at_program(&recording);
+    struct recording recording = {.app = app, .program = program.items, .touch = touch};
+    status = place_rank(app, path, &recording.path);
+    if (status == STATUS_OK)
+        status = read_times(app, &untimed);
+    recording.untimed = untimed;
+    if (status == STATUS_OK)
+        status = look_at_program(&recording);
     if (status == STATUS_OK)
         status = make_folder(&recording);
     if (status != STATUS_OK)

@@ -25,6 +25,7 @@
 #include "mpi_load.h"
 #include "starter.h"
 
+#include "plan/hash.h"
 #include "gpu/exec/ranks.h"
 
 #define TICK_NS   INT64_C(20000000)
@@ -34,35 +35,68 @@
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
+/* Names of jobs may differ in their last bytes alone. */
+static void keep_name(struct launch *launch, const char *name)
+{
+    const size_t bytes = strlen(name);
+    if (bytes < sizeof launch->job)
+        memcpy(launch->job, name, bytes + 1);
+    else
+        snprintf(launch->job, sizeof launch->job, "%.40s-%016" PRIx64, name,
+                 hash_bytes(name, bytes));
+}
+
+static const char *variable(const char *name)
+{
+    const char *text = getenv(name);
+    return text && *text ? text : NULL;
+}
+
 /* A name that the processes of a job have in common, and no other job on this machine. */
 static void name_job(struct launch *launch)
 {
-    static const char *const variables[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
-                                            "OMPI_MCA_orte_ess_jobid"};
-    const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        if (getenv(variables[i])) {
-            snprintf(launch->job, sizeof launch->job, "%s", getenv(variables[i]));
+    static const char *const names[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+                                        "OMPI_MCA_orte_ess_jobid"};
+    const char *job = variable("SLURM_JOB_ID"), *step = variable("SLURM_STEP_ID");
+    char text[512];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (variable(names[i])) {
+            keep_name(launch, variable(names[i]));
             return;
         }
     if (job && step)
-        snprintf(launch->job, sizeof launch->job, "slurm-%s.%s", job, step);
+        snprintf(text, sizeof text, "slurm-%s.%s", job, step);
     else
-        snprintf(launch->job, sizeof launch->job, "parent-%ld", (long)getppid());
+        snprintf(text, sizeof text, "parent-%ld", (long)getppid());
+    keep_name(launch, text);
 }
 
-void launch_find(struct launch *launch)
+static enum status check_name(const char *name, const char *of, struct diag *diag)
 {
-    const char *name = getenv("SWRUN_RENDEZVOUS");
+    if (name && strlen(name) > LAUNCH_NAME_BYTES)
+        return diag_error(diag, STATUS_USAGE, "%s: found %zu bytes, expected a name of at most %d",
+                          of, strlen(name), LAUNCH_NAME_BYTES);
+    return STATUS_OK;
+}
+
+enum status launch_find(struct launch *launch, struct diag *diag)
+{
+    const char *of = launch->name ? "--rendezvous" : "environment variable SWRUN_RENDEZVOUS";
     struct starter starter;
     starter_find(&starter);
+    enum status status = starter_check(&starter, diag);
+    if (status != STATUS_OK)
+        return status;
     launch->rank = starter.rank;
     launch->size = starter.size;
     launch->several_machines = starter.several_machines;
-    if (name && *name && !launch->name)
-        launch->name = name;
+    if (launch->size < 1)
+        return STATUS_OK;
+    if (!launch->name)
+        launch->name = variable("SWRUN_RENDEZVOUS");
     if (!launch->name)
         name_job(launch);
+    return check_name(launch->name, of, diag);
 }
 
 void launch_fini(struct launch *launch)
@@ -299,7 +333,7 @@ static void end_all(struct launcher *launcher)
 /* The same for all ranks of a run. */
 static void name_run(const struct launch *launch, char name[RENDEZVOUS_MAX_NAME + 1])
 {
-    snprintf(name, RENDEZVOUS_MAX_NAME + 1, "%.60s.%d", launch->name ? launch->name : launch->job,
+    snprintf(name, RENDEZVOUS_MAX_NAME + 1, "%s.%d", launch->name ? launch->name : launch->job,
              launch->runs);
 }
 
@@ -389,7 +423,7 @@ static enum status follow(struct launch *launch, const struct plan *plan,
 static enum status send_place(struct launch *launch, struct mpi *mpi, struct diag *diag)
 {
     const char *name = launch->name ? launch->name : launch->job;
-    enum status status = listener_open(name, getenv("SWRUN_ADDRESS"), &launch->listener, diag);
+    enum status status = listener_open(name, variable("SWRUN_ADDRESS"), &launch->listener, diag);
     if (!status)
         launch->place = *listener_place(launch->listener);
     for (int rank = 1; rank < launch->size; rank++)

@@ -14,21 +14,23 @@
 #include "net/rendezvous.h"
 #include "gpu/exec/runtime.h"
 
+enum { LAUNCH_NAME_BYTES = 60 }; /* of the name of a rendezvous */
+
 struct launch {
-    int rank, size;        /* from mpirun or srun; size 0: started by neither */
-    bool several_machines; /* the ranks are on several machines */
-    const char *name;      /* of the rendezvous; NULL: not given */
-    char job[64];          /* else the job's name */
-    int runs;              /* started so far */
-    bool told;             /* rank 0 prints how the last run ended here */
-    bool met;              /* `place` is known to all ranks */
+    int rank, size;                  /* from mpirun or srun; size 0: started by neither */
+    bool several_machines;           /* the ranks are on several machines */
+    const char *name;                /* of the rendezvous; NULL: not given */
+    char job[LAUNCH_NAME_BYTES + 1]; /* else the job's name */
+    int runs;                        /* started so far */
+    bool told;                       /* rank 0 prints how the last run ended here */
+    bool met;                        /* `place` is known to all ranks */
     struct meeting_place place;
     struct listener *listener; /* of rank 0, once met */
     const atomic_int *wish;    /* of the user: a value of gpu/exec/runtime.h */
 };
 
-/* Fill rank and size from the environment. */
-void launch_find(struct launch *launch);
+/* Fill rank, size and name from the environment; STATUS_USAGE: it is odd. */
+enum status launch_find(struct launch *launch, struct diag *diag);
 void launch_fini(struct launch *launch);
 /* Is the result of a run made here, or has this process only a rank? */
 bool launch_is_spokesman(const struct launch *launch);

@@ -9,13 +9,20 @@
 
 #include <stdbool.h>
 
+#include "plan/diag.h"
+
 struct starter {
     int rank, size;        /* size 0: no launcher; 1: one process alone */
     int local_size;        /* processes of the job on this machine; 0: not known */
     bool several_machines; /* false: not known */
+    const char *odd; /* the variable that is not what `expected` says: size is 0 then; NULL: none */
+    const char *expected;
 };
 
+/* A variable that is empty counts as unset. */
 void starter_find(struct starter *out);
+/* Refuse an odd variable. */
+enum status starter_check(const struct starter *starter, struct diag *diag);
 
 /* The processors that this process may use, shared with the others on its machine; at least 1. */
 int starter_processors(const struct starter *starter);

@@ -356,7 +356,9 @@ static enum status choose_launch(struct app *app, struct run_request *request, b
     struct runtime_options *runtime = &request->runtime;
     struct launch *launch = &request->launch;
     bool named = launch->name;
-    launch_find(launch);
+    enum status status = one_process ? STATUS_OK : launch_find(launch, &app->diag);
+    if (status != STATUS_OK)
+        return status;
     launch->wish = &stop_wish;
     if (named && (launch->size < 1 || one_process))
         return diag_error(&app->diag, STATUS_USAGE,

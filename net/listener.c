@@ -21,6 +21,7 @@ enum { BACKLOG = 1024 };
 
 struct listener {
     int socket;
+    bool is_named; /* its address was given */
     struct meeting_place place;
 };
 
@@ -108,11 +109,18 @@ static enum status choose_address(uint32_t *out, struct diag *diag)
                       count, first, second, count > 2 ? ", ..." : "");
 }
 
+static enum status not_here(const struct listener *listener, const char *address, struct diag *diag)
+{
+    return diag_error(diag, STATUS_USAGE, "%sfound '%s', expected an IPv4 address of this machine",
+                      listener->is_named ? "environment variable SWRUN_ADDRESS: " : "", address);
+}
+
 static enum status listen_at(struct listener *listener, in_addr_t where, struct diag *diag)
 {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = listener->place.port, .sin_addr = {.s_addr = where}};
     socklen_t length = sizeof address;
+    char text[INET_ADDRSTRLEN];
     const int again = 1; /* the port of a run that has just ended */
     listener->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (listener->socket < 0)
@@ -120,7 +128,9 @@ static enum status listen_at(struct listener *listener, in_addr_t where, struct 
     if (address.sin_port)
         setsockopt(listener->socket, SOL_SOCKET, SO_REUSEADDR, &again, sizeof again);
     if (bind(listener->socket, (struct sockaddr *)&address, sizeof address) != 0)
-        return refused(diag, "bind");
+        return errno == EADDRNOTAVAIL
+                   ? not_here(listener, inet_ntop(AF_INET, &where, text, sizeof text), diag)
+                   : refused(diag, "bind");
     if (listen(listener->socket, BACKLOG) != 0 ||
         getsockname(listener->socket, (struct sockaddr *)&address, &length) != 0)
         return refused(diag, "listen");
@@ -141,9 +151,9 @@ static enum status set_up(struct listener *listener, const char *name, const cha
         getrandom(place->answer, sizeof place->answer, 0) != (ssize_t)sizeof place->answer)
         return refused(diag, "getrandom");
     snprintf(place->name, sizeof place->name, "%.40s-%016" PRIx64, name, chance);
-    if (address && inet_pton(AF_INET, address, &only) != 1)
-        return diag_error(diag, STATUS_USAGE,
-                          "found '%s', expected an IPv4 address of this machine", address);
+    listener->is_named = address;
+    if (address && (inet_pton(AF_INET, address, &only) != 1 || only.s_addr == htonl(INADDR_ANY)))
+        return not_here(listener, address, diag);
     if (!address)
         status = choose_address(&only.s_addr, diag);
     place->addresses[place->address_count++] = only.s_addr;

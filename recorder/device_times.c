@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -138,6 +139,13 @@ static int look_for_loaded(struct dl_phdr_info *info, size_t size, void *arg)
     return *(void **)arg != NULL;
 }
 
+/* The loader waits for the writer of a pipe. */
+static bool may_be_library(const char *path)
+{
+    struct stat info;
+    return !strchr(path, '/') || stat(path, &info) != 0 || S_ISREG(info.st_mode);
+}
+
 static void *open_library(char why[WHY])
 {
     static const char *const names[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so",
@@ -145,6 +153,10 @@ static void *open_library(char why[WHY])
                                         "/usr/local/cuda/lib64/libcupti.so"};
     const char *named = getenv("SWSIM_CUPTI");
     void *library = NULL;
+    if (named && *named && !may_be_library(named)) {
+        snprintf(why, WHY, "SWSIM_CUPTI: %s is no file", named);
+        return NULL;
+    }
     if (named && *named) {
         library = dlopen(named, RTLD_LAZY | RTLD_LOCAL);
         if (!library)

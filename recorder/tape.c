@@ -153,9 +153,32 @@ static bool next_chunk(void)
     return true;
 }
 
-/* The rank and the number of ranks, as a launcher tells them; 0: none does. */
+/* A whole number below `end`. */
+static bool read_number(const char *text, uint64_t end, uint64_t *out)
+{
+    uint64_t number = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9' && number < end; at++)
+        number = 10 * number + (uint64_t)(*at - '0');
+    *out = number;
+    return at != text && !*at && number < end;
+}
+
+static void tell_odd(const char *variable)
+{
+    char text[200];
+    const int length =
+        snprintf(text, sizeof text,
+                 "swsim record: environment variable %s is no number that a launcher "
+                 "sets; process %d is recorded without a rank\n",
+                 variable, (int)getpid());
+    (void)!write(STDERR_FILENO, text, (size_t)length);
+}
+
+/* The rank, plus 1, and the number of ranks, as a launcher tells them; 0: none does. */
 static void find_rank(uint64_t *rank, uint64_t *size)
 {
+    enum { MOST = 1 << 30 };
     static const struct {
         const char *rank, *size;
     } places[] = {{"RANK", "WORLD_SIZE"},
@@ -164,12 +187,20 @@ static void find_rank(uint64_t *rank, uint64_t *size)
                   {"PMI_RANK", "PMI_SIZE"},
                   {"SLURM_PROCID", "SLURM_NTASKS"}};
     *rank = *size = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places && *rank == 0; i++) {
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const char *number = getenv(places[i].rank), *of = getenv(places[i].size);
-        if (number && *number)
-            *rank = 1 + strtoull(number, NULL, 10);
-        if (number && *number && of)
-            *size = strtoull(of, NULL, 10);
+        uint64_t own, all = 0;
+        if (!number || !*number)
+            continue;
+        if (of && *of && !read_number(of, MOST, &all)) {
+            tell_odd(places[i].size);
+        } else if (!read_number(number, all ? all : MOST, &own)) {
+            tell_odd(places[i].rank);
+        } else {
+            *rank = own + 1;
+            *size = all;
+        }
+        return;
     }
 }
 

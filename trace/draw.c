@@ -9,6 +9,7 @@
  */
 #include "draw.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -576,7 +577,7 @@ static enum status limit_s(unsigned *out_s, struct diag *diag)
     char *end;
     errno = 0;
     const long given = strtol(text, &end, 10);
-    if (errno || end == text || *end || given < 1 || given > MOST_S)
+    if (errno || !isdigit((unsigned char)*text) || *end || given < 1 || given > MOST_S)
         return diag_error(diag, STATUS_USAGE,
                           "environment variable SWSIM_DRAW_SECONDS: found \"%.20s\", expected "
                           "seconds from 1 to %d",

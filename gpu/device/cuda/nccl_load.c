@@ -79,10 +79,21 @@ const char *nccl_describe(const struct nccl *nccl, ncclResult_t error, char *out
     return out;
 }
 
+/* The loader waits for the writer of a pipe. */
+static bool may_be_library(const char *path)
+{
+    struct stat entry;
+    return !strchr(path, '/') || stat(path, &entry) != 0 || S_ISREG(entry.st_mode);
+}
+
 /* The library at `path`, or which the loader knows by that name, if it is an NCCL we can use. */
 static bool try_library(struct quest *quest, const char *path)
 {
     char version[32];
+    if (!may_be_library(path)) {
+        snprintf(quest->why, sizeof quest->why, "no NCCL found (%s is no file)", path);
+        return false;
+    }
     /* The library stays: NCCL leaves threads and handlers of exit behind. */
     struct nccl nccl = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!nccl.library) {
