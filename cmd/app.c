@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "plan/input.h"
 #include "plan/json.h"
 #include "plan/output.h"
 #include "plan/parse.h"
@@ -26,8 +27,18 @@ static void catch_large_files(void)
     (void)sigaction(SIGXFSZ, &action, NULL);
 }
 
+static void keep_streams(const char *program)
+{
+    if (input_keep_streams())
+        return;
+    fprintf(stderr, "%s: error: cannot replace a closed standard stream: %s\n", program,
+            strerror(errno));
+    exit(status_exit_code(STATUS_SYSTEM));
+}
+
 void app_init(struct app *app, const char *program)
 {
+    keep_streams(program);
     catch_large_files();
     *app = (struct app){.program = program};
     arena_init(&app->arena, 0);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "plan/input.h"
 #include "plan/output.h"
 
 static enum status system_error(struct app *app, const char *what, const char *path)
@@ -25,9 +26,9 @@ static bool holds(FILE *file, const char *text)
 static enum status check(struct app *app, const char *path, const char *known)
 {
     struct stat about;
-    FILE *file = fopen(path, "rb");
+    FILE *file = input_open_stream(path, &app->diag);
     if (!file)
-        return system_error(app, "open", path);
+        return STATUS_SYSTEM;
     bool asked = fstat(fileno(file), &about) == 0, same = asked && holds(file, known);
     bool failed = !asked || ferror(file);
     int error = errno;

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "plan/input.h"
 
 enum status run_spec_is_store(struct app *app, const char *path, bool *out)
 {
@@ -12,6 +15,8 @@ enum status run_spec_is_store(struct app *app, const char *path, bool *out)
     *out = false;
     if (strcmp(path, "-") == 0)
         return STATUS_OK;
+    if (access(path, F_OK) == 0 && !input_is_ordinary(path))
+        return STATUS_OK; /* looking at a pipe would take out of it; whatever reads it says more */
     FILE *file = fopen(path, "rb");
     if (!file)
         return diag_error(&app->diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "plan/coverage.h"
+#include "plan/input.h"
 #include "plan/json.h"
 #include "plan/parse.h"
 #include "proof/proof.h"
@@ -134,28 +135,33 @@ static enum status check(const struct plan *plan, const char *text, size_t lengt
 /* The whole file, which the caller frees; NULL with a message on failure. */
 static char *read_file(const char *path, size_t *length, struct diag *diag)
 {
-    errno = 0;
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
+    FILE *file = strcmp(path, "-") == 0 ? stdin : input_open_stream(path, diag);
     char *text = NULL;
     size_t cap = 0, got = 1;
     *length = 0;
-    while (file && got > 0 && cap < CERTIFICATE_BYTES) {
+    bool is_text = true; /* a byte 0 is no word of any certificate; nothing behind it is read */
+    if (!file)
+        return NULL;
+    errno = 0;
+    while (got > 0 && is_text && cap < CERTIFICATE_BYTES) {
         cap = cap ? 2 * cap : (size_t)1 << 16;
         char *grown = realloc(text, cap);
         if (!grown)
             break;
         text = grown;
         got = fread(text + *length, 1, cap - *length, file);
+        if (memchr(text + *length, '\0', got))
+            is_text = false;
         *length += got;
     }
-    bool whole = file && !ferror(file) && got == 0;
+    bool whole = !is_text || (!ferror(file) && got == 0);
     if (!whole) {
         diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", path,
                    errno ? strerror(errno) : "it is too long");
         free(text);
         text = NULL;
     }
-    if (file && file != stdin)
+    if (file != stdin)
         fclose(file);
     return text;
 }
@@ -217,9 +223,14 @@ static enum status run(int argc, char **argv, enum form *form, struct diag *diag
 int main(int argc, char **argv)
 {
     struct diag diag;
+    bool kept = input_keep_streams();
+    int error = errno;
     diag_init(&diag);
     enum form form = WORDS;
-    enum status status = run(argc, argv, &form, &diag);
+    enum status status =
+        kept ? run(argc, argv, &form, &diag)
+             : diag_error(&diag, STATUS_SYSTEM, "cannot replace a closed standard stream: %s",
+                          strerror(error));
     if (form == JSON && diag_has_error(&diag))
         json_write_errors(&diag, stdout);
     if (fflush(stdout) != 0 || ferror(stdout))

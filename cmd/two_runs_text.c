@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/printable.h"
 #include "plan/units.h"
 
 enum {
@@ -45,12 +46,14 @@ static const char *show_share(double part, double whole, char out[UNITS_TEXT])
 static void print_run(const char *which, const struct compared_run *run, FILE *out)
 {
     const struct run_info *info = &run->trace.info;
-    if (run->store)
-        fprintf(out, "%s  run %" PRId64 " of %s: %s, %s%s%s", which, run->trace.run, run->store,
-                info->plan_name, run_kind_text(info->kind), *info->device ? ", " : "",
-                info->device);
-    else
+    if (run->store) {
+        fprintf(out, "%s  run %" PRId64 " of ", which, run->trace.run);
+        printable_put(run->store, false, out);
+        fprintf(out, ": %s, %s%s%s", info->plan_name, run_kind_text(info->kind),
+                *info->device ? ", " : "", info->device);
+    } else {
         fprintf(out, "%s  prediction of %s", which, info->plan_name);
+    }
     if (info->ranks > 1)
         fprintf(out, ", %d ranks", info->ranks);
     if (run->account.by_steps)

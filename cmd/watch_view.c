@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/printable.h"
 #include "plan/units.h"
 
 enum { BAR = 24, NAME = 64, LINE = 512, QUIET_NS = 2000000000 };
@@ -67,12 +68,14 @@ static size_t find_rows(const struct watch_look *look, struct row *rows)
 static void name_row(const struct watch_look *look, const struct row *row, const char *comma,
                      char name[NAME])
 {
+    const bool several = look->run->rank_count > 1;
+    const int bytes = printable_fit(row->name, row->ranks > 1 || several ? 40 : 60);
     if (row->ranks > 1)
-        snprintf(name, NAME, "%.40s%s %d ranks", row->name, comma, row->ranks);
-    else if (look->run->rank_count > 1)
-        snprintf(name, NAME, "%.40s%s rank %d", row->name, comma, row->rank);
+        snprintf(name, NAME, "%.*s%s %d ranks", bytes, row->name, comma, row->ranks);
+    else if (several)
+        snprintf(name, NAME, "%.*s%s rank %d", bytes, row->name, comma, row->rank);
     else
-        snprintf(name, NAME, "%.60s", row->name);
+        snprintf(name, NAME, "%.*s", bytes, row->name);
 }
 
 /* ---- iterations ------------------------------------------------------------------------------ */
@@ -133,7 +136,8 @@ static int cut(const char *line, int width)
 
 static void put(const struct watch_sheet *sheet, const char *line)
 {
-    fprintf(sheet->out, "%s%.*s%s\n", sheet->before, cut(line, sheet->width), line, sheet->after);
+    fprintf(sheet->out, "%s%.*s%s\n", sheet->before, printable_fit(line, cut(line, sheet->width)),
+            line, sheet->after);
 }
 
 static void print_head(const struct watch_look *look, char line[LINE])
@@ -144,13 +148,14 @@ static void print_head(const struct watch_look *look, char line[LINE])
     bool open = now->finished == RUN_OPEN, silent = open && look->quiet_ns >= QUIET_NS;
     units_show_time((double)(open ? now->newest_ns : now->duration_ns), lasts);
     units_show_time((double)look->quiet_ns, quiet);
-    snprintf(line, LINE, "%.80s, run %" PRId64 ", %s, %s %s%s%s%s%.60s", info->plan_name,
-             look->run->run, run_kind_text(info->kind),
+    snprintf(line, LINE, "%.*s, run %" PRId64 ", %s, %s %s%s%s%s%.*s",
+             printable_fit(info->plan_name, 80), info->plan_name, look->run->run,
+             run_kind_text(info->kind),
              open                            ? "at"
              : now->finished == RUN_FINISHED ? "finished after"
                                              : "interrupted after",
              lasts, silent ? ", nothing written for " : "", silent ? quiet : "",
-             *info->device ? ", on " : "", info->device);
+             *info->device ? ", on " : "", printable_fit(info->device, 60), info->device);
 }
 
 /* "forward 51%, backward 32%", or of several ranks how they differ. */
@@ -165,9 +170,11 @@ static void print_doing(const struct run_progress *now, const struct row *row, c
     }
     for (int i = 0, at = 0; i < row->work->task_count && at < (int)cap; i++) {
         const struct progress_task *task = &row->work->tasks[i];
-        at += snprintf(line + at, cap - (size_t)at, "%s%.40s %.0f%%", i ? ", " : "", task->name,
-                       100 * share_of(now, task->busy_ns));
+        at +=
+            snprintf(line + at, cap - (size_t)at, "%s%.*s %.0f%%", i ? ", " : "",
+                     printable_fit(task->name, 40), task->name, 100 * share_of(now, task->busy_ns));
     }
+    line[printable_fit(line, (int)cap)] = '\0'; /* where it was cut */
 }
 
 static void print_row(const struct watch_look *look, const struct row *row, int width,

@@ -3,11 +3,12 @@
 #include "bytes.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "plan/input.h"
 
 enum { INPUT_BYTES = 256 * 1024, GZIP_WINDOW = 15 + 16 };
 
@@ -105,12 +106,10 @@ enum status bytes_open(const char *path, struct bytes **out, struct diag *diag)
     struct bytes *bytes = make(path);
     if (!bytes)
         return diag_no_memory(diag);
-    bytes->fd = open(path, O_RDONLY | O_CLOEXEC);
+    bytes->fd = input_open(path, diag);
     if (bytes->fd < 0) {
-        enum status status =
-            diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
         free(bytes);
-        return status;
+        return STATUS_SYSTEM;
     }
     return finish_open(bytes, out, diag);
 }

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "plan/input.h"
 
 struct listing {
     struct arena *arena;
@@ -73,12 +76,6 @@ struct paths {
     size_t count, cap;
 };
 
-static bool is_regular(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
 /* The paths of the files of a folder, without hidden ones. */
 static enum status list_folder(struct listing *listing, const char *folder, DIR *stream,
                                struct paths *out)
@@ -91,7 +88,7 @@ static enum status list_folder(struct listing *listing, const char *folder, DIR 
         if (!path || !arena_grow(listing->arena, (void **)&out->items, out->count, &out->cap,
                                  sizeof *out->items))
             return diag_no_memory(listing->diag);
-        if (is_regular(path))
+        if (input_is_ordinary(path))
             out->items[out->count++] = path;
     }
     if (errno)
@@ -148,6 +145,9 @@ static bool is_folder(const char *path)
 static enum status add_named(struct listing *listing, const char *path)
 {
     enum format format;
+    if (access(path, F_OK) == 0 && !input_is_ordinary(path))
+        return diag_error(listing->diag, STATUS_INPUT,
+                          "%s: no ordinary file: it must be one that can be read twice", path);
     enum status status = format_recognise(path, &format, listing->diag);
     if (status == STATUS_OK && !format_is_usable(format))
         status = format_refuse(path, format, listing->diag);

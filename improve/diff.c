@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/printable.h"
 #include "plan/text_stream.h"
 
 enum { MAX_CELLS = 4 << 20, HEADING = 80 };
@@ -146,9 +147,10 @@ static void heading(const struct lines *lines, size_t at, char *out)
             continue;
         char rest[HEADING];
         memcpy(rest, out, HEADING);
-        snprintf(out, HEADING, "%.*s%s%.40s",
-                 (int)(line->length - spaces < 38 ? line->length - spaces : 38),
-                 line->text + spaces, *rest ? " " : "", rest);
+        snprintf(out, HEADING, "%.*s%s%.*s",
+                 printable_fit(line->text + spaces,
+                               (int)(line->length - spaces < 38 ? line->length - spaces : 38)),
+                 line->text + spaces, *rest ? " " : "", printable_fit(rest, 40), rest);
         depth = spaces;
     }
 }

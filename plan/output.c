@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_LINKS = 40, MAX_NAMES = 1000, NAME_TAIL = 32 };
+enum { MAX_LINKS = 40, MAX_NAMES = 1000, NAME_TAIL = 32, PIPE_LOOKS = 500 };
 
 /* One file to be written. */
 struct target {
@@ -75,10 +76,43 @@ static bool close_after(int file, bool written)
     return written && closed;
 }
 
-static bool write_directly(const char *path, const char *data, size_t bytes)
+/* A pipe that no process reads is waited for; errno is ENXIO where none comes. */
+static int open_directly(const char *path, bool is_pipe)
 {
-    int file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
-    return file >= 0 && close_after(file, write_all(file, data, bytes));
+    const struct timespec look = {.tv_nsec = 20000000};
+    int file = -1, flags;
+    for (int looks = 0; looks < PIPE_LOOKS; looks++) {
+        file = open(path, O_WRONLY | O_TRUNC | O_NONBLOCK | O_CLOEXEC);
+        if (file >= 0 || errno != ENXIO || !is_pipe || nanosleep(&look, NULL) != 0)
+            break;
+    }
+    if (file < 0)
+        return -1;
+    flags = fcntl(file, F_GETFL);
+    if (flags >= 0 && fcntl(file, F_SETFL, flags & ~O_NONBLOCK) == 0)
+        return file;
+    (void)close_after(file, false);
+    return -1;
+}
+
+/* Its reader may leave: that is an error, and no signal. */
+static bool write_directly(const struct target *target, const char *data, size_t bytes)
+{
+    const struct timespec now = {0};
+    sigset_t pipe, before;
+    int file = open_directly(target->path, S_ISFIFO(target->old.st_mode));
+    if (file < 0)
+        return false;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before); /* cannot fail with these arguments */
+    bool written = write_all(file, data, bytes);
+    int error = errno;
+    if (!written && error == EPIPE)
+        (void)sigtimedwait(&pipe, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return close_after(file, written);
 }
 
 /* A new file with a name of its own. It is hidden, and its name ends in that of the process. */
@@ -119,8 +153,7 @@ static bool replace(struct target *target, const char *data, size_t bytes)
 {
     int file = create_beside(target);
     if (file < 0)
-        return target->exists && no_file_can_be_made(errno) &&
-               write_directly(target->path, data, bytes);
+        return target->exists && no_file_can_be_made(errno) && write_directly(target, data, bytes);
     bool written =
         write_all(file, data, bytes) && keep_permissions(target, file) && fsync(file) == 0;
     if (close_after(file, written) && rename(target->beside, target->path) == 0)
@@ -156,7 +189,7 @@ static bool write_to(struct target *target, const char *data, size_t bytes)
     if (target->exists && access(target->path, W_OK) != 0)
         return false;
     return target->exists && !S_ISREG(target->old.st_mode)
-               ? write_directly(target->path, data, bytes)
+               ? write_directly(target, data, bytes)
                : replace_undisturbed(target, data, bytes);
 }
 
@@ -165,5 +198,7 @@ enum status output_write(const char *path, const char *data, size_t bytes, struc
     struct target target;
     if (find_end(path, target.path) && write_to(&target, data, bytes))
         return STATUS_OK;
+    if (errno == ENXIO)
+        return diag_error(diag, STATUS_SYSTEM, "cannot write %s: no process reads from it", path);
     return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(errno));
 }

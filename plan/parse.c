@@ -13,6 +13,7 @@
 #include <strings.h>
 
 #include "csv.h"
+#include "input.h"
 #include "parse_internal.h"
 #include "printable.h"
 
@@ -634,9 +635,9 @@ enum status plan_read(const char *path, struct plan *out, struct diag *diag)
 {
     *out = (struct plan){0};
     bool is_stdin = strcmp(path, "-") == 0;
-    FILE *file = is_stdin ? stdin : fopen(path, "rb");
+    FILE *file = is_stdin ? stdin : input_open_stream(path, diag);
     if (!file)
-        return diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
+        return STATUS_SYSTEM;
     char *text = NULL;
     size_t length = 0;
     enum status status = read_all(file, is_stdin ? "standard input" : path, &text, &length, diag);

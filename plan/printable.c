@@ -63,6 +63,19 @@ static size_t show(const char *text, bool lines, char out[LONGEST], size_t *leng
     return bytes;
 }
 
+int printable_fit(const char *text, int most)
+{
+    int at = 0;
+    unsigned code = 0;
+    while (text[at]) {
+        int bytes = (int)printable_decode(text + at, &code);
+        if (code == 0 || at + bytes > most)
+            break;
+        at += bytes;
+    }
+    return at;
+}
+
 bool printable_is(const char *text, bool lines)
 {
     unsigned code;

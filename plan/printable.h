@@ -29,6 +29,9 @@ void printable_put(const char *text, bool lines, FILE *out);
 /* The bytes of the character at `text`, which does not end there; *code is 0 for a byte that is no UTF-8. */
 size_t printable_decode(const char *text, unsigned *code);
 
+/* The bytes of the whole characters at the beginning of `text`, at most `most`. It ends where it is no UTF-8. */
+int printable_fit(const char *text, int most);
+
 /* Does this character act instead of being seen? 0 does. */
 bool printable_acts(unsigned code);
 

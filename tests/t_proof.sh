@@ -108,7 +108,7 @@ claims_many()
 }
 check "a certificate of more states than it has" prints 1 'expected a number from 1 to\|fewer states than it says' claims_many
 check "an empty certificate" prints 1 'empty' "$SWCHECK" "$good" /dev/null
-check "no certificate" fails 2 'cannot read .*: No such file' "$SWCHECK" "$good" "$dir/none"
+check "no certificate" fails 2 'cannot open .*: No such file' "$SWCHECK" "$good" "$dir/none"
 check "no plan" fails 2 'cannot' "$SWCHECK" "$dir/none" "$dir/hello"
 check "a bad plan" fails 3 'expected' "$SWCHECK" "$dir/hello" "$dir/hello"
 check "one argument" fails 2 'missing argument' "$SWCHECK" "$good"

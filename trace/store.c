@@ -254,6 +254,17 @@ static enum status check_name(const char *path, struct diag *diag)
     return STATUS_OK;
 }
 
+/* SQLite would read and write devices and pipes as if they were files. Of what else is none it says so. */
+static enum status check_kind(const char *path, bool create, struct diag *diag)
+{
+    struct stat about;
+    if (stat(path, &about) == 0 &&
+        (S_ISFIFO(about.st_mode) || S_ISCHR(about.st_mode) || S_ISBLK(about.st_mode)))
+        return diag_error(diag, create ? STATUS_SYSTEM : STATUS_INPUT,
+                          "%s is no ordinary file, expected a trace store", path);
+    return STATUS_OK;
+}
+
 /* Without its store there is nothing that it could restore; one that stays is dropped by the next store_open. */
 static void remove_journal(const char *path)
 {
@@ -279,6 +290,8 @@ static void remove_empty(const char *path)
 enum status store_open(const char *path, bool create, struct store **out, struct diag *diag)
 {
     enum status status = check_name(path, diag);
+    if (status == STATUS_OK)
+        status = check_kind(path, create, diag);
     if (status != STATUS_OK)
         return status;
     struct store *store = calloc(1, sizeof *store);
