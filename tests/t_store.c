@@ -856,9 +856,153 @@ static void test_begun_beside_a_log(void)
     tap_is_int(failed, 0, "and beside the log of a removed store, %d times %d", ROUNDS, PROGRAMS);
 }
 
+/* ---- without memory --------------------------------------------------------------------------- */
+
+static sqlite3_mem_methods plain_memory;
+static long before_refusal = -1; /* allocations of SQLite; negative: none is refused */
+
+static bool refuses(void)
+{
+    return before_refusal >= 0 && before_refusal-- == 0;
+}
+
+static void *scarce_malloc(int bytes)
+{
+    return refuses() ? NULL : plain_memory.xMalloc(bytes);
+}
+
+static void *scarce_realloc(void *memory, int bytes)
+{
+    return refuses() ? NULL : plain_memory.xRealloc(memory, bytes);
+}
+
+/* Before SQLite is used: later it takes no other functions. Without its own reserve it asks for each piece. */
+static void make_memory_scarce(void)
+{
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain_memory);
+    sqlite3_mem_methods scarce = plain_memory;
+    scarce.xMalloc = scarce_malloc;
+    scarce.xRealloc = scarce_realloc;
+    bool set = sqlite3_config(SQLITE_CONFIG_MALLOC, &scarce) == SQLITE_OK &&
+               sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) == SQLITE_OK;
+    tap_ok(set, "SQLite takes memory from this test");
+}
+
+static void put_text(FILE *out, const char *text)
+{
+    fprintf(out, "%s;", text ? text : "(null)");
+}
+
+/* All that was loaded, as a text. */
+static void put_trace(FILE *out, const struct trace *trace)
+{
+    put_text(out, trace->info.plan_name);
+    put_text(out, trace->info.plan_text);
+    put_text(out, trace->info.device);
+    put_text(out, trace->info.note);
+    for (size_t i = 0; i < trace->agent_count; i++)
+        put_text(out, trace->agents[i].name);
+    for (size_t i = 0; i < trace->span_count; i++) {
+        put_text(out, trace->spans[i].task);
+        put_text(out, trace->spans[i].cause);
+    }
+    for (size_t i = 0; i < trace->step_count; i++) {
+        put_text(out, trace->steps[i].op);
+        put_text(out, trace->steps[i].agent);
+        put_text(out, trace->steps[i].task);
+    }
+    for (size_t i = 0; i < trace->stat_count; i++)
+        put_text(out, trace->stats[i].key);
+    fprintf(out, "%zu edges, %zu iterations\n", trace->edge_count, trace->iteration_count);
+}
+
+static enum status read_run(const char *path, FILE *out, struct diag *diag)
+{
+    struct arena arena;
+    struct store *store = NULL;
+    struct trace trace = {0};
+    arena_init(&arena, 0);
+    enum status status = store_open(path, false, &store, diag);
+    if (!status)
+        status = store_load(store, STORE_LATEST, STORE_ALL, STORE_ALL, &arena, &trace, diag);
+    if (!status)
+        status = store_load_steps(store, &trace, diag);
+    if (!status)
+        put_trace(out, &trace);
+    enum status closed = store_close(store, diag);
+    arena_fini(&arena);
+    return status ? status : closed;
+}
+
+/* The same with the allocation `refused` of SQLite refused; *reached: it came to that. The caller frees the text. */
+static char *read_scarcely(const char *path, long refused, bool *reached, enum status *status,
+                           bool *told)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct diag diag;
+    FILE *out = open_memstream(&text, &bytes);
+    diag_init(&diag);
+    before_refusal = refused;
+    *status = read_run(path, out, &diag);
+    *reached = refused >= 0 && before_refusal < 0;
+    before_refusal = -1;
+    *told = diag_has_error(&diag);
+    diag_fini(&diag);
+    fclose(out);
+    return text;
+}
+
+/* A run whose texts are larger than a page. */
+static void write_large(const char *path)
+{
+    static char text[20000];
+    struct diag diag;
+    struct arena arena;
+    struct trace trace;
+    struct store *store = NULL;
+    memset(text, 'x', sizeof text - 1);
+    arena_init(&arena, 0);
+    diag_init(&diag);
+    build_trace(&trace, &arena, 5);
+    trace.info.plan_text = text;
+    trace.info.note = text;
+    enum status status = store_open(path, true, &store, &diag);
+    if (!status)
+        status = store_write_trace(store, &trace, NULL, &diag);
+    (void)store_close(store, &diag);
+    expect_ok(status, &diag, "a run with large texts is written");
+    arena_fini(&arena);
+}
+
+/* A run is read as it is, or memory is said to be exhausted: the store is not called a bad one, and no text is
+   taken for none. */
+static void test_without_memory(void)
+{
+    const char *path = path_temp("scarce.db");
+    bool reached = true, told;
+    enum status status;
+    long refused = 0, wrong = 0;
+    write_large(path);
+    char *want = read_scarcely(path, -1, &reached, &status, &told);
+    tap_ok(status == STATUS_OK && strlen(want) > 200, "a run is read");
+    for (reached = true; reached; refused++) {
+        char *got = read_scarcely(path, refused, &reached, &status, &told);
+        bool good = status == STATUS_OK ? strcmp(got, want) == 0 : status == STATUS_SYSTEM && told;
+        if (!good && wrong++ == 0)
+            tap_note("allocation %ld refused: status %d, read %.300s", refused, (int)status, got);
+        free(got);
+    }
+    free(want);
+    tap_ok(refused > 100 && wrong == 0, "%ld allocations of SQLite refused, %ld with a wrong end",
+           refused - 1, wrong);
+}
+
 int main(void)
 {
+    make_memory_scarce();
     test_round_trip();
+    test_without_memory();
     test_window();
     test_plans_of_queries();
     test_many_runs();
