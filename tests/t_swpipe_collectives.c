@@ -402,7 +402,7 @@ static void test_processes(int count)
 {
     struct outcome outcomes[PROCESSES_MOST];
     bool ended[PROCESSES_MOST];
-    tap_ok(processes_run(count, body, NULL, 120, outcomes, ended), "%d processes end", count);
+    tap_ok(processes_run(count, body, NULL, 240, outcomes, ended), "%d processes end", count);
     for (int i = 0; i < count; i++)
         tap_ok(ended[i] && outcomes[i].status == SWPIPE_OK &&
                    outcomes[i].count == ACTS * 5 * way_count() * ROUNDS,

@@ -8,8 +8,9 @@
  *     threads     all ranks in this process
  *     processes   a process a rank, which join by address
  *
- * A task calls the collective CALLS times and waits for all of them. The sizes in turns, so many rounds; medians of
- * microseconds a call, at rank 0. collective_mpi.c does the same with MPI (tests/bench/collective.sh compares them).
+ * A task calls the collective CALLS times and waits for all of them; TASKS one after the other, so that the memory that the
+ * first ones make counts for little. The sizes in turns, so many rounds; medians of microseconds a call, at rank 0.
+ * collective_mpi.c does the same with MPI (tests/bench/collective.sh compares them).
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@
 
 #include "gpu/lib/swpipe.h"
 
-enum { CALLS = 64, MOST_RANKS = 16, MOST_ROUNDS = 101, MOST_SIZES = 8 };
+enum { CALLS = 64, TASKS = 32, MOST_RANKS = 16, MOST_ROUNDS = 101, MOST_SIZES = 8 };
 
 static const char plan[] = "swplan: 1\nname: collective\nschedule:\n"
                            "  Meet: {stage: 0, globally_ordered: true, work: {collective: "
@@ -60,7 +61,7 @@ static int next_batch(void *arg, int rank, void **batch)
 }
 
 /* Microseconds a call; negative: it failed. */
-static double time_run(struct run *run, struct swpipe_group *group, int iterations)
+static double time_run(struct run *run, struct swpipe_group *group)
 {
     struct swpipe_task task = {"Meet", meet, run, NULL, 0};
     const struct swpipe_config config = {.plan_text = plan,
@@ -74,7 +75,7 @@ static double time_run(struct run *run, struct swpipe_group *group, int iteratio
     struct swpipe *pipe;
     double seconds = -1;
     for (int rank = 0; rank < run->ranks; rank++) {
-        run->left[rank] = iterations;
+        run->left[rank] = TASKS;
         run->send[rank] = calloc(1, run->bytes);
         run->recv[rank] = calloc(1, run->bytes);
     }
@@ -88,7 +89,7 @@ static double time_run(struct run *run, struct swpipe_group *group, int iteratio
         free(run->send[rank]);
         free(run->recv[rank]);
     }
-    return status == SWPIPE_OK ? seconds * 1e6 / iterations / CALLS : -1;
+    return status == SWPIPE_OK ? seconds * 1e6 / TASKS / CALLS : -1;
 }
 
 static int by_value(const void *a, const void *b)
@@ -111,9 +112,8 @@ static bool time_all(const struct choice *choice, struct swpipe_group *group, bo
             double us[MOST_ROUNDS];
             struct run run = {
                 .all_to_all = kind, .bytes = choice->sizes[s], .ranks = choice->ranks};
-            int iterations = run.bytes > 1 << 18 ? 4 : 32;
             for (int round = 0; round < choice->rounds; round++)
-                if ((us[round] = time_run(&run, group, iterations)) < 0)
+                if ((us[round] = time_run(&run, group)) < 0)
                     return false;
             qsort(us, (size_t)choice->rounds, sizeof *us, by_value);
             if (prints)

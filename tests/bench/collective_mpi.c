@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CALLS = 64, ROUNDS = 5 };
+enum { CALLS = 64, TASKS = 32, ROUNDS = 5 };
 
 static int by_value(const void *a, const void *b)
 {
@@ -18,16 +18,16 @@ static int by_value(const void *a, const void *b)
 
 static double time_calls(int all_to_all, int bytes, int size, float *send, float *recv)
 {
-    const int count = bytes / (int)sizeof *send, iterations = bytes > 1 << 18 ? 4 : 32;
+    const int count = bytes / (int)sizeof *send;
     MPI_Barrier(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
-    for (int i = 0; i < CALLS * iterations; i++)
+    for (int i = 0; i < CALLS * TASKS; i++)
         if (all_to_all)
             MPI_Alltoall(send, count / size, MPI_FLOAT, recv, count / size, MPI_FLOAT,
                          MPI_COMM_WORLD);
         else
             MPI_Allreduce(send, recv, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    return (MPI_Wtime() - begin) * 1e6 / CALLS / iterations;
+    return (MPI_Wtime() - begin) * 1e6 / CALLS / TASKS;
 }
 
 static void time_size(int bytes, int rank, int size)

@@ -15,8 +15,9 @@
  * In a world of several processes (host_link.c) each has a copy of every channel it is a member of.
  * Members elsewhere are present as guests. Of a meeting the process moves the data of all that is the first to claim it
  * once all are there, in common memory; where some share none, that of the first member. In a large one each member
- * moves what it gets itself, and adds a share of the sums that all get (host_collective.c). A send's data is moved by the
- * receiver's process. A copy stays until the world ends: positions go on where they were when a communicator is opened again.
+ * moves what it gets itself, and adds a share of the sums that all get (host_collective.c); of a small one each takes what
+ * it gets from the desks of the others (host_desk.c). A send's data is moved by the receiver's process. A copy stays until
+ * the world ends: positions go on where they were when a communicator is opened again.
  */
 #include "host_comm.h"
 #include "link_message.h"
@@ -27,6 +28,8 @@
 #include <string.h>
 
 #include "plan/hash.h"
+
+enum { MOST_SPARE = 64 }; /* meetings of a channel */
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
@@ -46,7 +49,11 @@ static void free_meetings(struct channel *channel)
             channel->meetings[list] = meeting->next;
             meeting_free(meeting, channel->count);
         }
-    free(channel->spare);
+    while (channel->spare) {
+        struct meeting *meeting = channel->spare;
+        channel->spare = meeting->next;
+        free(meeting);
+    }
 }
 
 static void channel_free(struct channel *channel)
@@ -284,10 +291,15 @@ static struct meeting *meeting_new(struct channel *channel)
     const size_t count = (size_t)channel->count,
                  bytes = sizeof(struct meeting) + count * (sizeof(struct presence *) +
                                                            2 * sizeof(char *) + 3 * sizeof(bool));
-    struct meeting *meeting = channel->spare ? channel->spare : malloc(bytes);
+    struct meeting *meeting = channel->spare;
+    if (meeting) {
+        channel->spare = meeting->next;
+        channel->spares--;
+    } else {
+        meeting = malloc(bytes);
+    }
     if (!meeting)
         return NULL;
-    channel->spare = NULL;
     memset(meeting, 0, bytes);
     meeting->sent = (char **)(void *)(meeting->arrived + count);
     meeting->received = meeting->sent + count;
@@ -319,8 +331,13 @@ void meeting_close(struct channel *channel, struct meeting *meeting)
     while (*link != meeting)
         link = &(*link)->next;
     *link = meeting->next;
-    free(channel->spare);
+    if (channel->spares == MOST_SPARE) {
+        free(meeting);
+        return;
+    }
+    meeting->next = channel->spare;
     channel->spare = meeting;
+    channel->spares++;
 }
 
 enum status comm_issue(struct entry *entry, struct diag *diag)

@@ -63,7 +63,8 @@ struct channel {
     bool *open;          /* [count] */
     uint64_t *positions; /* [count] collectives pushed by each member */
     struct meeting *meetings[MEETING_LISTS];
-    struct meeting *spare; /* one that is over */
+    struct meeting *spare; /* meetings that are over, to be used again */
+    int spares;
     struct part *unmatched, **unmatched_end;
     _Atomic uint64_t *
         claim; /* across processes: decides which of them moves data; NULL: the first member's does */

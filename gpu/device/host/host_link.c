@@ -556,12 +556,12 @@ void link_wait(struct host_link *link, struct spin *spin, const atomic_uint *wor
 {
     struct host_world *world = link->world;
     const atomic_uint *bell = rendezvous_bell(link->rendezvous);
+    unsigned seen = atomic_load(bell);
     if (word) {
         world_spin(world, spin, word, value);
-        if (atomic_load(word) != value)
+        if (atomic_load(word) != value || atomic_load(bell) != seen)
             return;
     }
-    unsigned seen = atomic_load(bell);
     link_look(link); /* what it hears rings, if it matters to a thread that waits */
     if (!word && atomic_load(bell) == seen)
         world_spin(world, spin, bell, seen);
