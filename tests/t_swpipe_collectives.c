@@ -39,6 +39,8 @@ enum {
 };
 
 static enum swpipe_device device = SWPIPE_HOST;
+/* The threads that call functions: tests run both ways. */
+static enum swpipe_threads way;
 
 enum act {
     ALL_REDUCE,
@@ -304,7 +306,8 @@ static int run_with(int (*function)(struct swpipe_context *context, void *arg), 
 {
     struct swpipe_task tasks[] = {{"Meet", function, state, NULL, 0},
                                   {"Look", look, state, NULL, 0}};
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .plan_file = "own.yaml",
                                    .tasks = tasks,
                                    .task_count = 2,
@@ -384,9 +387,9 @@ static void body(const struct process *self, struct outcome *out)
     out->status = swpipe_join(&join, &group);
     for (int a = 0; a < ACTS && out->status == SWPIPE_OK; a++)
         for (int n = 0; n < 5 * way_count() && out->status == SWPIPE_OK; n++) {
-            const struct way *way = &ways[n / 5];
+            const struct way *how = &ways[n / 5];
             const struct trial trial = {(enum act)a, (enum swpipe_number)(n % 5), self->count,
-                                        way->count, way->plain};
+                                        how->count, how->plain};
             struct state *state = state_of(&trial);
             out->status = run(state, group, out->said);
             out->count += state->looked - state->wrong;
@@ -515,7 +518,8 @@ static void refuse(int which, bool in_look, const char *words)
     struct state counter = {.trial = {.ranks = 2}};
     struct swpipe_task task = {in_look ? "Look" : "Meet", in_look ? look_wrong : go_wrong, &wrong,
                                NULL, 0};
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .plan_file = "own.yaml",
                                    .tasks = &task,
                                    .task_count = 1,
@@ -547,7 +551,8 @@ static void refuse_in_graph(void)
     struct swpipe_task task = {"Sum", sum_own, values, NULL, 0};
     struct state counter = {.trial = {.ranks = 1}};
     const struct swpipe_source source = {next, &counter};
-    struct swpipe_config config = {.plan_text = plan,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan,
                                    .tasks = &task,
                                    .task_count = 1,
                                    .graph = SWPIPE_GRAPH_REQUIRE,
@@ -612,7 +617,8 @@ static void test_legal(struct around first, struct around second, const char *wh
                                   {"Short", sum_alone, &pair, NULL, 0}};
     struct state counter = {.trial = {.ranks = 2}};
     const struct swpipe_source source = {next, &counter};
-    struct swpipe_config config = {.plan_text = plan, .tasks = tasks, .task_count = 2, .ranks = 2};
+    struct swpipe_config config = {
+        .threads = way, .plan_text = plan, .tasks = tasks, .task_count = 2, .ranks = 2};
     struct swpipe_recorded recorded = {.legal = -1, .why = "not recorded"};
     struct swpipe *pipe;
     enum swpipe_status status = swpipe_open(&config, &pipe);
@@ -697,6 +703,20 @@ int main(int argc, char **argv)
         test_legal((struct around){0, 15}, (struct around){0}, "work behind it on one rank");
         test_legal((struct around){0, 15}, (struct around){0, 20}, "work behind it on both");
         test_legal((struct around){0, 80}, (struct around){0, 70}, "and for longer");
+        test_legal((struct around){15, 0}, (struct around){0, 15},
+                   "before it here, behind it there");
+    }
+    test_halves();
+    /* swpipe_sync needs the other ranks elsewhere */
+    tap_note("functions are called on the caller's thread");
+    way = SWPIPE_CALLER;
+    test_processes(2);
+    test_processes(4);
+    if (device == SWPIPE_HOST) {
+        refuse(0, false, "the plan does not give communicator 'tp' to Meet");
+        refuse(4, false, "mismatch");
+        refuse_in_graph();
+        test_legal((struct around){0, 15}, (struct around){0, 20}, "work behind it on both");
         test_legal((struct around){15, 0}, (struct around){0, 15},
                    "before it here, behind it there");
     }

@@ -15,17 +15,19 @@
 #include "tests/processes.h"
 #include "tests/tap.h"
 
-static const char plan_text[] =
-    "swplan: 1\nname: group\nschedule:\n"
-    "  H2D: {stage: 0, stream: memcpy, writes: [b], work: {copy: h2d, bytes: 4KiB}}\n"
-    "  Sum: {stage: 1, globally_ordered: true, reads: [b], writes: [s],\n"
-    "        work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
-    "  Step: {stage: 1, thread_group: step, reads: [s]}\n"
-    "intra_iter_deps: [[Sum, H2D], [Step, Sum]]\n"
-    "inter_iter_deps: [[Sum, Step]]\n"
-    "buffers: {b: {scope: iteration}, s: {scope: shared}}\n";
+#define PLAN(copy)                                                                                 \
+    "swplan: 1\nname: group\nschedule:\n"                                                          \
+    "  H2D: {stage: 0, stream: memcpy, writes: [b], work: {copy: h2d, bytes: 4KiB" copy "}}\n"     \
+    "  Sum: {stage: 1, globally_ordered: true, reads: [b], writes: [s],\n"                         \
+    "        work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"                             \
+    "  Step: {stage: 1, thread_group: step, reads: [s]}\n"                                         \
+    "intra_iter_deps: [[Sum, H2D], [Step, Sum]]\n"                                                 \
+    "inter_iter_deps: [[Sum, Step]]\n"                                                             \
+    "buffers: {b: {scope: iteration}, s: {scope: shared}}\n"
 
 static enum swpipe_device device = SWPIPE_HOST;
+/* The threads that call functions: tests run both ways. */
+static enum swpipe_threads way;
 static bool threads;   /* ranks are threads of this process */
 static char store[64]; /* "": runs are not recorded */
 
@@ -33,7 +35,7 @@ enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN 
 
 struct scene {
     enum swpipe_driver driver;
-    bool broadcast, serial, twice;
+    bool broadcast, serial, twice, pageable;
     int batches[PROCESSES_MOST]; /* of each rank */
     enum trouble trouble;
     int who, at; /* of rank `who` in iteration `at` */
@@ -113,7 +115,9 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
 {
     struct swpipe_task task = {"Sum", sum, rank, NULL, 0};
     int heard = 0;
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text =
+                                       rank->scene->pageable ? PLAN(", pageable: true") : PLAN(""),
                                    .plan_file = "group.yaml",
                                    .tasks = &task,
                                    .task_count = 1,
@@ -358,6 +362,19 @@ static int keep_all(void *arg, void *data, size_t bytes)
     return 0;
 }
 
+/* A copy that blocks its thread would block all of a rank's workers; on the host device none does. */
+static void test_blocking_copy(void)
+{
+    struct scene scene = scene_of(SWPIPE_DATAFLOW, 2);
+    const bool refused = way == SWPIPE_CALLER && device == SWPIPE_CUDA;
+    scene.pageable = true;
+    play(2, &scene, "copies of pageable memory");
+    for (int i = 0; i < 2; i++)
+        tap_ok(outcomes[i].status == (refused ? SWPIPE_INPUT : SWPIPE_END) &&
+                   (!refused || strstr(outcomes[i].said, "the copy H2D of pageable memory blocks")),
+               "rank %d, a copy of pageable memory: %s", i, outcomes[i].said);
+}
+
 static void test_refusals(void)
 {
     bool in_time = processes_run(1, alone, NULL, 20, outcomes, ended);
@@ -387,14 +404,8 @@ static void test_refusals(void)
            "no group");
 }
 
-int main(int argc, char **argv)
+static void test_way(void)
 {
-    if (argc > 1 && strcmp(argv[1], "cuda") == 0)
-        device = SWPIPE_CUDA;
-    if (argc > 2 && strcmp(argv[2], "threads") == 0) { /* each with a GPU of its own */
-        test_threads();
-        return tap_done();
-    }
     test_good(2, SWPIPE_CLOCK, false);
     test_good(4, SWPIPE_DATAFLOW, false);
     test_good(2, SWPIPE_CLOCK, true);
@@ -419,8 +430,26 @@ int main(int argc, char **argv)
     test_recorded(4, SWPIPE_DATAFLOW, false);
     test_recorded(2, SWPIPE_CLOCK, true);
     test_unwritable();
+    test_blocking_copy();
     test_refusals();
     if (device == SWPIPE_HOST)
         test_threads();
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "cuda") == 0)
+        device = SWPIPE_CUDA;
+    bool only_threads =
+        argc > 2 && strcmp(argv[2], "threads") == 0; /* each with a GPU of its own */
+    for (int w = SWPIPE_WORKERS; w <= SWPIPE_CALLER; w++) {
+        way = (enum swpipe_threads)w;
+        tap_note("functions are called %s",
+                 w == SWPIPE_CALLER ? "on the caller's thread" : "by workers");
+        if (only_threads)
+            test_threads();
+        else
+            test_way();
+    }
     return tap_done();
 }

@@ -23,6 +23,9 @@ static const char plan_text[] =
     "  Step: {stage: 1, thread_group: step}\n"
     "intra_iter_deps: [[Step, Load]]\ninter_iter_deps: [[Step, Step]]\n";
 
+/* The threads that call functions: each test runs both ways. */
+static enum swpipe_threads way;
+
 enum { BATCHES = 20 };
 
 struct job {
@@ -92,7 +95,8 @@ static int step(struct swpipe_context *context, void *arg)
 static struct swpipe *open_pipe(struct job *job, enum swpipe_driver driver)
 {
     struct swpipe_task task = {"Step", step, job, NULL, 0};
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .plan_file = "hooks.yaml",
                                    .tasks = &task,
                                    .task_count = 1,
@@ -150,7 +154,8 @@ static void test_early(const char *rule, bool early)
     struct job job = {.fail_at = -1};
     const struct swpipe_source source = {next, &job};
     struct swpipe_task task = {"Step", step, &job, NULL, 0};
-    struct swpipe_config config = {.plan_text = plan,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan,
                                    .plan_file = "early.yaml",
                                    .tasks = &task,
                                    .task_count = 1,
@@ -240,6 +245,11 @@ static int on_gpu(void *arg, int rank, const char *group)
     return gpu == *(int *)arg ? 0 : -1;
 }
 
+static int on_gpu_of_arg(struct swpipe_context *context, void *arg)
+{
+    return on_gpu(arg, 0, "") ? swpipe_fail(context, "another GPU is the current one") : 0;
+}
+
 /* ---- memory in the middle of a run: beside work that waits for the task that wants it --------------------- */
 
 enum { ALLOCATIONS = 4, PATIENCE_MS = 20000 };
@@ -289,7 +299,7 @@ static void test_memory_beside_work(void)
     struct swpipe_task tasks[] = {{"Hold", hold, &beside, NULL, 0},
                                   {"Take", take, &beside, NULL, 0}};
     const struct swpipe_config config = {
-        .plan_text = plan, .device = SWPIPE_CUDA, .tasks = tasks, .task_count = 2};
+        .threads = way, .plan_text = plan, .device = SWPIPE_CUDA, .tasks = tasks, .task_count = 2};
     struct job job = {.fail_at = -1};
     const struct swpipe_source source = {next, &job};
     struct swpipe *pipe;
@@ -304,10 +314,14 @@ enum { UNTOUCHED = -1 }; /* the caller has called nothing of CUDA */
 
 static void test_gpu(int wanted, int expected, int caller)
 {
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_task task = {"Step", on_gpu_of_arg, &expected, NULL, 0};
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .plan_file = "hooks.yaml",
                                    .device = SWPIPE_CUDA,
                                    .gpu = wanted,
+                                   .tasks = &task,
+                                   .task_count = 1,
                                    .hooks = {.started = on_gpu, .arg = &expected}};
     struct job job = {.fail_at = -1};
     const struct swpipe_source source = {next, &job};
@@ -360,7 +374,8 @@ static void test_error(bool had_one, bool serial)
     static char before[1 << 16], after[1 << 16];
     struct swpipe_task task = {"Step", slow, NULL, NULL, 0};
     int wrong = had_one ? 1000 : 0;
-    struct swpipe_config config = {.plan_text = slow_plan,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = slow_plan,
                                    .device = SWPIPE_CUDA,
                                    .tasks = &task,
                                    .task_count = 1,
@@ -397,7 +412,8 @@ static void test_seconds(void)
 {
     struct job job = {.fail_at = -1};
     const struct swpipe_source source = {next, &job};
-    const struct swpipe_config config = {.plan_text = plan_text, .hooks.stopped = stopped_late};
+    const struct swpipe_config config = {
+        .threads = way, .plan_text = plan_text, .hooks.stopped = stopped_late};
     struct timespec start, end;
     struct swpipe *pipe;
     double seconds = -1;
@@ -411,7 +427,7 @@ static void test_seconds(void)
     swpipe_close(pipe);
 }
 
-int main(int argc, char **argv)
+static void test_way(bool cuda)
 {
     test_seconds();
     test_good(SWPIPE_CLOCK, false);
@@ -425,7 +441,7 @@ int main(int argc, char **argv)
     test_numbers();
     test_failures();
 #ifdef HAVE_CUDA
-    if (argc > 1 && strcmp(argv[1], "cuda") == 0) {
+    if (cuda) {
         int gpus = 0;
         cudaGetDeviceCount(&gpus);
         if (gpus >= 4) {
@@ -444,11 +460,25 @@ int main(int argc, char **argv)
         test_error(false, false);
         test_error(true, false);
         test_error(true, true);
+    }
+#endif
+    (void)cuda;
+}
+
+int main(int argc, char **argv)
+{
+    const bool cuda = argc > 1 && strcmp(argv[1], "cuda") == 0;
+    test_way(cuda);
+    tap_note("functions are called on the caller's thread");
+    way = SWPIPE_CALLER;
+    test_way(cuda);
+#ifdef HAVE_CUDA
+    if (cuda) {
         tap_ok(swpipe_set_environment() == 2 && swpipe_set_environment() == 0 &&
                    strcmp(getenv("NCCL_RUNTIME_CONNECT"), "0") == 0,
                "the environment is set where the program asks for it, once");
         struct swpipe_config config = {
-            .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(99)};
+            .threads = way, .plan_text = plan_text, .device = SWPIPE_CUDA, .gpu = SWPIPE_GPU(99)};
         struct swpipe *pipe;
         enum swpipe_status status = swpipe_open(&config, &pipe);
         tap_ok(status == SWPIPE_INPUT, "no such GPU: %s", swpipe_error(pipe));

@@ -22,6 +22,8 @@
 
 enum { BATCHES = 12 };
 static enum swpipe_device device = SWPIPE_HOST;
+/* The threads that call functions: tests run both ways. */
+static enum swpipe_threads way;
 
 static const char plan_text[] =
     "swplan: 1\nname: own\nschedule:\n"
@@ -43,7 +45,8 @@ static int next(void *arg, int rank, void **batch)
 static enum swpipe_status open_own(const struct swpipe_own *own, struct swpipe_group *group,
                                    struct swpipe **pipe)
 {
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .plan_file = "own.yaml",
                                    .device = device,
                                    .ranks = group ? swpipe_group_size(group) : 1,
@@ -191,7 +194,7 @@ static void test_events(void)
     struct scene scene = {.waits = true};
     struct swpipe_task tasks[] = {{"Load", load, &scene, NULL, 0}, {"Use", use, &scene, NULL, 0}};
     struct swpipe_config config = {
-        .plan_text = plan, .device = device, .tasks = tasks, .task_count = 2};
+        .threads = way, .plan_text = plan, .device = device, .tasks = tasks, .task_count = 2};
     struct swpipe *pipe;
     int left = 1;
     const struct swpipe_source source = {next, &left};
@@ -236,7 +239,8 @@ static void test_streams(int gpus)
     struct swpipe_own_stream streams[] = {{"memcpy", good}, {"sums", good}};
     struct swpipe_own own = {.streams = streams, .stream_count = 1};
     struct swpipe_task task = {"H2D", is_mine, good, NULL, 0};
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .device = device,
                                    .ranks = 1,
                                    .tasks = &task,
@@ -304,7 +308,8 @@ static void use_comm(struct swpipe_group *group, ncclComm_t *comm, struct outcom
     int rank = swpipe_group_rank(group), left = BATCHES;
     struct swpipe_own_comm comms[] = {{"dp", *comm}};
     struct swpipe_task task = {"Sum", fail_once, comm, NULL, 0};
-    struct swpipe_config config = {.plan_text = plan_text,
+    struct swpipe_config config = {.threads = way,
+                                   .plan_text = plan_text,
                                    .device = device,
                                    .ranks = swpipe_group_size(group),
                                    .group = group,
@@ -390,10 +395,8 @@ static void test_comms(int gpus)
 }
 #endif
 
-int main(int argc, char **argv)
+static void test_way(void)
 {
-    if (argc > 1 && strcmp(argv[1], "cuda") == 0)
-        device = SWPIPE_CUDA;
     test_memory();
     test_events();
     if (device == SWPIPE_HOST) {
@@ -413,5 +416,15 @@ int main(int argc, char **argv)
         test_comms(gpus);
     }
 #endif
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "cuda") == 0)
+        device = SWPIPE_CUDA;
+    test_way();
+    tap_note("functions are called on the caller's thread");
+    way = SWPIPE_CALLER;
+    test_way();
     return tap_done();
 }

@@ -45,6 +45,8 @@ struct log {
 };
 
 static enum swpipe_device device = SWPIPE_HOST;
+/* The threads that call functions: tests run both ways. */
+static enum swpipe_threads way;
 
 static int next_batch(void *arg, int rank, void **batch)
 {
@@ -148,7 +150,8 @@ static struct swpipe *open_pipe(struct log *log, const char *text, swpipe_choose
                                 const struct swpipe_task *tasks, size_t count)
 {
     struct swpipe *pipe;
-    const struct swpipe_config config = {.plan_text = text,
+    const struct swpipe_config config = {.threads = way,
+                                         .plan_text = text,
                                          .tasks = tasks,
                                          .task_count = count,
                                          .driver = SWPIPE_DATAFLOW,
@@ -236,7 +239,7 @@ static void test_refused(void)
     struct swpipe *pipe;
     reset(&log);
     struct swpipe_config config = {
-        .plan_text = plan_text, .device = device, .policy = {first, &log}};
+        .threads = way, .plan_text = plan_text, .device = device, .policy = {first, &log}};
     tap_is_int(swpipe_open(&config, &pipe), SWPIPE_USAGE, "no policy with the clock driver");
     swpipe_close(pipe);
     config.driver = SWPIPE_DATAFLOW;
@@ -286,13 +289,21 @@ static void test_ordered(void)
     }
 }
 
-int main(int argc, char **argv)
+static void test_way(void)
 {
-    device = argc > 1 && strcmp(argv[1], "cuda") == 0 ? SWPIPE_CUDA : SWPIPE_HOST;
     test_choices();
     test_evil();
     test_refused();
     test_lives();
     test_ordered();
+}
+
+int main(int argc, char **argv)
+{
+    device = argc > 1 && strcmp(argv[1], "cuda") == 0 ? SWPIPE_CUDA : SWPIPE_HOST;
+    test_way();
+    tap_note("functions are called on the caller's thread");
+    way = SWPIPE_CALLER;
+    test_way();
     return tap_done();
 }
