@@ -128,7 +128,8 @@ struct swpipe_retired {
 /* Functions of the user beside those of tasks; each may be NULL. */
 struct swpipe_hooks {
     /* On a thread that runs functions of tasks, before the first and after the last; `group` is its thread group
-       in the plan, the rank's GPU its current one. started: 0, or the pipeline fails. */
+       in the plan, the rank's GPU its current one. With SWPIPE_CALLER on the calling thread, once for each group.
+       started: 0, or the pipeline fails. */
     int (*started)(void *arg, int rank, const char *group);
     void (*stopped)(void *arg, int rank, const char *group);
     /* On the calling thread, when an iteration is retired: its values are still there. Its device work is done under
