@@ -235,7 +235,8 @@ enum link_end link_exchange(struct link *link, struct transfer *transfers, size_
         for (size_t i = 0; i < count && end == LINK_DONE; i++)
             if (!transfers[i].done)
                 end = look(link, transfers[i].peer, patience);
-        if (end != LINK_DONE)
+        /* the last that a peer did before it left may be there by now */
+        if (end != LINK_DONE && !(end == LINK_DEAD && step_all(link, transfers, count, &left)))
             return end;
         pause_longer(&pause_ns);
     }
