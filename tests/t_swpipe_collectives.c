@@ -40,7 +40,7 @@ enum {
 
 static enum swpipe_device device = SWPIPE_HOST;
 /* The threads that call functions: tests run both ways. */
-static enum swpipe_threads way;
+static enum swpipe_threads threads;
 
 enum act {
     ALL_REDUCE,
@@ -306,7 +306,7 @@ static int run_with(int (*function)(struct swpipe_context *context, void *arg), 
 {
     struct swpipe_task tasks[] = {{"Meet", function, state, NULL, 0},
                                   {"Look", look, state, NULL, 0}};
-    struct swpipe_config config = {.threads = way,
+    struct swpipe_config config = {.threads = threads,
                                    .plan_text = plan_text,
                                    .plan_file = "own.yaml",
                                    .tasks = tasks,
@@ -518,7 +518,7 @@ static void refuse(int which, bool in_look, const char *words)
     struct state counter = {.trial = {.ranks = 2}};
     struct swpipe_task task = {in_look ? "Look" : "Meet", in_look ? look_wrong : go_wrong, &wrong,
                                NULL, 0};
-    struct swpipe_config config = {.threads = way,
+    struct swpipe_config config = {.threads = threads,
                                    .plan_text = plan_text,
                                    .plan_file = "own.yaml",
                                    .tasks = &task,
@@ -551,7 +551,7 @@ static void refuse_in_graph(void)
     struct swpipe_task task = {"Sum", sum_own, values, NULL, 0};
     struct state counter = {.trial = {.ranks = 1}};
     const struct swpipe_source source = {next, &counter};
-    struct swpipe_config config = {.threads = way,
+    struct swpipe_config config = {.threads = threads,
                                    .plan_text = plan,
                                    .tasks = &task,
                                    .task_count = 1,
@@ -618,7 +618,7 @@ static void test_legal(struct around first, struct around second, const char *wh
     struct state counter = {.trial = {.ranks = 2}};
     const struct swpipe_source source = {next, &counter};
     struct swpipe_config config = {
-        .threads = way, .plan_text = plan, .tasks = tasks, .task_count = 2, .ranks = 2};
+        .threads = threads, .plan_text = plan, .tasks = tasks, .task_count = 2, .ranks = 2};
     struct swpipe_recorded recorded = {.legal = -1, .why = "not recorded"};
     struct swpipe *pipe;
     enum swpipe_status status = swpipe_open(&config, &pipe);
@@ -709,7 +709,7 @@ int main(int argc, char **argv)
     test_halves();
     /* swpipe_sync needs the other ranks elsewhere */
     tap_note("functions are called on the caller's thread");
-    way = SWPIPE_CALLER;
+    threads = SWPIPE_CALLER;
     test_processes(2);
     test_processes(4);
     if (device == SWPIPE_HOST) {
