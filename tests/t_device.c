@@ -1496,6 +1496,28 @@ static void test_queues(struct bench *bench)
     tap_is_int(wrong, 0, "each with its own sum");
 }
 
+/* Records behind a small collective end with it, for the host that pushes its last member: nothing has to be waited for. */
+static void test_marks(struct bench *bench)
+{
+    struct device_comm *comms[MAX_RANKS];
+    struct device_event *behind = event(bench, 0);
+    struct stamp first = {0}, second = {0};
+    bool done = false;
+    open_comm(bench, "marks", 2, comms);
+    push(bench, bench->streams[0][0], barrier(comms[0], "a"));
+    device_record(bench->streams[0][0], behind, &first, &bench->diag);
+    device_wait(bench->streams[0][0], behind, NULL, &bench->diag);
+    device_record(bench->streams[0][0], behind, &second, &bench->diag);
+    tap_ok(!atomic_load(&first.valid) && !atomic_load(&second.valid),
+           "marks wait for the collective before them");
+    push(bench, bench->streams[1][0], barrier(comms[1], "a"));
+    tap_ok(atomic_load(&first.valid) && atomic_load(&second.valid) &&
+               first.end_ns <= second.start_ns,
+           "and end with it");
+    tap_ok(!device_event_query(behind, &done, &bench->diag) && done, "and so does the event");
+    tap_is_int(device_sync(bench->ranks[0], late(bench), &bench->diag), STATUS_OK, "in good order");
+}
+
 /* A small collective is left by the member that came when the run ends, and those that come later fail. */
 static void test_left(struct bench *bench)
 {
@@ -2138,6 +2160,7 @@ static void several_ranks(struct device_config config)
     run_fresh(&config, test_turns);
     run_fresh(&config, test_abort);
     if (config.kind == DEVICE_KIND_HOST) {
+        run_fresh(&config, test_marks);
         run_fresh(&config, test_queues);
         run_fresh(&config, test_left);
     }

@@ -297,6 +297,30 @@ void stream_serve(struct host_stream *stream)
     stream_settle(stream->world);
 }
 
+/* A record, or a wait for what is reached. */
+static bool is_instant(const struct entry *entry)
+{
+    const struct place *place = &entry->awaited;
+    return entry->op.time_ns == 0 && !entry->op.turn.gate && !entry->injected &&
+           (entry->op.kind == DEVICE_OP_RECORD ||
+            (entry->op.kind == DEVICE_OP_WAIT &&
+             (!place->stream || place->stream->finished >= place->count)));
+}
+
+/* What takes no time behind a collective ends with it: no thread is woken for that, and the log of a run, where the end of a
+   function is such a mark, has it before the host goes on. */
+static void finish_instants(struct host_stream *stream)
+{
+    while (stream->head && !stream_failed(stream) && is_instant(stream->head)) {
+        struct stamp *stamp = stream->head->stamp;
+        if (stamp) {
+            stamp->start_ns = stamp->end_ns = device_now(&stream->world->base);
+            stamp->started = stamp->valid = true;
+        }
+        finish(stream);
+    }
+}
+
 /* A list, not calls of calls: a head that is taken out may let the next one meet, and so on. */
 void stream_settle(struct host_world *world)
 {
@@ -313,6 +337,7 @@ void stream_settle(struct host_world *world)
         }
         comm_part(stream->head);
         finish(stream);
+        finish_instants(stream);
         world->settled++;
         if (stream->head && !entry_waits(stream->head))
             stream_kick(stream); /* no thread looks, perhaps */
