@@ -228,7 +228,24 @@ static bool find_from_any(struct gaps *gaps)
         spread(gaps, &search, gaps->from_any);
     }
     close_search(&search);
-    return opened && gaps->from_any;
+    if (!opened)
+        gaps->from_any = NULL;
+    return gaps->from_any != NULL;
+}
+
+int gaps_at_once(const struct program *p, const int *place, int from, int to)
+{
+    const struct task *tasks = plan_task(p->plan, 0, 0), *x = &tasks[from], *y = &tasks[to];
+    const struct edge_list *depends = &p->depends[to];
+    int least = GAP_FAR;
+    for (int k = 0; k < depends->count; k++)
+        if (depends->items[k].task == from && depends->items[k].distance < least)
+            least = depends->items[k].distance;
+    if (p->driver != DRIVER_CLOCK || x->work.kind == WORK_HOST || y->work.kind == WORK_HOST ||
+        x->group != y->group || x->stream != y->stream)
+        return least;
+    int keys = gaps_of_keys(p, place, from, to);
+    return keys < least ? (keys > 0 ? keys : 0) : least;
 }
 
 bool gaps_driver_sees(const struct gaps *gaps, int task)
@@ -247,8 +264,35 @@ static void find_row(const struct gaps *gaps, struct search *search, int *row, i
     spread(gaps, search, row);
 }
 
+/* List the edges: none is needed where dependences and keys tell all. */
+static bool prepare(struct gaps *gaps)
+{
+    const struct program *p = gaps->program;
+    const size_t n = (size_t)p->tasks;
+    int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
+        *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
+    struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
+    if (gaps->arena.failed)
+        return false;
+    int keyed_count = find_keyed(gaps, keyed);
+    gaps->first = first;
+    add_edges(gaps, keyed, keyed_count);
+    gaps->edge_count = add_up(first, p->tasks);
+    gaps->edges = ARENA_ARRAY(&gaps->arena, (size_t)gaps->edge_count + 1, struct gap_edge);
+    if (!gaps->edges)
+        return false;
+    for (size_t i = 0; i <= n; i++)
+        next[i] = first[i];
+    gaps->first = next;
+    add_edges(gaps, keyed, keyed_count);
+    gaps->first = first;
+    return find_from_any(gaps);
+}
+
 const int *gaps_from(struct gaps *gaps, int task)
 {
+    if (!gaps->from_any && !prepare(gaps))
+        return NULL;
     if (gaps->rows[task])
         return gaps->rows[task];
     struct search search;
@@ -267,27 +311,10 @@ bool gaps_open(struct gaps *gaps, const struct program *p, const int *place, enu
 {
     const size_t n = (size_t)p->tasks;
     *gaps = (struct gaps){.program = p, .place = place, .of = of, .levels = p->depth + 1};
-    int *first = ARENA_ARRAY(&gaps->arena, n + 1, int),
-        *next = ARENA_ARRAY(&gaps->arena, n + 1, int);
-    struct keyed *keyed = ARENA_ARRAY(&gaps->arena, n, struct keyed);
     gaps->rows = ARENA_ARRAY(&gaps->arena, n, int *);
     for (int deep = 0; deep <= GAPS_DEEP; deep++)
         gaps->queued[deep] = ARENA_ARRAY(&gaps->arena, n, int *);
-    if (gaps->arena.failed)
-        return false;
-    int keyed_count = find_keyed(gaps, keyed);
-    gaps->first = first;
-    add_edges(gaps, keyed, keyed_count);
-    gaps->edge_count = add_up(first, p->tasks);
-    gaps->edges = ARENA_ARRAY(&gaps->arena, (size_t)gaps->edge_count + 1, struct gap_edge);
-    if (!gaps->edges)
-        return false;
-    for (size_t i = 0; i <= n; i++)
-        next[i] = first[i];
-    gaps->first = next;
-    add_edges(gaps, keyed, keyed_count);
-    gaps->first = first;
-    return find_from_any(gaps);
+    return !gaps->arena.failed;
 }
 
 void gaps_close(struct gaps *gaps)

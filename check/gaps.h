@@ -31,6 +31,7 @@ struct gaps {
     const int *place; /* clock: of every task in the enqueue order */
     enum gaps_of of;
     struct arena arena;
+    /* of the first search on: */
     int *from_any; /* per task: its gap from any other, by way of the driver */
     int *first;    /* edges from a task: edges[first[task] .. first[task + 1]) */
     int edge_count;
@@ -49,6 +50,9 @@ void gaps_close(struct gaps *gaps);
 
 /* Does the driver know of the accesses of this task when it has retired its iteration? */
 bool gaps_driver_sees(const struct gaps *gaps, int task);
+/* A bound of the gap between two tasks at once, without a search: by a dependence, or, under the clock, by the order of
+   their thread and stream, which is the gap itself; GAP_FAR: only a search tells. Not of a wait by host work for a device. */
+int gaps_at_once(const struct program *program, const int *place, int from, int to);
 /* The gaps from a task to every other one; NULL: memory is exhausted. */
 const int *gaps_from(struct gaps *gaps, int task);
 

@@ -215,6 +215,101 @@ static enum status access_gap(struct gaps *gaps, int from, int to, int *out, str
     return status;
 }
 
+/* ---- neighbours in a serial run ------------------------------------------------------------------
+
+   Most buffers are accessed in the order of a serial run. Then it is enough to look at neighbours: of each write the one
+   before it, and the reads between. Order is transitive, so it holds for all others, too, in time linear in the accesses
+   where dependences show it. */
+
+/* Is an access (from, i) before (to, i + most)? */
+static enum status is_before(struct gaps *gaps, int from, int to, int most, bool *before,
+                             struct diag *diag)
+{
+    const struct task *tasks = all_tasks(gaps->program);
+    bool by_driver = tasks[to].work.kind == WORK_HOST && tasks[from].work.kind != WORK_HOST;
+    int gap;
+    *before =
+        from == to || (!by_driver && gaps_at_once(gaps->program, gaps->place, from, to) <= most);
+    if (*before)
+        return STATUS_OK;
+    enum status status = access_gap(gaps, from, to, &gap, diag);
+    *before = status == STATUS_OK && gap <= most;
+    return status;
+}
+
+/* The tasks that touch a buffer, each once, in the order of a serial run. */
+struct in_turn {
+    int place, task;
+    bool writes;
+};
+
+static int compare_turns(const void *a, const void *b)
+{
+    const struct in_turn *x = a, *y = b;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static size_t list_turns(const struct program *p, const struct touches *touches,
+                         struct in_turn *turns)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < touches->count; i++) {
+        const struct touch *touch = &touches->items[i];
+        if (count && turns[count - 1].task == touch->task)
+            turns[count - 1].writes |= touch->writes;
+        else
+            turns[count++] =
+                (struct in_turn){p->serial_place[touch->task], touch->task, touch->writes};
+    }
+    qsort(turns, count, sizeof *turns, compare_turns);
+    return count;
+}
+
+/* Turn by turn: behind the last write, and a write also behind the reads since. A shared buffer has a second round, one
+   iteration later, up to the first write. */
+static enum status judge_turns(struct gaps *gaps, struct search_watch *watch,
+                               const struct in_turn *turns, size_t count, bool shared, bool *serial,
+                               struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    size_t writer = SIZE_MAX, since = 0; /* the last write, and the first access behind it */
+    *serial = true;
+    for (size_t k = 0; k < (shared ? 2 * count : count) && *serial && !status; k++) {
+        const struct in_turn *turn = &turns[k % count];
+        if (k % LOOK_EVERY == LOOK_EVERY - 1 && watch_look(watch))
+            *serial = false; /* nor do the pairs get far */
+        for (size_t r = writer == SIZE_MAX ? since : writer;
+             r < (turn->writes         ? k
+                  : writer == SIZE_MAX ? since
+                                       : writer + 1) &&
+             *serial && !status;
+             r++)
+            status = is_before(gaps, turns[r % count].task, turn->task,
+                               (int)(k / count) - (int)(r / count), serial, diag);
+        if (turn->writes && k >= count)
+            break; /* from here on all is as in the first round */
+        if (turn->writes)
+            writer = k;
+    }
+    return status;
+}
+
+/* Are all accesses in the order of a serial run? If so no two race. False also where a search must tell. */
+static enum status judge_neighbours(struct gaps *gaps, struct search_watch *watch,
+                                    const struct touches *touches, bool *serial, struct diag *diag)
+{
+    *serial = false;
+    if (touches->buffer->staleness > 0)
+        return STATUS_OK;
+    struct in_turn *turns = malloc(touches->count * sizeof *turns);
+    if (!turns)
+        return diag_no_memory(diag);
+    size_t count = list_turns(gaps->program, touches, turns);
+    enum status status = judge_turns(gaps, watch, turns, count, is_shared(touches), serial, diag);
+    free(turns);
+    return status;
+}
+
 /* Two tasks that touch one buffer, at least one of them with a write. */
 static enum status judge_pair(struct gaps *gaps, const struct touches *touches,
                               const struct touch *a, const struct touch *b, unsigned *proved,
@@ -259,11 +354,9 @@ static enum status find_writer(struct gaps *gaps, const struct touches *touches,
         int writer = touches->items[i].task;
         if (!touches->items[i].writes || writer == reader)
             continue;
-        int gap;
-        enum status status = access_gap(gaps, writer, reader, &gap, diag);
+        enum status status = is_before(gaps, writer, reader, 0, found, diag);
         if (status != STATUS_OK)
             return status;
-        *found = gap <= 0;
     }
     return STATUS_OK;
 }
@@ -296,7 +389,11 @@ static enum status judge_buffers(struct gaps *gaps, struct search_watch *watch,
             end++;
         const struct touches one = {&gaps->program->plan->buffers[touches[first].buffer],
                                     touches + first, end - first};
-        status = judge_pairs(gaps, watch, &one, proved, diag);
+        bool serial = false;
+        if (*proved & SERIAL)
+            status = judge_neighbours(gaps, watch, &one, &serial, diag);
+        if (!status && !serial)
+            status = judge_pairs(gaps, watch, &one, proved, diag);
         if (!status)
             status = judge_reads(gaps, &one, proved, diag);
     }
