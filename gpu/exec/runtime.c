@@ -204,6 +204,19 @@ out:
 
 /* ---- the reference --------------------------------------------------------------------------- */
 
+/* The plan as it is run serially. What there is to note of it the run has noted. */
+static enum status serial_variant(const struct plan *plan, enum device_kind device,
+                                  struct variant *out, struct diag *diag)
+{
+    struct diag own;
+    diag_init(&own);
+    enum status status = variant_init(out, plan, true, device, &own);
+    if (status)
+        diag_take(diag, &own);
+    diag_fini(&own);
+    return status;
+}
+
 static enum status run_reference(const struct plan *plan, const struct runtime_options *options,
                                  int instances, struct results *out, struct diag *diag)
 {
@@ -211,10 +224,7 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
     struct program *program = NULL;
     struct run run = {0};
     enum watch_end end;
-    struct diag unheard; /* what there is to note has been noted by the run */
-    diag_init(&unheard);
-    enum status status = variant_init(&variant, plan, true, options->device, &unheard);
-    diag_fini(&unheard);
+    enum status status = serial_variant(plan, options->device, &variant, diag);
     const struct program_options build = {
         .driver = DRIVER_CLOCK, .iterations = options->iterations, .ranks = options->ranks};
     const struct run_config config = {.device = options->device,
@@ -264,15 +274,12 @@ static enum status find_serial_end(const struct plan *plan, const struct runtime
     enum { ITERATIONS = 2 };
     struct variant variant;
     struct program *program = NULL;
-    struct diag unheard;
     const struct program_options build = {
         .driver = DRIVER_CLOCK,
         .iterations = options->iterations < ITERATIONS ? options->iterations : ITERATIONS,
         .ranks = options->ranks,
         .no_knowledge = true};
-    diag_init(&unheard);
-    enum status status = variant_init(&variant, plan, true, options->device, &unheard);
-    diag_fini(&unheard);
+    enum status status = serial_variant(plan, options->device, &variant, diag);
     if (!status)
         status = program_build(&variant.plan, &build, &program, diag);
     if (!status && !take_steps(program, ends))
