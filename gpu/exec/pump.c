@@ -126,6 +126,14 @@ static bool has_work(const struct run_thread *worker)
     return worker->pumped.in_instance || worker->has_taken || worker->queue_count > 0;
 }
 
+static bool rank_has_work(const struct run *run, int rank)
+{
+    for (int t = first_worker(run->program, rank); is_worker_of(run->program, t, rank); t++)
+        if (has_work(&run->threads[t]))
+            return true;
+    return false;
+}
+
 /* One turn of the rank's workers. A worker before in the turn may have been chosen by one behind it. */
 static bool take_turns(struct run *run, int rank)
 {
@@ -138,7 +146,7 @@ static bool take_turns(struct run *run, int rank)
 
 bool pump_rank(struct run *run, int rank)
 {
-    if (!run->config.on_caller)
+    if (!run->config.on_caller || !rank_has_work(run, rank))
         return false;
     int64_t begin_ns = run_now(run);
     bool moved = false;
@@ -234,10 +242,10 @@ bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns)
 
 static bool any_has_work(const struct run *run)
 {
-    for (struct run_thread *w = worker_after(run, NULL); w; w = worker_after(run, w))
-        if (has_work(w))
-            return true;
-    return false;
+    bool any = false;
+    for (int rank = run_first_rank(run); rank < run_last_rank(run) && !any; rank++)
+        any = rank_has_work(run, rank);
+    return any;
 }
 
 bool pump_through(struct run_thread *driver, int64_t deadline_ns)
@@ -252,8 +260,11 @@ bool pump_through(struct run_thread *driver, int64_t deadline_ns)
 enum status pump_event(struct run *run, struct device_event *event, int64_t deadline_ns,
                        struct diag *diag)
 {
+    bool reached = false;
     if (!run->config.on_caller)
         return device_event_sync(event, deadline_ns, diag);
+    if (device_event_query(event, &reached, NULL) == STATUS_OK && reached)
+        return STATUS_OK;
     for (;;) {
         (void)pump_all(run);
         int64_t until_ns = run_real_deadline(run, deadline_ns), now_ns = run_now(run);

@@ -570,33 +570,24 @@ void worker_run(struct run_thread *self)
 
 /* ---- without a thread ------------------------------------------------------------------------ */
 
-/* Does what other workers do let the operation take effect? */
+/* Does what other workers do let the operation take effect? No other thread changes it, here and below. */
 static bool others_allow(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    struct run *run = self->run;
     if (op_waits(op->kind) != WAITS_THREADS)
         return true;
-    pthread_mutex_lock(&run->lock);
-    bool allow =
-        op->kind == OP_AWAIT ? flag_is_set(run, self->rank, op, iteration) : may_proceed(self, op);
-    run_unlock(run);
-    return allow;
+    return op->kind == OP_AWAIT ? flag_is_set(self->run, self->rank, op, iteration)
+                                : may_proceed(self, op);
 }
 
 /* Is a wait of a stream a push? Not one that is left out. */
 static bool is_pushed(const struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    struct run *run = self->run;
+    const struct run *run = self->run;
     if (op->kind != OP_WAIT)
         return op_pushes(op->kind);
     if (run->ops[index_of(run, op)].vain && !self->log)
         return false;
-    if (depends_always(run, op))
-        return true;
-    pthread_mutex_lock(&run->lock);
-    bool pushed = depends(run, self->rank, op, iteration);
-    run_unlock(run);
-    return pushed;
+    return depends_always(run, op) || depends(run, self->rank, op, iteration);
 }
 
 /* The room that the function of a task may need (swpipe_work): that of the plan's work. */
@@ -618,9 +609,11 @@ static struct device_event *lacking_room(struct run_thread *self, const struct b
                                          const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
+    if (!is_pushed(self, op, iteration) && !op_is_cpu_work(op->kind))
+        return NULL;
     if (is_by_function(run, op))
         return self->pumped.place.called ? NULL : lacking_for_function(run, what);
-    return is_pushed(self, op, iteration) ? push_obstacle(run, op->stream, 1) : NULL;
+    return op_pushes(op->kind) ? push_obstacle(run, op->stream, 1) : NULL;
 }
 
 /* The streams that a wait of the host is for: those of the rank [*first, *last). */
@@ -676,7 +669,7 @@ static struct device_event *mark_ahead(struct run_thread *self, const struct op 
 static struct device_event *sync_obstacle(struct run_thread *self, const struct op *op,
                                           int64_t iteration)
 {
-    if (op->kind != OP_SYNC || op->sync == SYNC_RETRY)
+    if (op->sync == SYNC_RETRY)
         return NULL;
     if (!self->pumped.sync) {
         self->pumped.sync = op;
@@ -690,9 +683,8 @@ static struct device_event *sync_obstacle(struct run_thread *self, const struct 
 static bool can_execute(struct run_thread *self, const struct body *what, const struct op *op)
 {
     int64_t iteration = self->current.iteration;
-    self->pumped.on = lacking_room(self, what, op, iteration);
-    if (!self->pumped.on)
-        self->pumped.on = sync_obstacle(self, op, iteration);
+    self->pumped.on = op->kind == OP_SYNC ? sync_obstacle(self, op, iteration)
+                                          : lacking_room(self, what, op, iteration);
     return !self->pumped.on && others_allow(self, op, iteration) && !run_stopped(self->run);
 }
 
@@ -722,9 +714,10 @@ static bool go_on_in_instance(struct run_thread *self)
     const struct body *what = &run->program->bodies[current_body(self)];
     struct place *place = &self->pumped.place;
     const struct op *op = &run->program->ops[what->first + place->next];
-    note_place(self, op, self->current.iteration);
-    if (!can_execute(self, what, op))
+    if (!can_execute(self, what, op)) {
+        note_place(self, op, self->current.iteration);
         return leave(self);
+    }
     bool last = place->next + (ends_task(run, what, place->next) ? 2 : 1) >= what->count;
     int64_t iteration = self->current.iteration; /* the last operation takes the next instance */
     bool done = execute_next(self, what, place, iteration);
