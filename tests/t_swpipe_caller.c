@@ -730,7 +730,7 @@ static void compare_ways(struct bench *bench, const struct plan *plan, enum driv
 {
     /* the caller drives ranks in turns, either way: one that has other stages may need another one's next period */
     const int ends = plan->pipeline.override_count ? 0 : always_ends(plan, driver);
-    struct ending caller = run_plan(bench, plan, driver, SWPIPE_WORKERS, false);
+    struct ending caller = run_plan(bench, plan, driver, SWPIPE_CALLER, false);
     if (caller.opened != SWPIPE_OK) {
         bench->refused++;
         struct ending workers = run_plan(bench, plan, driver, SWPIPE_WORKERS, false);
