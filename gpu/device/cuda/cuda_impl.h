@@ -243,8 +243,8 @@ cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marke
 
 /* Functions of the driver, without their prefix; CUresult as int. NULL: the driver has none. */
 struct cuda_driver {
-    int (*event_query)(cudaEvent_t event);
-    int (*stream_query)(cudaStream_t stream);
+    int (*event_query)(void *event);
+    int (*stream_query)(void *stream);
     int (*get_current)(void **context);
     int (*set_current)(void *context);
     int (*device_get)(int *device, int number);

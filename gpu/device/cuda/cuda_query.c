@@ -23,24 +23,39 @@ static cudaError_t forget_not_ready(cudaError_t error)
     return error;
 }
 
+/* The driver's answer; -1: it has none. */
+typedef int driver_query(void *handle);
+static int ask_driver(driver_query *query, void *handle)
+{
+    int answer = query ? query(handle) : -1;
+    return answer == DONE || answer == NOT_READY ? answer : -1;
+}
+
+/* A thread of the program's, which takes the steps of workers, may be on another GPU or on none: it asks again on the world's. */
+static int ask_on_gpu(const struct cuda_world *world, driver_query *query, void *handle,
+                      cudaError_t *entered)
+{
+    int answer = ask_driver(query, handle);
+    *entered = answer < 0 ? cuda_enter(world) : cudaSuccess;
+    return answer < 0 && *entered == cudaSuccess ? ask_driver(query, handle) : answer;
+}
+
 cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event)
 {
-    const struct cuda_driver *driver = cuda_driver();
-    int answer = driver->event_query ? driver->event_query(event) : -1;
-    if (answer == DONE || answer == NOT_READY)
+    cudaError_t entered;
+    int answer = ask_on_gpu(world, cuda_driver()->event_query, event, &entered);
+    if (answer >= 0)
         return (cudaError_t)answer;
-    cudaError_t error = cuda_enter(world);
-    return error == cudaSuccess ? forget_not_ready(cudaEventQuery(event)) : error;
+    return entered == cudaSuccess ? forget_not_ready(cudaEventQuery(event)) : entered;
 }
 
 cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream)
 {
-    const struct cuda_driver *driver = cuda_driver();
-    int answer = driver->stream_query ? driver->stream_query(stream) : -1;
-    if (answer == DONE || answer == NOT_READY)
+    cudaError_t entered;
+    int answer = ask_on_gpu(world, cuda_driver()->stream_query, stream, &entered);
+    if (answer >= 0)
         return (cudaError_t)answer;
-    cudaError_t error = cuda_enter(world);
-    return error == cudaSuccess ? forget_not_ready(cudaStreamQuery(stream)) : error;
+    return entered == cudaSuccess ? forget_not_ready(cudaStreamQuery(stream)) : entered;
 }
 
 #else
