@@ -400,36 +400,72 @@ static bool write_thread(struct recorded_job *job, struct recorded_process *proc
     return name != NULL;
 }
 
-static bool write_graphs(struct recorded_job *job, struct recorded_process *process)
+static bool write_graph(struct recorded_job *job, struct recorded_process *process,
+                        const struct recorded_graph *graph)
 {
-    for (size_t i = 0; i < process->graph_count; i++) {
-        const struct recorded_graph *graph = &process->graphs[i];
-        struct writing writing = {
-            .job = job, .process = process, .home = recorded_rank(process, graph->device)};
-        struct out out = {0};
-        for (size_t k = 0; graph->index >= 0 && k < graph->ops.count; k++)
-            if (!put_op(&writing, &out, NULL, &graph->ops.items[k]))
-                return false;
-        if (graph->index >= 0) {
-            job->plan->graphs[graph->index].ops = out.items;
-            job->plan->graphs[graph->index].op_count = out.count;
-        }
-    }
+    struct writing writing = {
+        .job = job, .process = process, .home = recorded_rank(process, graph->device)};
+    struct out out = {0};
+    for (size_t k = 0; k < graph->ops.count; k++)
+        if (!put_op(&writing, &out, NULL, &graph->ops.items[k]))
+            return false;
+    job->plan->graphs[graph->index].ops = out.items;
+    job->plan->graphs[graph->index].op_count = out.count;
     return true;
 }
 
-static bool write_process(struct recorded_job *job, struct recorded_process *process)
+/* In the order of the plan, in front of all threads: buffers are listed as they are met in its text. */
+static bool write_graphs(struct recorded_job *job)
 {
-    struct bodies bodies = {0};
-    if (!list_bodies(job, process, &bodies) || !recorded_memory_cut(job, process))
+    const size_t count = job->plan->graph_count;
+    struct {
+        struct recorded_process *process;
+        const struct recorded_graph *graph;
+    } *places = arena_array(job->arena, count + 1, sizeof *places);
+    for (size_t i = 0; places && i < job->process_count; i++)
+        for (size_t k = 0; k < job->processes[i].graph_count; k++) {
+            const struct recorded_graph *graph = &job->processes[i].graphs[k];
+            if (graph->index >= 0) {
+                places[graph->index].process = &job->processes[i];
+                places[graph->index].graph = graph;
+            }
+        }
+    for (size_t i = 0; places && i < count; i++)
+        if (!write_graph(job, places[i].process, places[i].graph))
+            return false;
+    return places != NULL;
+}
+
+static bool prepare_process(struct recorded_job *job, struct recorded_process *process,
+                            struct bodies *bodies)
+{
+    if (!list_bodies(job, process, bodies) || !recorded_memory_cut(job, process))
         return false;
     for (size_t t = 0; t < process->tapes.thread_count; t++)
-        if (!order_thread(job, process, &bodies, t))
+        if (!order_thread(job, process, bodies, t))
             return false;
+    return true;
+}
+
+static bool write_threads(struct recorded_job *job, struct recorded_process *process,
+                          struct bodies *bodies)
+{
     for (size_t t = 0; t < process->tapes.thread_count; t++)
-        if (!is_device_thread(&bodies, t) && !write_thread(job, process, &bodies, t))
+        if (!is_device_thread(bodies, t) && !write_thread(job, process, bodies, t))
             return false;
-    return write_graphs(job, process);
+    return true;
+}
+
+static bool write_processes(struct recorded_job *job)
+{
+    struct bodies *bodies = arena_array(job->arena, job->process_count + 1, sizeof *bodies);
+    bool good = bodies != NULL;
+    for (size_t i = 0; good && i < job->process_count; i++)
+        good = prepare_process(job, &job->processes[i], &bodies[i]);
+    good = good && write_graphs(job);
+    for (size_t i = 0; good && i < job->process_count; i++)
+        good = write_threads(job, &job->processes[i], &bodies[i]);
+    return good;
 }
 
 /* ---- the plan --------------------------------------------------------------------------------- */
@@ -635,8 +671,5 @@ bool recorded_write(struct recorded_job *job)
     plan->threads = ARENA_ARRAY(job->arena, threads + 1, struct host_thread);
     if (!plan->name || !plan->about || !plan->threads || !recorded_comm_write(job))
         return false;
-    for (size_t i = 0; i < job->process_count; i++)
-        if (!write_process(job, &job->processes[i]))
-            return false;
-    return say_unseen(job);
+    return write_processes(job) && say_unseen(job);
 }
