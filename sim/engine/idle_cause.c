@@ -34,7 +34,6 @@ static struct stall lacking_resource(const struct wait *wait)
     case CAUSE_RESIDENCY: return stall_for_resource(HELD_RESIDENCY, wait->agent);
     case CAUSE_ISSUE: return stall_for_resource(HELD_ISSUE, wait->agent);
     case CAUSE_FULL: return stall_for_resource(HELD_FULL, wait->agent);
-    case CAUSE_WINDOW: return stall_for_resource(HELD_WINDOW, wait->agent);
     default: return stall(STALL_RESOURCE, STALL_ON_NONE);
     }
 }
@@ -180,7 +179,7 @@ static struct stall driver_cause(struct simulation *sim, int rank)
     struct wait wait;
     machine_why(p, sim->state, program_thread_agent(p, p->driver_thread[rank]), &wait);
     if (wait.cause == CAUSE_WINDOW)
-        return lacking_resource(&wait);
+        return stall_for_resource(HELD_WINDOW, program_thread_agent(p, p->driver_thread[rank]));
     return stall(p->driver == DRIVER_CLOCK ? STALL_CLOCK : STALL_BACKPRESSURE, STALL_ON_NONE);
 }
 

@@ -90,6 +90,7 @@ static const char *held_describe(const struct program *program, int rank, enum h
     switch (held) {
     case HELD_COMM: name = program->comms[index].name; break;
     case HELD_LOCK: name = program->lock_names[index]; break;
+    case HELD_WINDOW: name = ""; break;
     default: name = agent_on_rank(program, rank, index, agent, sizeof agent); break;
     }
     snprintf(buf, cap, "%s%s", words[held], name);

@@ -67,13 +67,13 @@ const char *stall_words(enum stall_cause cause);
    lacking. */
 /*            NAME          in words, before the name */
 #define HELD_LIST(X)                                                                               \
-    X(COMM, "communicator ")                         /* its operation before has to end first */   \
-    X(LOCK, "lock ")                                 /**/                                          \
-    X(HW_QUEUE, "hardware queue, behind ")           /* the stream that is first in it */          \
-    X(RESIDENCY, "residency slots, held by ")        /* the stream that has most of them */        \
-    X(ISSUE, "order of issue, behind ")              /* the stream with the collective before */   \
-    X(FULL, "room in ")                              /* the stream that is full */                 \
-    X(WINDOW, "room for an iteration more, behind ") /* the agent that is too far behind */
+    X(COMM, "communicator ")                  /* its operation before has to end first */          \
+    X(LOCK, "lock ")                          /**/                                                 \
+    X(HW_QUEUE, "hardware queue, behind ")    /* the stream that is first in it */                 \
+    X(RESIDENCY, "residency slots, held by ") /* the stream that has most of them */               \
+    X(ISSUE, "order of issue, behind ")       /* the stream with the collective before */          \
+    X(FULL, "room in ")                       /* the stream that is full */                        \
+    X(WINDOW, "room for an iteration more")   /* the driver: agents take turns in holding it up */
 enum held {
 #define X(name, words) HELD_##name,
     HELD_LIST(X)
