@@ -14,8 +14,8 @@ hello=$srcdir/plans/examples/hello.yaml
         echo "  T$i: {stage: 0, stream: s$i, thread_group: g$i, time: 1ms}"
     done
 } >"$dir/wide.yaml"
-"$SWRUN" -q --serial -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
-"$SWRUN" -q -n 40 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
+"$SWRUN" -q --serial -n 200 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
+"$SWRUN" -q -n 200 --db="$dir/compare.db" "$hello" >/dev/null 2>&1
 
 # ends SIGNAL CODE command...: the command gets the signal when it has been at work for some time, and ends with CODE
 ends()
