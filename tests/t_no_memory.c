@@ -13,38 +13,10 @@
 #include "plan/parse.h"
 #include "plan/print.h"
 #include "tests/harness.h"
+#include "tests/refused.h"
 #include "tests/tap.h"
 
 enum { MOST_BYTES = 8192 };
-
-static long before_refusal = -1; /* allocations; negative: none is refused */
-
-static bool refuse(void)
-{
-    return before_refusal >= 0 && before_refusal-- == 0;
-}
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refuse() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return refuse() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return refuse() ? NULL : __real_realloc(memory, bytes);
-}
 
 /* Read and print with the allocation `refused` refused. Returns the status, in *reached whether it came to that. */
 static enum status read_with(const char *name, const char *text, size_t size, long refused,

@@ -7,13 +7,13 @@
  * Linked with --wrap, so malloc of the product is __wrap_malloc here. Its calls come from several threads, so which one
  * is refused differs from run to run.
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/exec/runtime.h"
 #include "plan/parse.h"
 #include "tests/harness.h"
+#include "tests/refused.h"
 #include "tests/tap.h"
 
 enum { ITERATIONS = 12 };
@@ -26,35 +26,6 @@ static const char plan_text[] =
     "  Forward: {stage: 1, reads: [x]}\n"
     "intra_iter_deps: [[Forward, Load]]\n"
     "buffers: {x: {scope: iteration, bytes: 4KiB}}\n";
-
-static atomic_long before_refusal = -1; /* allocations; negative: none is refused */
-
-static bool refuse(void)
-{
-    return atomic_load(&before_refusal) >= 0 && atomic_fetch_sub(&before_refusal, 1) == 0;
-}
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refuse() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    return refuse() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    return refuse() ? NULL : __real_realloc(memory, bytes);
-}
 
 struct end {
     enum status status;

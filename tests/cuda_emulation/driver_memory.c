@@ -47,7 +47,7 @@ static struct physical *take_released(void)
     return found ? found : malloc(sizeof *found);
 }
 
-/* What is mapped stays mapped. */
+/* A mapping stays. */
 static bool end_one(struct physical *physical)
 {
     emulation_lock();

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
+
 enum { COUNT = 1024, BYTES = COUNT * sizeof(float) };
 
 static bool fixed;
@@ -19,15 +21,6 @@ static CUstream one, two;
 static CUevent event, other;
 static CUfunction fill_kernel, axpy_kernel;
 static CUdeviceptr x, y;
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const int result_ = (int)(call);                                                           \
-        if (result_ != 0) {                                                                        \
-            fprintf(stderr, "%s: %d\n", #call, result_);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void begin(void)
 {

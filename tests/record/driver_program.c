@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
+
 enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000 };
 
 #define FUNCTIONS(X)                                                                               \
@@ -38,15 +40,6 @@ static struct {
     FUNCTIONS(X)
 #undef X
 };
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const int result_ = (int)(call);                                                           \
-        if (result_ != 0) {                                                                        \
-            fprintf(stderr, "%s: %d\n", #call, result_);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void ask(void)
 {

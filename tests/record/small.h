@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gpu/device/cuda/kernels.h"
+#include "check.h"
 
 enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000 };
 
@@ -20,15 +21,6 @@ static bool fixed;
 static float *x, *y, *z;
 static cudaStream_t one, two, three;
 static cudaEvent_t event, other;
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const int result_ = (int)(call);                                                           \
-        if (result_ != 0) {                                                                        \
-            fprintf(stderr, "%s: %d\n", #call, result_);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void begin(int device)
 {

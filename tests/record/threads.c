@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "gpu/device/cuda/kernels.h"
+#include "check.h"
 
 enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000, MANY = 96 };
 
@@ -32,15 +33,6 @@ static bool fixed;
 static float *x, *y;
 static cudaStream_t one, two;
 static cudaEvent_t event;
-
-#define CHECK(call)                                                                                \
-    do {                                                                                           \
-        const int result_ = (int)(call);                                                           \
-        if (result_ != 0) {                                                                        \
-            fprintf(stderr, "%s: %d\n", #call, result_);                                           \
-            exit(1);                                                                               \
-        }                                                                                          \
-    } while (0)
 
 static void begin(void)
 {
