@@ -94,7 +94,7 @@ struct recorded_thread {
     const char *name;         /* ... and its name there; NULL: it is none of the plan's */
 };
 
-/* What a thread knows of a stream or an event, and its query that was answered with no, of which it has heard nothing
+/* A thread's knowledge of a stream or an event, and its query that was answered with no, of which it has heard nothing
    since. See recorded_queries.c. */
 struct recorded_asker {
     size_t thread;

@@ -29,7 +29,7 @@ static bool add(const struct walk *walk, const struct recorded_value *value)
     return true;
 }
 
-/* What a wait reads is written meanwhile: that is no access. */
+/* A wait reads memory that is written meanwhile: that is no access. */
 bool walk_take_value(const struct walk *walk, bool writes)
 {
     const uint64_t *word = walk->item->word;

@@ -67,7 +67,7 @@ struct call {
     bool worked; /* it has pushed the plan's work, which has had its room */
 };
 
-/* What a profiler sees of an instance: from its first work to its last. */
+/* The range that a profiler sees of an instance: from its first work to its last. */
 struct range {
     int last; /* operation of the body */
     bool open;
@@ -497,8 +497,8 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
 bool push_enter(struct run_thread *self, const struct op *op, bool takes_room, struct diag *diag);
 bool push_leave(struct run_thread *self, const struct op *op, bool takes_room, bool done,
                 struct diag *diag);
-/* What so many pushes to a stream must wait for before; NULL: they need not wait, or the run has failed. For the only thread
-   that pushes there. */
+/* The event that so many pushes to a stream must wait for; NULL: they need not wait, or the run has failed. For the only
+   thread that pushes there. */
 struct device_event *push_obstacle(struct run *run, int stream, int count);
 
 /* ---- choose.c: with the lock held ------------------------------------------------------------- */

@@ -665,7 +665,7 @@ static struct device_event *mark_ahead(struct run_thread *self, const struct op 
     return reached ? NULL : self->pumped.marks[k - base];
 }
 
-/* What the device has to do before the host may go on; NULL: nothing, or the run has failed. */
+/* The event that the host must wait for before it goes on; NULL: none, or the run has failed. */
 static struct device_event *sync_obstacle(struct run_thread *self, const struct op *op,
                                           int64_t iteration)
 {

@@ -357,7 +357,7 @@ void comm_set_near(struct channel *channel);
 /* The place of a rank among the members, or -1. */
 int comm_place_of(const struct channel *channel, int rank);
 struct channel *comm_channel_find(struct host_world *world, uint64_t name);
-/* What a member of another process gives to small collectives lies there from now on. False: it has told so before, or there
+/* A member of another process has its data for small collectives there from now on. False: it has told so before, or there
    is no memory. */
 bool desk_introduce(struct channel *channel, int rank, void *desk);
 /* A member came to a position; takes the guest, which is freed by guest_free. */

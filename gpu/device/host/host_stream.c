@@ -307,8 +307,8 @@ static bool is_instant(const struct entry *entry)
              (!place->stream || place->stream->finished >= place->count)));
 }
 
-/* What takes no time behind a collective ends with it: no thread is woken for that, and the log of a run, where the end of a
-   function is such a mark, has it before the host goes on. */
+/* Operations behind a collective that take no time end with it: no thread is woken for them, and the log of a run, where the
+   end of a function is such a mark, has it before the host goes on. */
 static void finish_instants(struct host_stream *stream)
 {
     while (stream->head && !stream_failed(stream) && is_instant(stream->head)) {

@@ -42,7 +42,7 @@ struct message {
     struct far_ref send, recv;
 };
 
-/* What lies on the desk of a member: host_desk.c. */
+/* The desk of a member: host_desk.c. */
 enum { DESK_SLOTS = 2, DESK_TEXT = 128, DESK_BYTES = 8 << 10 };
 
 struct desk_head {
