@@ -4,7 +4,8 @@
  *
  * Events tell device time, and the GPU's clock drifts against the host's, by tens of ppm. A tie is a marker that is recorded and
  * awaited at once, between two readings of the world's clock: the shortest of some round trips when the device is opened,
- * and one about every second while stamps are collected.
+ * and one about every second while stamps are collected. Until then each comes after as long a time as all before it: the
+ * slope of so short a line may be wrong, but by no more than half a round trip until the next tie.
  *
  *     world time              tie, missed by m
  *                            x          slope `rate`: of the line through the first and the last tie;
@@ -174,7 +175,7 @@ static bool follow(struct cuda_device *device, const struct tie *tie, int64_t go
     if (!good && wrong_ns <= slack_ns)
         return false;
     move_reference(device, tie->marker, device_ns);
-    if (good && clock->device_ns >= TIE_NS)
+    if (good)
         clock->rate = (tie->world_ns - clock->first_ns) / clock->device_ns;
     double slew = copysign(wrong_ns - slack_ns, missed_ns) / TIE_NS;
     clock->slew = fmax(-STEEPEST_SLEW, fmin(slew, STEEPEST_SLEW));
@@ -200,8 +201,10 @@ void cuda_clock_follow(struct cuda_device *device)
     (void)take_best(device, TIE_TRIES, MOST_NS, good_ns, &tie);
     if (tie.marker) {
         pthread_mutex_lock(&device->collect_lock);
-        if (follow(device, &tie, good_ns))
-            clock->next_ns = now_ns + TIE_MS * INT64_C(1000000);
+        if (follow(device, &tie, good_ns)) {
+            const double next_ns = fmin(TIE_NS, clock->device_ns);
+            clock->next_ns = now_ns + (int64_t)next_ns;
+        }
         pthread_mutex_unlock(&device->collect_lock);
     }
     marker_release(device, tie.marker);
