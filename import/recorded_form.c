@@ -270,7 +270,7 @@ static bool put_callback(const struct writing *writing, struct out *out,
                          struct host_op *to);
 
 /* A callback that says of its place in the stream that it is reached, or waits there for that of another one. A write that
-   nobody waits for, of memory that nothing else uses, is nothing. */
+   no stream waits for, of memory that nothing else uses, is left out. */
 static bool put_value(const struct writing *writing, struct out *out, const struct recorded_op *op,
                       struct host_op *to)
 {

@@ -64,7 +64,7 @@ static void hear(void *arg, int from, const void *data, size_t bytes)
     pthread_mutex_unlock(&heard->lock);
 }
 
-/* What lies on the rank's desk, as the other's, at an address that all know. */
+/* The rank's desk, as the other's: at an address that all know. */
 static int64_t copy_desk(const struct other *other, int64_t from)
 {
     struct diag diag;

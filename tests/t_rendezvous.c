@@ -372,7 +372,7 @@ static void test_memory(struct member *members)
     rendezvous_free(members[0].rendezvous, mine, 100, offsets[0]);
 }
 
-/* What others may still look at is given back later. */
+/* Memory that others may still look at is given back later. */
 static void test_late_memory(struct member *members)
 {
     int64_t offset;

@@ -80,7 +80,7 @@ static void axpy(CUstream stream, CUdeviceptr from, CUdeviceptr to)
     launch(axpy_kernel, stream, (void *[]){&from, &to, &count, &value});
 }
 
-/* What `before` has done so far is done before what comes to `stream`, if the program is right. */
+/* The work of `before` so far comes before later work of `stream`, if the program is right. */
 static void order(CUstream stream, CUstream before, CUevent by)
 {
     CHECK(cuEventRecord(by, before));
