@@ -14,9 +14,10 @@
  * function without a push takes no device time. During the function its thread logs nothing else: the
  * plan's own work (swpipe_work) is part of it.
  *
- * The CPU work that the plan gives such a task is part of the function; its step is taken at the start, and that of CPU
- * work behind the device work (host_after) in its place. Where the plan has nothing else for the task (work: host), its
- * last CPU work lasts as long as the function.
+ * The function is called in the place of the device work: under the locks that the plan's push is made under, and behind
+ * the first use of its communicator. The CPU work that the plan gives such a task, before that place or behind it
+ * (host_after), is part of the function; its step is taken in its own place, without time. Where the plan has nothing else
+ * for the task (work: host), its last CPU work lasts as long as the function.
  */
 #include "run.h"
 
@@ -123,22 +124,23 @@ static bool is_cpu_work_of_task(const struct op *op)
     return op->task >= 0 && op_is_cpu_work(op->kind);
 }
 
-bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body)
+void called_open(struct run *run)
 {
-    const struct program *p = self->run->program;
-    if (!self->log)
-        return call(self, task, iteration);
-    const struct op *op = whole(p, body);
-    for (const struct op *before = &p->ops[body->first]; before < op; before++)
-        if (is_cpu_work_of_task(before) && !note_cpu_work(self, before, iteration))
-            return false;
-    return op_is_cpu_work(op->kind) ? call_host_part(self, op, iteration)
-                                    : call_device_part(self, op, iteration);
+    const struct program *p = run->program;
+    for (int body = 0; p->tasks && body < p->ranks * p->tasks; body++) {
+        const struct op *op = whole(p, &p->bodies[body]);
+        if (op)
+            run->ops[op - p->ops].is_call = true;
+    }
 }
 
-bool called_behind(struct run_thread *self, const struct op *op, int64_t iteration,
-                   const struct body *body)
+bool called_run(struct run_thread *self, const struct op *op, int64_t iteration)
 {
-    return !self->log || !is_cpu_work_of_task(op) || op <= whole(self->run->program, body) ||
-           note_cpu_work(self, op, iteration);
+    const struct run *run = self->run;
+    if (!run->ops[op - run->program->ops].is_call)
+        return !self->log || !is_cpu_work_of_task(op) || note_cpu_work(self, op, iteration);
+    if (!self->log)
+        return call(self, op->task, iteration);
+    return op_is_cpu_work(op->kind) ? call_host_part(self, op, iteration)
+                                    : call_device_part(self, op, iteration);
 }

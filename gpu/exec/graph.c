@@ -435,7 +435,7 @@ static enum status capture_task(struct run *run, struct rank_graphs *graphs,
     const struct run_functions *functions = run->config.functions;
     struct run_thread *worker = &run->threads[kept->thread];
     int task = kept->instance.task;
-    bool is_function = functions && functions->has(functions->arg, task), called = false;
+    bool is_function = functions && functions->has(functions->arg, task);
     const struct body *body = &p->bodies[worker->rank * p->tasks + task];
     enum status status = STATUS_OK;
     worker->current = kept->instance;
@@ -443,10 +443,9 @@ static enum status capture_task(struct run *run, struct rank_graphs *graphs,
         const struct op *op = &p->ops[body->first + i];
         if (!is_function || !worker_is_work(op))
             status = capture_op(worker, graphs, op, kept->instance.iteration, diag);
-        else if (!called &&
+        else if (run->ops[op - p->ops].is_call &&
                  !functions->call(functions->arg, worker, task, kept->instance.iteration))
             status = STATUS_VIOLATED;
-        called = called || (is_function && worker_is_work(op));
     }
     return status;
 }

@@ -568,8 +568,10 @@ static enum status open_all(struct run *run, struct diag *diag)
         status = graph_open(run, diag);
     if (!status)
         status = data_open(run, diag);
-    if (!status)
+    if (!status) {
         find_vain_waits(run);
+        called_open(run);
+    }
     if (!status)
         status = pump_open(run, diag);
     if (!status)

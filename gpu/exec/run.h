@@ -75,8 +75,7 @@ struct range {
 
 /* How far an instance of a body is. */
 struct place {
-    int next;    /* operation of the body */
-    bool called; /* its function has been */
+    int next; /* operation of the body */
     struct range range;
 };
 
@@ -165,7 +164,8 @@ struct run_op {
     int64_t bytes;                  /* COPY, COLLECTIVE: that really move */
     struct device_buffer **staging; /* COPY h2d, d2h: host memory, one an instance */
     int staging_count;
-    bool vain;                 /* WAIT: for an event of its own stream */
+    bool vain;    /* WAIT: for an event of its own stream */
+    bool is_call; /* if its task has a function: that is called here, in place of all its work */
     struct run_thread *thread; /* CALLBACK: executes its body */
     int body;
 };
@@ -512,11 +512,10 @@ void choose_submitted(struct run_thread *self);
 
 /* ---- called.c -------------------------------------------------------------------------------- */
 
-/* Call the function of a task in place of its work, ops [first, last) of the program. False as above. */
-bool called_run(struct run_thread *self, int task, int64_t iteration, const struct body *body);
-/* The place of work of a task whose function has been called. False as above. */
-bool called_behind(struct run_thread *self, const struct op *op, int64_t iteration,
-                   const struct body *body);
+/* Where functions are called: run_op.is_call. */
+void called_open(struct run *run);
+/* Work of a task that has a function: the place where that is called, or one whose work is part of it. False as above. */
+bool called_run(struct run_thread *self, const struct op *op, int64_t iteration);
 /* The function is about to give work to its stream; at every time but the first nothing happens. */
 bool called_pushes(struct run_thread *self);
 

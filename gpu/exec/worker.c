@@ -461,13 +461,10 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
     note_place(self, op, iteration);
     run_begin_step(self);
     begin_range(self, &place->range, what, place->next, iteration);
-    /* a function is called where the first work of its task is; a graph has what it pushed */
-    if (by_function && graph_replays(run, self->rank))
+    if (by_function && graph_replays(run, self->rank)) /* the graph has what the function pushed */
         work_refresh(run, op, iteration);
-    else if (by_function && !place->called)
-        done = place->called = called_run(self, op->task, iteration, what);
     else if (by_function)
-        done = called_behind(self, op, iteration, what);
+        done = called_run(self, op, iteration);
     else if (ends_task(run, what, place->next))
         done = end_task(self, op, iteration), place->next++;
     else
@@ -612,7 +609,7 @@ static struct device_event *lacking_room(struct run_thread *self, const struct b
     if (!is_pushed(self, op, iteration) && !op_is_cpu_work(op->kind))
         return NULL;
     if (is_by_function(run, op))
-        return self->pumped.place.called ? NULL : lacking_for_function(run, what);
+        return run->ops[index_of(run, op)].is_call ? lacking_for_function(run, what) : NULL;
     return op_pushes(op->kind) ? push_obstacle(run, op->stream, 1) : NULL;
 }
 
