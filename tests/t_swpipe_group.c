@@ -25,6 +25,14 @@
     "inter_iter_deps: [[Sum, Step]]\n"                                                             \
     "buffers: {b: {scope: iteration}, s: {scope: shared}}\n"
 
+/* Rank 1 sums two periods before the others: its iteration is over when they have gone on by two. */
+#define AHEAD                                                                                      \
+    "swplan: 1\nname: ahead\nranks: 2\nretire: device\nschedule:\n"                                \
+    "  Sum: {stage: 2, stream: s, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"        \
+    "  Step: {stage: 2, stream: s}\n"                                                              \
+    "intra_iter_deps: [[Step, Sum]]\n"                                                             \
+    "rank_overrides: {1: {schedule: {Sum: {stage: 0}}}}\n"
+
 static enum swpipe_device device = SWPIPE_HOST;
 /* The threads that call functions: tests run both ways. */
 static enum swpipe_threads way;
@@ -35,7 +43,7 @@ enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN 
 
 struct scene {
     enum swpipe_driver driver;
-    bool broadcast, serial, twice, pageable;
+    bool broadcast, serial, twice, pageable, ahead;
     int batches[PROCESSES_MOST]; /* of each rank */
     enum trouble trouble;
     int who, at; /* of rank `who` in iteration `at` */
@@ -111,13 +119,17 @@ static void hear(void *arg, const char *text)
     *heard |= strstr(text, "CUDA_MODULE_LOADING") ? LOADS : 0;
 }
 
+static const char *plan_of(const struct scene *scene)
+{
+    return scene->ahead ? AHEAD : scene->pageable ? PLAN(", pageable: true") : PLAN("");
+}
+
 static void take_part(struct swpipe_group *group, struct rank *rank, struct outcome *out)
 {
     struct swpipe_task task = {"Sum", sum, rank, NULL, 0};
     int heard = 0;
     struct swpipe_config config = {.threads = way,
-                                   .plan_text =
-                                       rank->scene->pageable ? PLAN(", pageable: true") : PLAN(""),
+                                   .plan_text = plan_of(rank->scene),
                                    .plan_file = "group.yaml",
                                    .tasks = &task,
                                    .task_count = 1,
@@ -144,7 +156,8 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
     if (rank->scene->twice) {
         swpipe_drain(pipe);
         rank->fetched = 0;
-        const struct scene good = {.driver = rank->scene->driver, .who = -1};
+        const struct scene good = {
+            .driver = rank->scene->driver, .who = -1, .ahead = rank->scene->ahead};
         rank->scene = &good;
         out->status = run_once(pipe, rank, &out->count);
         snprintf(out->said, sizeof out->said, "%s", swpipe_error(pipe));
@@ -248,6 +261,18 @@ static void test_early_end(enum swpipe_driver driver, bool serial, bool twice)
     for (int i = 0; i < 4; i++)
         tap_ok(outcomes[i].status == (serial ? SWPIPE_OK : SWPIPE_END) && outcomes[i].count == 5,
                "rank %d ends with the others", i);
+}
+
+/* A rank waits for what others hand out in later iterations, of which it has to say that it has batches, too. */
+static void test_ahead(int size, enum swpipe_driver driver, int batches)
+{
+    struct scene scene = scene_of(driver, 12);
+    scene.ahead = scene.twice = true;
+    scene.batches[0] = batches;
+    play(size, &scene, "one rank ahead of the others");
+    for (int i = 0; i < size; i++)
+        tap_ok(outcomes[i].status == SWPIPE_END && outcomes[i].count == batches,
+               "rank %d of %d goes on with the others", i, size);
 }
 
 static void test_trouble(enum trouble trouble, int who, int size, const char *words,
@@ -410,6 +435,9 @@ static void test_way(void)
     test_good(4, SWPIPE_DATAFLOW, false);
     test_good(2, SWPIPE_CLOCK, true);
     test_good(1, SWPIPE_CLOCK, false);
+    test_ahead(2, SWPIPE_CLOCK, 12);
+    test_ahead(3, SWPIPE_DATAFLOW, 5);
+    test_ahead(4, SWPIPE_CLOCK, 5);
     test_hidden_waits("1", "LAZY", CONNECTS | LOADS);
     test_hidden_waits("0", "EAGER", 0);
     test_early_end(SWPIPE_CLOCK, false, false);

@@ -64,28 +64,6 @@ static enum swpipe_status open_plan(const char *plan, enum swpipe_driver driver,
     return swpipe_open(&config, pipe);
 }
 
-/* Ranks that are not alike, in one process: the proof is of drivers of their own. */
-static void turns_are_told(void)
-{
-    static const char unlike[] = "swplan: 1\n"
-                                 "name: unlike\n"
-                                 "ranks: 2\n"
-                                 "schedule:\n"
-                                 "  A: {stage: 0, stream: a, time: 1ms}\n"
-                                 "  B: {stage: 1, time: 2ms}\n"
-                                 "intra_iter_deps: [[B, A]]\n"
-                                 "rank_overrides:\n"
-                                 "  1:\n"
-                                 "    schedule: {B: {stage: 2}}\n";
-    static struct told told;
-    struct swpipe *pipe;
-    tap_is_int(open_plan(unlike, SWPIPE_CLOCK, 0, &told, &pipe), SWPIPE_OK,
-               "a plan of unlike ranks opens");
-    contains(told.text, "the 2 ranks of this process are driven in turns",
-             "and the turns of its drivers are told");
-    swpipe_close(pipe);
-}
-
 static void what_is_proved_is_not_told(void)
 {
     static struct told told;
@@ -352,7 +330,6 @@ static void the_rest_is_told(void)
 int main(void)
 {
     what_is_proved_is_not_told();
-    turns_are_told();
     what_the_proof_does_not_see();
     another_driver_is_told();
     what_must_hang_is_refused();

@@ -110,27 +110,29 @@ static bool late_iteration(struct run_thread *self, int64_t iteration)
     return late(self, what);
 }
 
-static bool sync_tasks(struct run_thread *self, int64_t iteration, int first, int last,
-                       int64_t deadline_ns)
+static enum drive_wait await_tasks(struct run_thread *self, int64_t iteration, int first, int last,
+                                   int64_t deadline_ns)
 {
     struct run *run = self->run;
     struct diag diag;
-    bool done = true;
+    enum drive_wait wait = DRIVE_READY;
     diag_init(&diag);
-    for (int task = last; task >= first && done;
+    for (int task = last; task >= first && wait == DRIVE_READY;
          task--) { /* the first sleeps longest, the others rarely */
         struct device_event *event = push_done_event(run, self->rank, task, iteration);
         enum status status = pump_event(run, event, deadline_ns, &diag);
-        done = status == STATUS_LIMIT ? late_iteration(self, iteration)
-                                      : run_check(run, status, &diag);
+        if (status == STATUS_LIMIT)
+            wait = DRIVE_HELD_BY_DEVICE;
+        else if (!run_check(run, status, &diag))
+            wait = DRIVE_STOPPED;
     }
     diag_fini(&diag);
-    return done;
+    return wait;
 }
 
-/* Block until it is; false when the run stopped. */
-static bool await_iteration(struct run_thread *self, int64_t iteration, enum goal goal,
-                            int64_t deadline_ns)
+/* Until the iteration is as far as the goal says, or the deadline. */
+static enum drive_wait await_goal(struct run_thread *self, int64_t iteration, enum goal goal,
+                                  int64_t deadline_ns)
 {
     struct run *run = self->run;
     struct in_flight *state = run_iteration(run, self->rank, iteration);
@@ -141,31 +143,47 @@ static bool await_iteration(struct run_thread *self, int64_t iteration, enum goa
     in_time = in_time || host_side_done(state, goal);
     run_unlock(run);
     if (run_stopped(run))
-        return false;
+        return DRIVE_STOPPED;
     if (!in_time)
-        return late_iteration(self, iteration);
+        return DRIVE_HELD_BY_HOST;
     int last = run->program->last_task;
     switch (goal) {
-    case GOAL_SUBMITTED: return true;
-    case GOAL_LAST_TASK: return sync_tasks(self, iteration, last, last, deadline_ns);
+    case GOAL_SUBMITTED: return DRIVE_READY;
+    case GOAL_LAST_TASK: return await_tasks(self, iteration, last, last, deadline_ns);
     case GOAL_DEVICE: break;
     }
-    return sync_tasks(self, iteration, 0, run->program->tasks - 1, deadline_ns);
+    return await_tasks(self, iteration, 0, run->program->tasks - 1, deadline_ns);
+}
+
+/* The same; false when the run stopped, or has failed because it was late. */
+static bool await_iteration(struct run_thread *self, int64_t iteration, enum goal goal,
+                            int64_t deadline_ns)
+{
+    switch (await_goal(self, iteration, goal, deadline_ns)) {
+    case DRIVE_READY: return true;
+    case DRIVE_HELD_BY_HOST:
+    case DRIVE_HELD_BY_DEVICE: return late_iteration(self, iteration);
+    case DRIVE_STOPPED: break;
+    }
+    return false;
 }
 
 /* ---- the two steps of a driver --------------------------------------------------------------- */
 
-/* The next iteration takes the place in the window of one that must be over; `*room_for` is the last
-   one for which that is known. Where retiring waits for the device, that one was retired, and its events
-   may have been recorded again since. False when the run stopped. */
-static bool make_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns,
-                      int64_t *room_for)
+/* The iteration whose place in the window this one takes: it must be over. -1: none. Where retiring waits for the device,
+   that one was retired, and its events may have been recorded again since. */
+static int64_t predecessor(const struct run *run, int64_t admitted)
 {
-    int window = self->run->program->window;
+    int window = run->program->window;
+    return admitted < window || retire_goal(run) == GOAL_DEVICE ? -1 : admitted - window;
+}
+
+/* `*room_for` is the last iteration for which there is known to be room. False when the run stopped. */
+static bool make_room(struct run_thread *self, int64_t admitted, int64_t *room_for)
+{
+    int64_t before = predecessor(self->run, admitted);
     *room_for = admitted;
-    if (admitted < window || retire_goal(self->run) == GOAL_DEVICE)
-        return true;
-    return await_iteration(self, admitted - window, GOAL_DEVICE, deadline_ns);
+    return before < 0 || await_iteration(self, before, GOAL_DEVICE, DEVICE_FOREVER);
 }
 
 /* Can the next period be handed out now? One that is to be a graph waits for the workers first; then all has
@@ -227,7 +245,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
         if (*room_for == admitted)
             return !is_ready(self) || enqueue(self);
         run_unlock(run);
-        goes_on = make_room(self, admitted, DEVICE_FOREVER, room_for);
+        goes_on = make_room(self, admitted, room_for);
         break;
     }
     case POLICY_RETIRE:
@@ -294,10 +312,52 @@ int64_t drive_admitted(struct run_thread *self)
     return admitted;
 }
 
-bool drive_make_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
+/* A period that is to be a graph waits for the workers. */
+static enum drive_wait await_quiet(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
 {
-    int64_t room_for;
-    return !run_stopped(self->run) && make_room(self, admitted, deadline_ns, &room_for);
+    struct run *run = self->run;
+    const int64_t *handed_out = &run->ranks[self->rank].handed_out;
+    bool in_time = true;
+    pthread_mutex_lock(&run->lock);
+    bool waits = graph_takes(run, self->rank, admitted);
+    while (waits && !run_stopped(run) && in_time && *handed_out > 0)
+        in_time = run_block_until(self, handed_out, deadline_ns);
+    bool quiet = !waits || *handed_out == 0;
+    run_unlock(run);
+    return run_stopped(run) ? DRIVE_STOPPED : quiet ? DRIVE_READY : DRIVE_HELD_BY_HOST;
+}
+
+static enum drive_wait await_room(struct run_thread *self, int64_t deadline_ns)
+{
+    int64_t admitted = drive_admitted(self), before = predecessor(self->run, admitted);
+    enum drive_wait wait =
+        before < 0 ? DRIVE_READY : await_goal(self, before, GOAL_DEVICE, deadline_ns);
+    return wait == DRIVE_READY ? await_quiet(self, admitted, deadline_ns) : wait;
+}
+
+enum drive_wait drive_await(struct run_thread *self, int64_t deadline_ns)
+{
+    int64_t iteration;
+    if (run_stopped(self->run))
+        return DRIVE_STOPPED;
+    switch (drive_next(self, &iteration)) {
+    case POLICY_ENQUEUE: return await_room(self, deadline_ns);
+    case POLICY_RETIRE: return await_goal(self, iteration, retire_goal(self->run), deadline_ns);
+    case POLICY_FETCH:
+    case POLICY_END: break;
+    }
+    return DRIVE_READY;
+}
+
+void drive_late(struct run_thread *self)
+{
+    int64_t iteration;
+    if (drive_next(self, &iteration) == POLICY_ENQUEUE)
+        iteration = predecessor(self->run, drive_admitted(self));
+    if (iteration >= 0)
+        (void)late_iteration(self, iteration);
+    else
+        (void)late(self, "the CPU part of a task");
 }
 
 bool drive_sync(struct run_thread *self, int64_t deadline_ns)
@@ -327,12 +387,9 @@ bool drive_enqueue(struct run_thread *self)
     return done && !run_stopped(run);
 }
 
-bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns)
+bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_step_ns(self);
-    if (!await_iteration(self, iteration, retire_goal(run), deadline_ns))
-        return false;
     pthread_mutex_lock(&run->lock);
     bool done = !run_stopped(run) && retire(self, iteration, begin_ns);
     run_unlock(run);

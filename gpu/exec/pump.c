@@ -236,8 +236,14 @@ bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns)
     if (pump_all(driver->run))
         return true;
     struct held held = find_held(driver->run);
-    return held.by_device ? wait_for_device(driver, &held, deadline_ns)
-                          : refuse_to_wait(driver, &held);
+    if (held.by_device)
+        return wait_for_device(driver, &held, deadline_ns);
+    return !driver->yields && refuse_to_wait(driver, &held);
+}
+
+bool pump_is_held(const struct run *run)
+{
+    return run->config.on_caller && find_held(run).by_device == 0;
 }
 
 static bool any_has_work(const struct run *run)

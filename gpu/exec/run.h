@@ -106,6 +106,7 @@ struct run_thread {
     bool is_called;
     struct instance *queue; /* WORKER: a ring of queue_cap; under the lock */
     int queue_cap, queue_first, queue_count;
+    bool yields; /* DRIVER: held, it fails nothing: its caller has others go on meanwhile */
     struct instance current; /* WORKER */
     bool idle; /* WORKER, with a chooser: it has submitted what it took; under the lock */
     bool loops, has_taken; /* WORKER: it takes instances itself; the current one is taken already */
@@ -421,14 +422,18 @@ void drive_done(struct run *run);
 enum policy_next drive_next(struct run_thread *self, int64_t *iteration);
 /* The iteration this rank admits next. */
 int64_t drive_admitted(struct run_thread *self);
-/* Wait until the place in the window that this iteration takes is free: the one that had it is over. Later than the
-   deadline: the run fails with STATUS_LIMIT, here and below. */
-bool drive_make_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns);
-/* When drive_next says ENQUEUE, and there is room. */
+/* Wait until the next step can be taken: the iteration to be retired is over, or the one whose place in the window the next
+   one takes is. Not after the deadline: then some of it has not been submitted yet, or the device is at it. Where the
+   caller takes the workers' steps and none can ever go on, the run fails, unless `self->yields`. */
+enum drive_wait { DRIVE_READY, DRIVE_HELD_BY_HOST, DRIVE_HELD_BY_DEVICE, DRIVE_STOPPED };
+enum drive_wait drive_await(struct run_thread *self, int64_t deadline_ns);
+/* That took too long: the run fails with STATUS_LIMIT, and says what has been waited for. */
+void drive_late(struct run_thread *self);
+/* When drive_next says ENQUEUE, and drive_await that there is room. */
 bool drive_enqueue(struct run_thread *self);
-/* When drive_next says RETIRE: wait until the iteration is over, and retire it. */
-bool drive_retire(struct run_thread *self, int64_t iteration, int64_t deadline_ns);
-/* Wait until the rank's device has nothing left to do. */
+/* When drive_next says RETIRE, and drive_await that the iteration is over; the wait for it began at `begin_ns`. */
+bool drive_retire(struct run_thread *self, int64_t iteration, int64_t begin_ns);
+/* Wait until the rank's device has nothing left to do. Later than the deadline: the run fails as above. */
 bool drive_sync(struct run_thread *self, int64_t deadline_ns);
 /* There is no data for another iteration on this rank. */
 void drive_end_data(struct run_thread *self);
@@ -447,8 +452,11 @@ void pump_end(struct run *run);
    where workers have threads. Without the lock, here and below. */
 bool pump_rank(struct run *run, int rank);
 bool pump_all(struct run *run);
-/* The same, or wait until one can. False: the deadline has passed, or the run has failed, for none ever can. */
+/* The same, or wait until one can. False: the deadline has passed, or none ever can, for which the run fails unless the
+   driver yields. */
 bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns);
+/* Does none of them wait for the device? Then none that is held can go on before a driver hands out something. */
+bool pump_is_held(const struct run *run);
 /* Until they have nothing left. False as above. */
 bool pump_through(struct run_thread *driver, int64_t deadline_ns);
 /* Wait for an event, and go on with what can go on meanwhile. */

@@ -99,7 +99,7 @@ static int run_or_restore(struct swpipe_context *context)
     return failed || !shortcut->on ? failed : shortcut_save(shortcut, context, task);
 }
 
-static struct iteration *iteration_of(const struct engine *engine, int rank, int64_t iteration)
+struct iteration *engine_iteration(const struct engine *engine, int rank, int64_t iteration)
 {
     int window = engine->program->window, here = rank - engine->pipe->first_rank;
     return &engine->iterations[here * window + (int)(iteration % window)];
@@ -110,7 +110,7 @@ static bool call_task(void *arg, struct run_thread *self, int task, int64_t iter
     struct engine *engine = arg;
     struct swpipe_context context = {.engine = engine,
                                      .self = self,
-                                     .iteration = iteration_of(engine, self->rank, iteration),
+                                     .iteration = engine_iteration(engine, self->rank, iteration),
                                      .task = task};
     enter_on_caller(engine, self->rank);
     int failed = run_or_restore(&context);
@@ -140,16 +140,13 @@ static enum status open_contexts(struct engine *engine, struct diag *diag)
     const struct swpipe *pipe = engine->pipe;
     int ranks = pipe->local_ranks, window = engine->program->window;
     engine->iterations = calloc((size_t)(ranks * window), sizeof *engine->iterations);
-    engine->feeds = calloc((size_t)ranks, sizeof *engine->feeds);
-    if (!engine->iterations || !engine->feeds)
+    if (!engine->iterations)
         return diag_no_memory(diag);
     for (int i = 0; i < ranks * window; i++, engine->iteration_count++)
         if (!iteration_init(&engine->iterations[i], pipe->first_rank + i / window,
                             &pipe->pools[pipe->first_rank + i / window]))
             return diag_no_memory(diag);
-    for (int i = 0; i < ranks; i++)
-        engine->feeds[i].prepared = -1;
-    return STATUS_OK;
+    return turns_open(engine, diag);
 }
 
 static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
@@ -245,18 +242,22 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
     return status;
 }
 
-/* The ranks of this process: [first, end). */
-static int first_rank(const struct engine *engine)
+int engine_first_rank(const struct engine *engine)
 {
     return engine->pipe->first_rank;
 }
 
-static int end_rank(const struct engine *engine)
+int engine_end_rank(const struct engine *engine)
 {
     return engine->pipe->first_rank + engine->pipe->local_ranks;
 }
 
-static int64_t deadline(const struct engine *engine, int64_t limit_ns)
+struct run_thread *engine_driver(const struct engine *engine, int rank)
+{
+    return &engine->run.threads[engine->program->driver_thread[rank]];
+}
+
+int64_t engine_deadline(const struct engine *engine, int64_t limit_ns)
 {
     return device_deadline(run_idle_now(&engine->run), limit_ns);
 }
@@ -265,11 +266,11 @@ static int64_t deadline(const struct engine *engine, int64_t limit_ns)
 static void stop_threads(struct engine *engine)
 {
     bool through = true;
-    for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++) {
         int64_t iteration;
-        struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
+        struct run_thread *driver = engine_driver(engine, rank);
         through = through && drive_next(driver, &iteration) != POLICY_RETIRE &&
-                  pump_through(driver, deadline(engine, engine->pipe->progress_ns));
+                  pump_through(driver, engine_deadline(engine, engine->pipe->progress_ns));
         drive_leave(driver);
     }
     char why[64] = "the pipeline is closed";
@@ -295,7 +296,7 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
     for (int i = 0; i < engine->iteration_count; i++)
         iteration_fini(&engine->iterations[i]);
     free(engine->iterations);
-    free(engine->feeds);
+    turns_close(engine);
     policy_words_fini(&engine->policy);
     program_close(engine->program);
     if (engine->has_variant)
@@ -303,201 +304,4 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
     arena_fini(&engine->arena);
     *engine = (struct engine){0};
     return status;
-}
-
-/* ---- driving --------------------------------------------------------------------------------- */
-
-static struct run_thread *driver_of(struct engine *engine, int rank)
-{
-    return &engine->run.threads[engine->program->driver_thread[rank]];
-}
-
-/* Why the run stopped. */
-static enum status failure(struct engine *engine, struct diag *diag)
-{
-    struct run *run = &engine->run;
-    pthread_mutex_lock(&run->lock);
-    enum status status = run->failure ? run->failure : STATUS_SYSTEM;
-    diag_error(diag, status, "%s", run->failure ? run->failure_text : "the pipeline was stopped");
-    run_unlock(run);
-    return status;
-}
-
-/* A batch that no iteration begins with. */
-static void give_back(const struct engine *engine, int rank, void *batch)
-{
-    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
-    if (hooks->release)
-        hooks->release(hooks->arg, rank, batch);
-}
-
-static void prepare(struct engine *engine, int rank, int64_t admitted, int64_t number, void *batch)
-{
-    struct iteration *iteration = iteration_of(engine, rank, admitted);
-    iteration_clear(iteration); /* its device work is over: see make_room */
-    iteration->number = number;
-    iteration->batch = batch;
-    engine->feeds[rank - engine->pipe->first_rank].prepared = admitted;
-}
-
-int engine_next(const struct swpipe_source *source, int rank, void **batch)
-{
-    int answer = source->next(source->arg, rank, batch);
-    return answer == 0 || answer == 1 ? answer : -1;
-}
-
-/* Have the next iteration's context ready, if there is data for one; false: the source failed. */
-static bool fetch(struct engine *engine, int rank, int64_t admitted,
-                  const struct swpipe_source *source)
-{
-    struct feed *feed = &engine->feeds[rank - engine->pipe->first_rank];
-    void *batch = NULL;
-    if (feed->ended || feed->prepared == admitted)
-        return true;
-    int more = source ? engine_next(source, rank, &batch) : 0;
-    if (more < 0) {
-        run_fail(&engine->run, STATUS_VIOLATED, "the source failed for iteration %lld of rank %d",
-                 (long long)admitted, rank);
-        return false;
-    }
-    if (engine->pipe->group) {
-        bool all;
-        bool agreed = group_agree(engine->pipe->group, &engine->run, admitted, !more, &all);
-        if (more && !(agreed && all))
-            give_back(engine, rank, batch);
-        if (!agreed)
-            return false;
-        more = all;
-    }
-    if (more) {
-        prepare(engine, rank, admitted, admitted, batch);
-        if (engine->pipe->hooks.release)
-            iteration_of(engine, rank, admitted)->owner = &engine->pipe->hooks;
-    } else {
-        feed->ended = true;
-        drive_end_data(driver_of(engine, rank));
-        if (engine->pipe->group)
-            group_end_run(engine->pipe->group, admitted);
-    }
-    return true;
-}
-
-bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag)
-{
-    if (group_agree(engine->pipe->group, &engine->run, number, ended, all))
-        return true;
-    (void)failure(engine, diag);
-    return false;
-}
-
-static enum status advance_rank(struct engine *engine, int rank, const struct swpipe_source *source,
-                                int64_t limit_ns, struct diag *diag)
-{
-    struct run_thread *driver = driver_of(engine, rank);
-    int64_t iteration;
-    while (drive_next(driver, &iteration) == POLICY_ENQUEUE) {
-        int64_t admitted = drive_admitted(driver);
-        if (!drive_make_room(driver, admitted, deadline(engine, limit_ns)) ||
-            !fetch(engine, rank, admitted, source))
-            return failure(engine, diag);
-        if (drive_next(driver, &iteration) == POLICY_ENQUEUE && !drive_enqueue(driver))
-            return failure(engine, diag);
-    }
-    (void)pump_rank(&engine->run,
-                    rank); /* what the retirement has made possible, if nothing was enqueued */
-    return run_stopped(&engine->run) ? failure(engine, diag) : STATUS_OK;
-}
-
-enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
-                           int64_t limit_ns, struct diag *diag)
-{
-    enum status status = STATUS_OK;
-    for (int rank = first_rank(engine); rank < end_rank(engine) && !status; rank++)
-        status = advance_rank(engine, rank, source, limit_ns, diag);
-    return status;
-}
-
-/* Once: a result is handed out that the device may still be at. */
-static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
-{
-    char text[512];
-    if (pipe->told_early || !pipe->message || rule == RETIRE_DEVICE)
-        return;
-    pipe->told_early = true;
-    snprintf(text, sizeof text,
-             "%s: a result (swpipe_set_result) is handed out when its iteration is retired, which "
-             "under 'retire: %s' is not when its device work is done: what the device computes may "
-             "be missing in it; 'retire: device' in the plan waits for that\n",
-             pipe->plan.file, keywords_retire[rule]);
-    pipe->message(pipe->message_arg, text);
-}
-
-static void tell_retired(struct engine *engine, const struct iteration *iteration)
-{
-    if (iteration->result)
-        tell_early_result(engine->pipe, engine->program->plan->pipeline.retire);
-    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
-    const struct swpipe_retired retired = {iteration->number, iteration->rank, iteration->batch,
-                                           iteration->result};
-    engine->pipe->results[iteration->rank] = iteration->result;
-    if (hooks->retired)
-        hooks->retired(hooks->arg, &retired);
-}
-
-int engine_in_flight(const struct engine *engine)
-{
-    int rank = engine->pipe->first_rank;
-    struct run_thread *driver = &engine->run.threads[engine->program->driver_thread[rank]];
-    return (int)(drive_admitted(driver) - engine->retired);
-}
-
-enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iteration,
-                          struct diag *diag)
-{
-    bool finished = engine->program->plan->pipeline.retire == RETIRE_DEVICE;
-    int64_t until_ns = deadline(engine, limit_ns);
-    *iteration = -1;
-    for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
-        struct run_thread *driver = driver_of(engine, rank);
-        int64_t oldest;
-        if (drive_next(driver, &oldest) != POLICY_RETIRE)
-            continue;
-        if (!drive_retire(driver, oldest, until_ns))
-            return failure(engine, diag);
-        struct iteration *context = iteration_of(engine, rank, oldest);
-        *iteration = context->number;
-        engine->retired += rank == first_rank(engine);
-        tell_retired(engine, context);
-        if (finished)
-            iteration_clear(context);
-        if (engine->recording.journal)
-            journal_throttle(engine->recording.journal);
-    }
-    return STATUS_OK;
-}
-
-enum status engine_single(struct engine *engine, void *const *batches, int64_t number,
-                          int64_t limit_ns, struct diag *diag)
-{
-    int64_t iteration;
-    for (int rank = first_rank(engine); rank < end_rank(engine); rank++) {
-        struct run_thread *driver = driver_of(engine, rank);
-        int64_t admitted = drive_admitted(driver);
-        if (!drive_make_room(driver, admitted, deadline(engine, limit_ns)))
-            return failure(engine, diag);
-        prepare(engine, rank, admitted, number,
-                batches ? batches[rank - first_rank(engine)] : NULL);
-        if (!drive_enqueue(driver))
-            return failure(engine, diag);
-    }
-    return engine_retire(engine, limit_ns, &iteration, diag);
-}
-
-enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *diag)
-{
-    int64_t until_ns = deadline(engine, limit_ns);
-    for (int rank = first_rank(engine); rank < end_rank(engine); rank++)
-        if (!drive_sync(driver_of(engine, rank), until_ns))
-            return failure(engine, diag);
-    return STATUS_OK;
 }

@@ -7,8 +7,8 @@
  *           `--- engine (serial)
  *
  * A pipeline has one engine for the plan as it is and one for its serial variant; only one is open at a
- * time, because a communicator is opened once. Opening one makes a run and starts its workers; filling
- * and retiring are the drivers' steps, taken by the calling thread, one rank after the other.
+ * time, because a communicator is opened once. Opening one makes a run and starts its workers (engine.c); filling
+ * and retiring are the drivers' steps, which the calling thread takes (turns.c).
  */
 #ifndef SWPIPE_ENGINE_H
 #define SWPIPE_ENGINE_H
@@ -21,12 +21,6 @@
 #include "gpu/exec/variant.h"
 
 struct swpipe;
-
-/* Where a rank's batches come from. */
-struct feed {
-    bool ended;
-    int64_t prepared; /* the context of this iteration is ready; -1: none */
-};
 
 struct engine {
     struct swpipe *pipe;
@@ -42,8 +36,11 @@ struct engine {
     struct group_watch watch;     /* with a group */
     struct iteration *iterations; /* [rank here][window] */
     int iteration_count;          /* initialised */
-    int64_t retired;              /* on the first rank here */
-    struct feed *feeds;           /* [rank here] */
+    /* turns.c */
+    struct feed *feeds; /* [rank here]: its batches and results */
+    size_t ahead;       /* iterations that a rank's batches and results are kept for */
+    bool yields;        /* ranks may have to go on beyond their turns */
+    int64_t retired;    /* iterations that all ranks here have retired, or had not */
 };
 
 /* The argument of a task function: the context as seen by one call. */
@@ -65,23 +62,37 @@ static inline bool engine_is_open(const struct engine *engine)
     return engine->program;
 }
 
+/* The ranks of this process: [first, end). */
+int engine_first_rank(const struct engine *engine);
+int engine_end_rank(const struct engine *engine);
+struct run_thread *engine_driver(const struct engine *engine, int rank);
+struct iteration *engine_iteration(const struct engine *engine, int rank, int64_t iteration);
+/* The moment at which a wait that begins now has taken too long. */
+int64_t engine_deadline(const struct engine *engine, int64_t limit_ns);
+
+/* ---- turns.c --------------------------------------------------------------------------------- */
+
+/* Places for batches; turns_close takes what an open that failed has left, too. */
+enum status turns_open(struct engine *engine, struct diag *diag);
+void turns_close(struct engine *engine);
+
 /* Ask the source for a batch: 1, 0: there is none, -1: it failed, or answered something else. */
 int engine_next(const struct swpipe_source *source, int rank, void **batch);
 /* Submit what there is room for on all ranks, asking `source` (NULL: the data ends here) for batches.
    STATUS_VIOLATED: a task or the source failed. STATUS_LIMIT: the room took too long to come. */
 enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
                            int64_t limit_ns, struct diag *diag);
-/* Retire the oldest iteration of all ranks; *iteration is its number, -1: there is none left.
-   STATUS_LIMIT: it took too long. */
-enum status engine_retire(struct engine *engine, int64_t limit_ns, int64_t *iteration,
-                          struct diag *diag);
+/* Retire the oldest iteration of all ranks; *iteration is its number, -1: there is none left. `source` is asked where
+   ranks need what another one hands out later. STATUS_LIMIT: it took too long. */
+enum status engine_retire(struct engine *engine, const struct swpipe_source *source,
+                          int64_t limit_ns, int64_t *iteration, struct diag *diag);
 /* One iteration of a serial engine. */
 enum status engine_single(struct engine *engine, void *const *batches, int64_t number,
                           int64_t limit_ns, struct diag *diag);
 /* Wait until the device has nothing left to do. STATUS_LIMIT: it took too long. */
 enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *diag);
 
-/* group_agree for a run of this engine. False: why the run stopped is in `diag`. */
+/* Has every rank of the group a batch for iteration `number`, or has one `ended`? False: why the run stopped is in `diag`. */
 bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag);
 
 /* Iterations in flight on the first rank here. */

@@ -42,12 +42,15 @@ int64_t group_deadline(const struct swpipe_group *group);
 void group_new_world(struct swpipe_group *group);
 /* All begin a run: none reads numbers of the last one any more. */
 enum status group_begin_run(struct swpipe_group *group, struct diag *diag);
-/* This process has a batch for iteration `number`, or, with `ended`, none. Waits until every rank has
-   said so. *all: every rank has one; else the run ends before it, on all ranks. False: the run has stopped. */
-bool group_agree(struct swpipe_group *group, struct run *run, int64_t number, bool ended,
-                 bool *all);
-/* The run ends with `end` iterations: the next may begin. */
-void group_end_run(struct swpipe_group *group, int64_t end);
+/* This process has had so many batches in this run; with `ended` there is no other one. */
+void group_say(struct swpipe_group *group, int64_t batches, bool ended);
+/* Wait until every rank has said whether it has a batch for iteration `number`. *all: every rank has one; else the run ends
+   before it, on all ranks. False: the run has stopped. */
+bool group_hear(struct swpipe_group *group, struct run *run, int64_t number, bool *all);
+/* The most batches that a rank has had, the end being one: so many words the others may wait for. */
+int64_t group_most(const struct swpipe_group *group);
+/* The run ends, and no rank had more than `most` batches: the next may begin. All say the same. */
+void group_end_run(struct swpipe_group *group, int64_t most);
 
 struct group_watch {
     struct swpipe_group *group;

@@ -31,9 +31,9 @@ enum status group_begin_run(struct swpipe_group *group, struct diag *diag)
     return rendezvous_barrier(group->rendezvous, group_deadline(group), diag);
 }
 
-void group_end_run(struct swpipe_group *group, int64_t end)
+void group_end_run(struct swpipe_group *group, int64_t most)
 {
-    group->base += end + 1;
+    group->base += most + 1;
 }
 
 enum word { SILENT, HAS_ONE, HAS_ENDED };
@@ -58,10 +58,14 @@ static bool await_word(struct swpipe_group *group, struct run *run, int rank, in
     return *word != SILENT;
 }
 
-bool group_agree(struct swpipe_group *group, struct run *run, int64_t number, bool ended, bool *all)
+void group_say(struct swpipe_group *group, int64_t batches, bool ended)
 {
-    atomic_store(count_of(group, group->rank), 2 * (group->base + number + !ended) + ended);
-    *all = !ended;
+    atomic_store(count_of(group, group->rank), 2 * (group->base + batches) + ended);
+}
+
+bool group_hear(struct swpipe_group *group, struct run *run, int64_t number, bool *all)
+{
+    *all = true;
     for (int rank = 0; rank < group->size; rank++) {
         enum word word;
         if (!await_word(group, run, rank, number, &word))
@@ -69,6 +73,17 @@ bool group_agree(struct swpipe_group *group, struct run *run, int64_t number, bo
         *all = *all && word == HAS_ONE;
     }
     return true;
+}
+
+int64_t group_most(const struct swpipe_group *group)
+{
+    int64_t most = 0;
+    for (int rank = 0; rank < group->size; rank++) {
+        int64_t said = atomic_load(count_of(group, rank)),
+                words = said / 2 - group->base + said % 2;
+        most = words > most ? words : most;
+    }
+    return most;
 }
 
 /* ---- failures elsewhere ---------------------------------------------------------------------- */

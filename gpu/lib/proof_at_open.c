@@ -124,21 +124,6 @@ static void tell_other_driver(const struct swpipe *pipe, const struct swpipe_con
     tell(config, text);
 }
 
-/* The proof is of drivers that each go on by themselves. The calling thread is the driver of all ranks here, in turns. */
-static void tell_turns(const struct swpipe *pipe, const struct swpipe_config *config)
-{
-    char text[600];
-    if (pipe->local_ranks < 2 || pipe->plan.pipeline.override_count == 0)
-        return;
-    snprintf(
-        text, sizeof text,
-        "%s: ranks have tasks of their own (rank_overrides), and the %d ranks of this process "
-        "are driven in turns: one may wait for ever for what another one hands out later, which "
-        "the proof does not see; open each rank in a process of its own\n",
-        pipe->plan.file, pipe->local_ranks);
-    tell(config, text);
-}
-
 enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config)
 {
     tell_other_driver(pipe, config);
@@ -146,7 +131,6 @@ enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *confi
     if (status || config->proof_limit_ns < 0)
         return status;
     tell_unseen(pipe, config);
-    tell_turns(pipe, config);
     return prove(pipe, config);
 }
 

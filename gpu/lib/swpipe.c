@@ -657,7 +657,7 @@ static enum status progress(struct swpipe *pipe, const struct swpipe_source *sou
     status = source ? need_source(pipe, source, "progress") : STATUS_OK;
     if (status)
         return status;
-    status = engine_retire(engine, pipe->progress_ns, iteration, &pipe->diag);
+    status = engine_retire(engine, source, pipe->progress_ns, iteration, &pipe->diag);
     if (!status && *iteration >= 0)
         status = engine_advance(engine, source, pipe->progress_ns, &pipe->diag);
     if (status)

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * turns.c - the calling thread takes the drivers' steps, for the ranks of this process in turns; see engine.h.
+ *
+ *     progress   retire:   rank 0 | rank 1 | rank 2       each waits until its oldest iteration is over
+ *                advance:  rank 0 | rank 1 | rank 2       each hands out what there is room for
+ *
+ * The proof is of ranks that each go on by themselves. Where ranks are alike, turns are as good: a task that one hands out
+ * in a period needs of the others only what they hand out in the same period or before. Where ranks have tasks of their
+ * own, or send messages, a rank may have to be some periods ahead of another one before that one's iteration can be over.
+ * So a rank that has waited for a while yields: every other one here takes a step, if it can, beyond its turn, and a longer
+ * while begins. What is retired too early is told the program at once (`retired`), its result when its turn comes.
+ *
+ *     rank 0   retire 0, advance | - - - wait - - - | retire 1 ...
+ *     rank 1             ahead: retire 0, advance, retire 1, advance
+ *
+ * Batches are asked for by iteration and then by rank, also for ranks that come to the iteration later: so all ranks have
+ * the same number, and a rank that is far ahead when the data ends is followed by the others. Ranks that are processes say
+ * how many batches they have (group.h); one that waits asks its source on when another one has said more.
+ *
+ *     batches of a rank     begun ... asked     begun: their iteration is admitted
+ */
+#include "engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "plan/keywords.h"
+#include "swpipe_impl.h"
+
+#define FIRST_WHILE_NS  INT64_C(50000)
+#define ANSWER_WHILE_NS INT64_C(1000000) /* at most: other processes wait for the answer */
+#define MOST_WHILE_NS   INT64_C(1000000000)
+
+/* A rank that is driven. */
+struct feed {
+    bool ended;      /* no batch after those asked for */
+    bool told_end;   /* its driver knows */
+    int64_t asked;   /* batches the source has given */
+    int64_t begun;   /* iterations that have theirs */
+    int64_t retired; /* iterations */
+    void **batches;  /* [ahead], by iteration */
+    void **results;  /* [ahead], by iteration */
+};
+
+/* ---- open and close -------------------------------------------------------------------------- */
+
+static bool sends_messages(const struct plan *plan)
+{
+    for (size_t t = 0; t < plan->pipeline.task_count; t++)
+        if (plan->pipeline.tasks[t].work.kind == WORK_SEND ||
+            plan->pipeline.tasks[t].work.kind == WORK_RECV)
+            return true;
+    return false;
+}
+
+/* May one rank need what another one hands out in a later period? */
+static bool ranks_differ(const struct engine *engine)
+{
+    const struct plan *plan = engine->program->plan;
+    bool others = engine->pipe->local_ranks > 1 || engine->pipe->group;
+    return others && (plan->pipeline.override_count > 0 || sends_messages(plan));
+}
+
+static struct feed *feed_of(const struct engine *engine, int rank)
+{
+    return &engine->feeds[rank - engine->pipe->first_rank];
+}
+
+/* Stages differ by less than a window, from a rank to the next, of at most all. */
+enum status turns_open(struct engine *engine, struct diag *diag)
+{
+    size_t window = (size_t)engine->program->window, ranks = (size_t)engine->pipe->local_ranks;
+    engine->yields = ranks_differ(engine);
+    engine->ahead = window * (engine->yields ? (size_t)engine->pipe->ranks + 1 : 1);
+    engine->feeds = calloc(ranks, sizeof *engine->feeds);
+    for (size_t i = 0; engine->feeds && i < ranks; i++) {
+        engine->feeds[i].batches = calloc(engine->ahead, sizeof(void *));
+        engine->feeds[i].results = calloc(engine->ahead, sizeof(void *));
+        if (!engine->feeds[i].batches || !engine->feeds[i].results)
+            return diag_no_memory(diag);
+    }
+    return engine->feeds ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* A batch that no iteration begins with. */
+static void give_back(const struct engine *engine, int rank, void *batch)
+{
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    if (hooks->release)
+        hooks->release(hooks->arg, rank, batch);
+}
+
+static void **batch_of(const struct engine *engine, int rank, int64_t iteration)
+{
+    return &feed_of(engine, rank)->batches[(size_t)iteration % engine->ahead];
+}
+
+static void give_back_rest(const struct engine *engine, int rank)
+{
+    struct feed *feed = feed_of(engine, rank);
+    while (feed->asked > feed->begun)
+        give_back(engine, rank, *batch_of(engine, rank, --feed->asked));
+}
+
+void turns_close(struct engine *engine)
+{
+    for (int rank = engine_first_rank(engine); engine->feeds && rank < engine_end_rank(engine);
+         rank++) {
+        struct feed *feed = feed_of(engine, rank);
+        give_back_rest(engine, rank);
+        free(feed->batches);
+        free(feed->results);
+    }
+    free(engine->feeds);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* Why the run stopped. */
+static enum status failure(struct engine *engine, struct diag *diag)
+{
+    struct run *run = &engine->run;
+    pthread_mutex_lock(&run->lock);
+    enum status status = run->failure ? run->failure : STATUS_SYSTEM;
+    diag_error(diag, status, "%s", run->failure ? run->failure_text : "the pipeline was stopped");
+    run_unlock(run);
+    return status;
+}
+
+bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag)
+{
+    group_say(engine->pipe->group, number + !ended, ended);
+    if (group_hear(engine->pipe->group, &engine->run, number, all))
+        return true;
+    (void)failure(engine, diag);
+    return false;
+}
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+int engine_next(const struct swpipe_source *source, int rank, void **batch)
+{
+    int answer = source->next(source->arg, rank, batch);
+    return answer == 0 || answer == 1 ? answer : -1;
+}
+
+/* One more batch of a rank. False: the source failed. */
+static bool ask(struct engine *engine, int rank, const struct swpipe_source *source)
+{
+    struct feed *feed = feed_of(engine, rank);
+    void *batch = NULL;
+    int more = source ? engine_next(source, rank, &batch) : 0;
+    if (more < 0) {
+        run_fail(&engine->run, STATUS_VIOLATED, "the source failed for iteration %lld of rank %d",
+                 (long long)feed->asked, rank);
+        return false;
+    }
+    if (more)
+        *batch_of(engine, rank, feed->asked++) = batch;
+    else
+        feed->ended = true;
+    if (engine->pipe->group)
+        group_say(engine->pipe->group, feed->asked, feed->ended);
+    return true;
+}
+
+/* Have batches of all ranks here for iterations up to this one, as far as there are some. */
+static bool ask_up_to(struct engine *engine, int64_t iteration, const struct swpipe_source *source)
+{
+    int first = engine_first_rank(engine);
+    for (int64_t i = feed_of(engine, first)->begun; i <= iteration; i++)
+        for (int rank = first; rank < engine_end_rank(engine); rank++) {
+            const struct feed *feed = feed_of(engine, rank);
+            if (!feed->ended && feed->asked == i && !ask(engine, rank, source))
+                return false;
+        }
+    return true;
+}
+
+static struct iteration *begin_context(struct engine *engine, int rank, int64_t admitted,
+                                       int64_t number, void *batch)
+{
+    struct iteration *iteration = engine_iteration(engine, rank, admitted);
+    iteration_clear(iteration); /* its device work is over: drive_await */
+    iteration->number = number;
+    iteration->batch = batch;
+    return iteration;
+}
+
+static void end_data(struct engine *engine, int rank)
+{
+    struct feed *feed = feed_of(engine, rank);
+    give_back_rest(engine, rank);
+    feed->ended = feed->told_end = true;
+    drive_end_data(engine_driver(engine, rank));
+    if (engine->pipe->group)
+        group_end_run(engine->pipe->group, feed->begun + (int64_t)engine->ahead);
+}
+
+/* Begin the next iteration's context, if there is data for one: in a group, on all ranks. False: the run stopped. */
+static bool fetch(struct engine *engine, int rank, int64_t admitted,
+                  const struct swpipe_source *source)
+{
+    struct feed *feed = feed_of(engine, rank);
+    if (feed->told_end || feed->begun > admitted)
+        return true;
+    if (!ask_up_to(engine, admitted, source))
+        return false;
+    bool more = feed->asked > admitted;
+    if (engine->pipe->group && !group_hear(engine->pipe->group, &engine->run, admitted, &more))
+        return false;
+    if (!more) {
+        end_data(engine, rank);
+        return true;
+    }
+    struct iteration *iteration =
+        begin_context(engine, rank, admitted, admitted, *batch_of(engine, rank, admitted));
+    feed->begun = admitted + 1;
+    if (engine->pipe->hooks.release)
+        iteration->owner = &engine->pipe->hooks;
+    return true;
+}
+
+/* ---- one step of one rank -------------------------------------------------------------------- */
+
+/* Once: a result is handed out that the device may still be at. */
+static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
+{
+    char text[512];
+    if (pipe->told_early || !pipe->message || rule == RETIRE_DEVICE)
+        return;
+    pipe->told_early = true;
+    snprintf(text, sizeof text,
+             "%s: a result (swpipe_set_result) is handed out when its iteration is retired, which "
+             "under 'retire: %s' is not when its device work is done: what the device computes may "
+             "be missing in it; 'retire: device' in the plan waits for that\n",
+             pipe->plan.file, keywords_retire[rule]);
+    pipe->message(pipe->message_arg, text);
+}
+
+static void tell_retired(struct engine *engine, const struct iteration *iteration)
+{
+    if (iteration->result)
+        tell_early_result(engine->pipe, engine->program->plan->pipeline.retire);
+    const struct swpipe_hooks *hooks = &engine->pipe->hooks;
+    const struct swpipe_retired retired = {iteration->number, iteration->rank, iteration->batch,
+                                           iteration->result};
+    if (hooks->retired)
+        hooks->retired(hooks->arg, &retired);
+}
+
+/* The iteration is over; the wait for it began at `began_ns`. */
+static bool retire(struct engine *engine, int rank, int64_t oldest, int64_t began_ns)
+{
+    struct feed *feed = feed_of(engine, rank);
+    struct iteration *iteration = engine_iteration(engine, rank, oldest);
+    if (!drive_retire(engine_driver(engine, rank), oldest, began_ns))
+        return false;
+    feed->results[(size_t)feed->retired++ % engine->ahead] = iteration->result;
+    tell_retired(engine, iteration);
+    if (engine->program->plan->pipeline.retire == RETIRE_DEVICE)
+        iteration_clear(iteration);
+    if (engine->recording.journal)
+        journal_throttle(engine->recording.journal);
+    return true;
+}
+
+/* What drive_await has said can be done. False: the run stopped. */
+static bool take_step(struct engine *engine, int rank, const struct swpipe_source *source,
+                      int64_t began_ns)
+{
+    struct run_thread *driver = engine_driver(engine, rank);
+    int64_t iteration;
+    switch (drive_next(driver, &iteration)) {
+    case POLICY_ENQUEUE:
+        return fetch(engine, rank, drive_admitted(driver), source) &&
+               (drive_next(driver, &iteration) != POLICY_ENQUEUE || drive_enqueue(driver));
+    case POLICY_RETIRE: return retire(engine, rank, iteration, began_ns);
+    case POLICY_FETCH: /* the number of iterations is known: the most there can be */
+    case POLICY_END: break;
+    }
+    return true;
+}
+
+/* ---- beyond its turn ------------------------------------------------------------------------- */
+
+/* Memory of batches and results bounds how far a rank may be from the others. */
+static bool has_place(const struct engine *engine, int rank)
+{
+    const struct feed *feed = feed_of(engine, rank);
+    int64_t least = INT64_MAX, ahead = (int64_t)engine->ahead;
+    for (int other = engine_first_rank(engine); other < engine_end_rank(engine); other++)
+        if (feed_of(engine, other)->begun < least)
+            least = feed_of(engine, other)->begun;
+    return feed->begun - least < ahead - 1 && feed->retired - engine->retired < ahead - 1;
+}
+
+/* What others have come of when a rank yields. */
+enum others { OTHERS_STEPPED, OTHERS_WAIT, OTHERS_ARE_HELD, OTHERS_STOPPED };
+
+/* HELD: a rank that cannot go on before somebody hands out something. */
+static enum others step_ahead(struct engine *engine, int rank, const struct swpipe_source *source)
+{
+    struct run_thread *driver = engine_driver(engine, rank);
+    int64_t iteration, now_ns = run_idle_now(&engine->run);
+    if (drive_next(driver, &iteration) == POLICY_END || !has_place(engine, rank))
+        return OTHERS_ARE_HELD;
+    switch (drive_await(driver, now_ns)) {
+    case DRIVE_READY:
+        return take_step(engine, rank, source, run_step_ns(driver)) ? OTHERS_STEPPED
+                                                                    : OTHERS_STOPPED;
+    case DRIVE_HELD_BY_HOST: return OTHERS_ARE_HELD;
+    case DRIVE_HELD_BY_DEVICE: return OTHERS_WAIT;
+    case DRIVE_STOPPED: break;
+    }
+    return OTHERS_STOPPED;
+}
+
+static enum others step_others(struct engine *engine, int rank, const struct swpipe_source *source)
+{
+    enum others all = OTHERS_ARE_HELD;
+    for (int other = engine_first_rank(engine); other < engine_end_rank(engine); other++) {
+        enum others one = other == rank ? OTHERS_ARE_HELD : step_ahead(engine, other, source);
+        if (one == OTHERS_STOPPED)
+            return one;
+        all = one < all ? one : all;
+    }
+    return all;
+}
+
+/* Say to the ranks of other processes that there are batches for the iterations that they have come to. */
+static enum others answer_group(struct engine *engine, int rank, const struct swpipe_source *source)
+{
+    struct feed *feed = feed_of(engine, rank);
+    int64_t most = group_most(engine->pipe->group);
+    if (feed->ended || feed->asked >= most ||
+        feed->asked - feed->begun >= (int64_t)engine->ahead - 1)
+        return OTHERS_ARE_HELD;
+    return ask(engine, rank, source) ? OTHERS_STEPPED : OTHERS_STOPPED;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Wait until the rank's next step can be taken, as long as it takes, and let the others go on meanwhile. */
+static enum drive_wait yield(struct engine *engine, int rank, const struct swpipe_source *source,
+                             int64_t deadline_ns)
+{
+    struct run *run = &engine->run;
+    struct run_thread *driver = engine_driver(engine, rank);
+    bool group = engine->pipe->group;
+    int64_t while_ns = FIRST_WHILE_NS;
+    for (;;) {
+        int64_t until_ns = earlier(deadline_ns, engine_deadline(engine, while_ns));
+        enum drive_wait wait = drive_await(driver, until_ns);
+        if (wait == DRIVE_READY || wait == DRIVE_STOPPED || run_idle_now(run) >= deadline_ns)
+            return wait;
+        enum others others =
+            group ? answer_group(engine, rank, source) : step_others(engine, rank, source);
+        bool held = wait == DRIVE_HELD_BY_HOST && pump_is_held(run);
+        if (others == OTHERS_STOPPED)
+            return DRIVE_STOPPED;
+        if (others == OTHERS_ARE_HELD && held)
+            return wait;
+        if (others == OTHERS_WAIT && held)
+            nanosleep(&(struct timespec){.tv_nsec = FIRST_WHILE_NS}, NULL);
+        if (group)
+            while_ns =
+                others == OTHERS_STEPPED ? FIRST_WHILE_NS : earlier(2 * while_ns, ANSWER_WHILE_NS);
+        else
+            while_ns = earlier(2 * while_ns, MOST_WHILE_NS);
+    }
+}
+
+/* Without others that could help, it just waits. */
+static enum drive_wait await(struct engine *engine, int rank, const struct swpipe_source *source,
+                             int64_t deadline_ns)
+{
+    enum drive_wait wait = DRIVE_HELD_BY_HOST;
+    if (engine->yields) {
+        for (int each = engine_first_rank(engine); each < engine_end_rank(engine); each++)
+            engine_driver(engine, each)->yields = true;
+        wait = yield(engine, rank, source, deadline_ns);
+        for (int each = engine_first_rank(engine); each < engine_end_rank(engine); each++)
+            engine_driver(engine, each)->yields = false;
+        if (wait == DRIVE_READY || wait == DRIVE_STOPPED)
+            return wait;
+    }
+    return drive_await(engine_driver(engine, rank), deadline_ns);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+enum phase { RETIRE, ADVANCE };
+
+/* Has the rank done what is its in this phase? */
+static bool is_through(struct engine *engine, int rank, enum phase phase)
+{
+    int64_t iteration;
+    enum policy_next next = drive_next(engine_driver(engine, rank), &iteration);
+    return next == POLICY_END || (phase == RETIRE ? feed_of(engine, rank)->retired > engine->retired
+                                                  : next == POLICY_RETIRE);
+}
+
+static enum status take_turn(struct engine *engine, int rank, enum phase phase,
+                             const struct swpipe_source *source, int64_t limit_ns,
+                             struct diag *diag)
+{
+    struct run_thread *driver = engine_driver(engine, rank);
+    while (!is_through(engine, rank, phase)) {
+        int64_t began_ns = run_step_ns(driver);
+        enum drive_wait wait = await(engine, rank, source, engine_deadline(engine, limit_ns));
+        if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
+            drive_late(driver);
+        if (wait != DRIVE_READY || !take_step(engine, rank, source, began_ns))
+            return failure(engine, diag);
+    }
+    return STATUS_OK;
+}
+
+enum status engine_advance(struct engine *engine, const struct swpipe_source *source,
+                           int64_t limit_ns, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine) && !status; rank++) {
+        status = take_turn(engine, rank, ADVANCE, source, limit_ns, diag);
+        (void)pump_rank(&engine->run, rank); /* what a retirement made possible, without a period */
+        if (!status && run_stopped(&engine->run))
+            status = failure(engine, diag);
+    }
+    return status;
+}
+
+enum status engine_retire(struct engine *engine, const struct swpipe_source *source,
+                          int64_t limit_ns, int64_t *iteration, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    bool any = false;
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine) && !status; rank++)
+        status = take_turn(engine, rank, RETIRE, source, limit_ns, diag);
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine) && !status; rank++) {
+        const struct feed *feed = feed_of(engine, rank);
+        if (feed->retired <= engine->retired)
+            continue;
+        engine->pipe->results[rank] = feed->results[(size_t)engine->retired % engine->ahead];
+        any = true;
+    }
+    *iteration = any ? engine->retired : -1;
+    engine->retired += any;
+    return status;
+}
+
+int engine_in_flight(const struct engine *engine)
+{
+    int rank = engine_first_rank(engine);
+    return (int)(drive_admitted(engine_driver(engine, rank)) - feed_of(engine, rank)->retired);
+}
+
+/* ---- serial ---------------------------------------------------------------------------------- */
+
+enum status engine_single(struct engine *engine, void *const *batches, int64_t number,
+                          int64_t limit_ns, struct diag *diag)
+{
+    int64_t iteration;
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++) {
+        struct run_thread *driver = engine_driver(engine, rank);
+        enum drive_wait wait = drive_await(driver, engine_deadline(engine, limit_ns));
+        if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
+            drive_late(driver);
+        if (wait != DRIVE_READY)
+            return failure(engine, diag);
+        (void)begin_context(engine, rank, drive_admitted(driver), number,
+                            batches ? batches[rank - engine_first_rank(engine)] : NULL);
+        if (!drive_enqueue(driver))
+            return failure(engine, diag);
+    }
+    return engine_retire(engine, NULL, limit_ns, &iteration, diag);
+}
+
+enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *diag)
+{
+    int64_t until_ns = engine_deadline(engine, limit_ns);
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++)
+        if (!drive_sync(engine_driver(engine, rank), until_ns))
+            return failure(engine, diag);
+    return STATUS_OK;
+}
