@@ -233,7 +233,7 @@ enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-/* Where batches come from: called by the thread that fills or progresses, for every rank in this
+/* Where batches come from: called by the thread that fills or progresses, by iteration and then for every rank in this
    process. 1: *batch is the next one; 0: there is none; anything else: it failed. */
 struct swpipe_source {
     int (*next)(void *arg, int rank, void **batch);
