@@ -296,12 +296,13 @@ void drive_run(struct run_thread *self)
 
 /* ---- driven by the caller -------------------------------------------------------------------- */
 
-enum policy_next drive_next(struct run_thread *self, int64_t *iteration)
+struct drive_step drive_next(struct run_thread *self)
 {
+    struct drive_step step = {.iteration = -1};
     pthread_mutex_lock(&self->run->lock);
-    enum policy_next next = policy_next(self->run->policy, self->rank, iteration);
+    step.next = policy_next(self->run->policy, self->rank, &step.iteration);
     run_unlock(self->run);
-    return next;
+    return step;
 }
 
 int64_t drive_admitted(struct run_thread *self)
@@ -318,6 +319,8 @@ static enum drive_wait await_quiet(struct run_thread *self, int64_t admitted, in
     struct run *run = self->run;
     const int64_t *handed_out = &run->ranks[self->rank].handed_out;
     bool in_time = true;
+    if (!run->ranks[self->rank].graphs)
+        return DRIVE_READY;
     pthread_mutex_lock(&run->lock);
     bool waits = graph_takes(run, self->rank, admitted);
     while (waits && !run_stopped(run) && in_time && *handed_out > 0)
@@ -335,25 +338,25 @@ static enum drive_wait await_room(struct run_thread *self, int64_t deadline_ns)
     return wait == DRIVE_READY ? await_quiet(self, admitted, deadline_ns) : wait;
 }
 
-enum drive_wait drive_await(struct run_thread *self, int64_t deadline_ns)
+enum drive_wait drive_await(struct run_thread *self, const struct drive_step *step,
+                            int64_t deadline_ns)
 {
-    int64_t iteration;
     if (run_stopped(self->run))
         return DRIVE_STOPPED;
-    switch (drive_next(self, &iteration)) {
+    switch (step->next) {
     case POLICY_ENQUEUE: return await_room(self, deadline_ns);
-    case POLICY_RETIRE: return await_goal(self, iteration, retire_goal(self->run), deadline_ns);
+    case POLICY_RETIRE:
+        return await_goal(self, step->iteration, retire_goal(self->run), deadline_ns);
     case POLICY_FETCH:
     case POLICY_END: break;
     }
     return DRIVE_READY;
 }
 
-void drive_late(struct run_thread *self)
+void drive_late(struct run_thread *self, const struct drive_step *step)
 {
-    int64_t iteration;
-    if (drive_next(self, &iteration) == POLICY_ENQUEUE)
-        iteration = predecessor(self->run, drive_admitted(self));
+    int64_t iteration = step->next == POLICY_RETIRE ? step->iteration
+                                                    : predecessor(self->run, drive_admitted(self));
     if (iteration >= 0)
         (void)late_iteration(self, iteration);
     else

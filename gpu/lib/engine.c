@@ -267,9 +267,8 @@ static void stop_threads(struct engine *engine)
 {
     bool through = true;
     for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++) {
-        int64_t iteration;
         struct run_thread *driver = engine_driver(engine, rank);
-        through = through && drive_next(driver, &iteration) != POLICY_RETIRE &&
+        through = through && drive_next(driver).next != POLICY_RETIRE &&
                   pump_through(driver, engine_deadline(engine, engine->pipe->progress_ns));
         drive_leave(driver);
     }

@@ -268,16 +268,15 @@ static bool retire(struct engine *engine, int rank, int64_t oldest, int64_t bega
 }
 
 /* What drive_await has said can be done. False: the run stopped. */
-static bool take_step(struct engine *engine, int rank, const struct swpipe_source *source,
-                      int64_t began_ns)
+static bool take_step(struct engine *engine, int rank, const struct drive_step *step,
+                      const struct swpipe_source *source, int64_t began_ns)
 {
     struct run_thread *driver = engine_driver(engine, rank);
-    int64_t iteration;
-    switch (drive_next(driver, &iteration)) {
+    switch (step->next) {
     case POLICY_ENQUEUE:
         return fetch(engine, rank, drive_admitted(driver), source) &&
-               (drive_next(driver, &iteration) != POLICY_ENQUEUE || drive_enqueue(driver));
-    case POLICY_RETIRE: return retire(engine, rank, iteration, began_ns);
+               (drive_next(driver).next != POLICY_ENQUEUE || drive_enqueue(driver));
+    case POLICY_RETIRE: return retire(engine, rank, step->iteration, began_ns);
     case POLICY_FETCH: /* the number of iterations is known: the most there can be */
     case POLICY_END: break;
     }
@@ -304,13 +303,13 @@ enum others { OTHERS_STEPPED, OTHERS_WAIT, OTHERS_ARE_HELD, OTHERS_STOPPED };
 static enum others step_ahead(struct engine *engine, int rank, const struct swpipe_source *source)
 {
     struct run_thread *driver = engine_driver(engine, rank);
-    int64_t iteration, now_ns = run_idle_now(&engine->run);
-    if (drive_next(driver, &iteration) == POLICY_END || !has_place(engine, rank))
+    const struct drive_step step = drive_next(driver);
+    if (step.next == POLICY_END || !has_place(engine, rank))
         return OTHERS_ARE_HELD;
-    switch (drive_await(driver, now_ns)) {
+    switch (drive_await(driver, &step, run_idle_now(&engine->run))) {
     case DRIVE_READY:
-        return take_step(engine, rank, source, run_step_ns(driver)) ? OTHERS_STEPPED
-                                                                    : OTHERS_STOPPED;
+        return take_step(engine, rank, &step, source, run_step_ns(driver)) ? OTHERS_STEPPED
+                                                                           : OTHERS_STOPPED;
     case DRIVE_HELD_BY_HOST: return OTHERS_ARE_HELD;
     case DRIVE_HELD_BY_DEVICE: return OTHERS_WAIT;
     case DRIVE_STOPPED: break;
@@ -347,8 +346,8 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Wait until the rank's next step can be taken, as long as it takes, and let the others go on meanwhile. */
-static enum drive_wait yield(struct engine *engine, int rank, const struct swpipe_source *source,
-                             int64_t deadline_ns)
+static enum drive_wait yield(struct engine *engine, int rank, const struct drive_step *step,
+                             const struct swpipe_source *source, int64_t deadline_ns)
 {
     struct run *run = &engine->run;
     struct run_thread *driver = engine_driver(engine, rank);
@@ -356,7 +355,7 @@ static enum drive_wait yield(struct engine *engine, int rank, const struct swpip
     int64_t while_ns = FIRST_WHILE_NS;
     for (;;) {
         int64_t until_ns = earlier(deadline_ns, engine_deadline(engine, while_ns));
-        enum drive_wait wait = drive_await(driver, until_ns);
+        enum drive_wait wait = drive_await(driver, step, until_ns);
         if (wait == DRIVE_READY || wait == DRIVE_STOPPED || run_idle_now(run) >= deadline_ns)
             return wait;
         enum others others =
@@ -377,33 +376,33 @@ static enum drive_wait yield(struct engine *engine, int rank, const struct swpip
 }
 
 /* Without others that could help, it just waits. */
-static enum drive_wait await(struct engine *engine, int rank, const struct swpipe_source *source,
-                             int64_t deadline_ns)
+static enum drive_wait await(struct engine *engine, int rank, const struct drive_step *step,
+                             const struct swpipe_source *source, int64_t deadline_ns)
 {
     enum drive_wait wait = DRIVE_HELD_BY_HOST;
     if (engine->yields) {
         for (int each = engine_first_rank(engine); each < engine_end_rank(engine); each++)
             engine_driver(engine, each)->yields = true;
-        wait = yield(engine, rank, source, deadline_ns);
+        wait = yield(engine, rank, step, source, deadline_ns);
         for (int each = engine_first_rank(engine); each < engine_end_rank(engine); each++)
             engine_driver(engine, each)->yields = false;
         if (wait == DRIVE_READY || wait == DRIVE_STOPPED)
             return wait;
     }
-    return drive_await(engine_driver(engine, rank), deadline_ns);
+    return drive_await(engine_driver(engine, rank), step, deadline_ns);
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 enum phase { RETIRE, ADVANCE };
 
-/* Has the rank done what is its in this phase? */
-static bool is_through(struct engine *engine, int rank, enum phase phase)
+/* Has the rank done what is its in this phase, with this step as its next? */
+static bool is_through(const struct engine *engine, int rank, enum phase phase,
+                       const struct drive_step *step)
 {
-    int64_t iteration;
-    enum policy_next next = drive_next(engine_driver(engine, rank), &iteration);
-    return next == POLICY_END || (phase == RETIRE ? feed_of(engine, rank)->retired > engine->retired
-                                                  : next == POLICY_RETIRE);
+    return step->next == POLICY_END ||
+           (phase == RETIRE ? feed_of(engine, rank)->retired > engine->retired
+                            : step->next == POLICY_RETIRE);
 }
 
 static enum status take_turn(struct engine *engine, int rank, enum phase phase,
@@ -411,12 +410,14 @@ static enum status take_turn(struct engine *engine, int rank, enum phase phase,
                              struct diag *diag)
 {
     struct run_thread *driver = engine_driver(engine, rank);
-    while (!is_through(engine, rank, phase)) {
+    struct drive_step step;
+    while (step = drive_next(driver), !is_through(engine, rank, phase, &step)) {
         int64_t began_ns = run_step_ns(driver);
-        enum drive_wait wait = await(engine, rank, source, engine_deadline(engine, limit_ns));
+        enum drive_wait wait =
+            await(engine, rank, &step, source, engine_deadline(engine, limit_ns));
         if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
-            drive_late(driver);
-        if (wait != DRIVE_READY || !take_step(engine, rank, source, began_ns))
+            drive_late(driver, &step);
+        if (wait != DRIVE_READY || !take_step(engine, rank, &step, source, began_ns))
             return failure(engine, diag);
     }
     return STATUS_OK;
@@ -468,9 +469,10 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
     int64_t iteration;
     for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++) {
         struct run_thread *driver = engine_driver(engine, rank);
-        enum drive_wait wait = drive_await(driver, engine_deadline(engine, limit_ns));
+        const struct drive_step step = drive_next(driver);
+        enum drive_wait wait = drive_await(driver, &step, engine_deadline(engine, limit_ns));
         if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
-            drive_late(driver);
+            drive_late(driver, &step);
         if (wait != DRIVE_READY)
             return failure(engine, diag);
         (void)begin_context(engine, rank, drive_admitted(driver), number,
