@@ -70,6 +70,8 @@ struct swpipe {
     char error[1024];
 };
 
+/* Check what the caller says and take it over; configure.c. `config` NULL: STATUS_USAGE. */
+enum status swpipe_configure(struct swpipe *pipe, const struct swpipe_config *config);
 /* The plan's task of this name, -1: none. */
 int swpipe_find_task(const struct swpipe *pipe, const char *name);
 /* STATUS_USAGE for one that could not be opened. */
