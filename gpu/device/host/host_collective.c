@@ -9,9 +9,9 @@
  *     arrive ... arrive, all here --> take_own (without the lock): take --> all took: adjourn --> leave ... leave
  *
  * or, of little data, without a thread for each (in one process), or from desk to desk (between processes: host_desk.c).
- * See host_comm.c for the rules.
+ * What moves is host_delivery.h; see host_comm.c for the rules.
  */
-#include "host_comm.h"
+#include "host_delivery.h"
 
 #include <assert.h>
 #include <sched.h>
@@ -22,20 +22,6 @@
 #include "net/rendezvous.h"
 
 /* ---- the data -------------------------------------------------------------------------------- */
-
-/* The arguments of all members at one position; all that moving the data reads. */
-struct delivery {
-    char *const *sent, *const *received; /* by place */
-    const bool *kept;                    /* by place: its block for itself is there already */
-    int count, root;                     /* the root's place */
-    int taker;                           /* its memory is `own_sent` and `own_received`; -1: none */
-    bool alone;                          /* it adds all sums itself, for itself only */
-    const char *own_sent;
-    char *own_received;
-    enum collective_kind kind;
-    enum number number;
-    size_t bytes;
-};
 
 static struct delivery delivery_of(const struct channel *channel, const struct meeting *meeting,
                                    const struct device_collective *what)
@@ -49,178 +35,6 @@ static struct delivery delivery_of(const struct channel *channel, const struct m
                              .kind = what->kind,
                              .number = what->number,
                              .bytes = (size_t)what->bytes};
-}
-
-static const char *sent_by(const struct delivery *all, int place)
-{
-    return place == all->taker ? all->own_sent : all->sent[place];
-}
-
-static char *received_by(const struct delivery *all, int place)
-{
-    return place == all->taker ? all->own_received : all->received[place];
-}
-
-/* Sums of f32, of two members in a pass: half as many passes over the sums. */
-static void add_up_singles(const struct delivery *all, size_t offset, size_t count, float *sums)
-{
-    const float *x[2];
-    int from = 0;
-    if (all->count == 1)
-        memset(sums, 0, count * sizeof *sums);
-    while (from < all->count) {
-        const int first = from, pair = from + 1 < all->count ? 2 : 1;
-        for (int i = 0; i < pair; i++)
-            x[i] = (const float *)(const void *)(sent_by(all, from++) + offset);
-        if (pair == 1)
-            host_add(sums, x[0], count);
-        else if (first == 0)
-            host_sum_two(sums, x[0], x[1], count);
-        else
-            host_add_two(sums, x[0], x[1], count);
-    }
-}
-
-/* The sums over all members of `count` numbers at `offset`, in order of place: the same on every
- * run. */
-static void add_up(const struct delivery *all, size_t offset, size_t count, union number_sums *sums)
-{
-    if (all->number == NUMBER_F32) {
-        add_up_singles(all, offset, count, sums->real);
-        return;
-    }
-    memset(sums, 0, sizeof *sums);
-    for (int from = 0; from < all->count; from++)
-        number_add(all->number, sums, sent_by(all, from) + offset, count);
-}
-
-/* Sums of bytes [begin, end) of what was sent, to `first` .. `last` members, at the same place less
-   `shift`. In place is safe: a piece is read from all before it is written to any. */
-static void reduce(const struct delivery *all, size_t begin, size_t end, int first, int last,
-                   size_t shift)
-{
-    union number_sums sums;
-    size_t size = (size_t)number_bytes(all->number), most = NUMBER_SUMS * size;
-    for (size_t at = begin; at < end; at += most) {
-        size_t bytes = end - at < most ? end - at : most;
-        add_up(all, at, bytes / size, &sums);
-        for (int to = first; to <= last; to++)
-            number_store(all->number, &sums, received_by(all, to) + (at - shift), bytes / size);
-    }
-}
-
-/* The data moves in pieces, in any order: none reads what another one writes. */
-enum { PIECE_BYTES = 64 << 10 };
-
-/* Of so many bytes, which move together. */
-static size_t pieces_of(size_t bytes)
-{
-    return (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-}
-
-/* What lies together: the block from one member for another one, or all. */
-static size_t stretch_bytes(const struct delivery *all)
-{
-    bool blocks = all->kind == COLLECTIVE_ALL_TO_ALL || all->kind == COLLECTIVE_ALL_GATHER;
-    return all->bytes / (blocks ? (size_t)all->count : 1);
-}
-
-static size_t piece_count(const struct delivery *all)
-{
-    const size_t count = (size_t)all->count, pieces = pieces_of(stretch_bytes(all));
-    if (all->bytes == 0)
-        return 0;
-    switch (all->kind) {
-    case COLLECTIVE_ALL_TO_ALL:
-    case COLLECTIVE_ALL_GATHER: return count * count * pieces;
-    case COLLECTIVE_BROADCAST: return count * pieces;
-    case COLLECTIVE_ALL_REDUCE: return pieces;
-    case COLLECTIVE_REDUCE_SCATTER: return count; /* blocks */
-    case COLLECTIVE_BARRIER: break;
-    }
-    return 0;
-}
-
-/* A block from one member to another; one that a member has kept is where it belongs. */
-static void move_block(const struct delivery *all, int from, int to, size_t at, size_t bytes)
-{
-    const size_t block = all->bytes / (size_t)all->count;
-    if (from != to || !all->kept[from])
-        move_bytes(received_by(all, to) + (size_t)from * block + at,
-                   sent_by(all, from) + (size_t)to * block + at, bytes);
-}
-
-static void deliver_piece(const struct delivery *all, size_t piece)
-{
-    const size_t stretch = stretch_bytes(all), pieces = pieces_of(stretch);
-    const size_t block = all->bytes / (size_t)all->count;
-    const size_t at = piece % pieces * PIECE_BYTES, pair = piece / pieces;
-    const size_t bytes = stretch - at < PIECE_BYTES ? stretch - at : PIECE_BYTES;
-    int to = (int)(pair / (size_t)all->count), from = (int)(pair % (size_t)all->count);
-    switch (all->kind) {
-    case COLLECTIVE_ALL_TO_ALL: move_block(all, from, to, at, bytes); break;
-    case COLLECTIVE_ALL_GATHER:
-        move_bytes(all->received[to] + (size_t)from * block + at, all->sent[from] + at, bytes);
-        break;
-    case COLLECTIVE_BROADCAST:
-        move_bytes(all->received[pair] + at, all->sent[all->root] + at, bytes);
-        break;
-    case COLLECTIVE_ALL_REDUCE: reduce(all, at, at + bytes, 0, all->count - 1, 0); break;
-    case COLLECTIVE_REDUCE_SCATTER:
-        to = (int)piece;
-        reduce(all, piece * block, (piece + 1) * block, to, to, piece * block);
-        break;
-    case COLLECTIVE_BARRIER: break;
-    }
-}
-
-/* The pieces of one delivery, for all threads that help. */
-struct piecework {
-    const struct delivery *all;
-    size_t count;
-    atomic_size_t next;
-    int helpers; /* with the lock */
-};
-
-static bool has_pieces(const struct piecework *work)
-{
-    return atomic_load_explicit(&work->next, memory_order_relaxed) < work->count;
-}
-
-static void deliver_pieces(struct piecework *work)
-{
-    size_t piece;
-    while ((piece = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed)) < work->count)
-        deliver_piece(work->all, piece);
-}
-
-/* How many bytes a member gives, and gets. */
-static size_t given_by(const struct delivery *all, int place)
-{
-    size_t bytes = all->bytes, block = bytes / (size_t)all->count;
-    switch (all->kind) {
-    case COLLECTIVE_ALL_TO_ALL:
-    case COLLECTIVE_REDUCE_SCATTER: return block * (size_t)all->count;
-    case COLLECTIVE_ALL_GATHER: return block;
-    case COLLECTIVE_ALL_REDUCE: return bytes;
-    case COLLECTIVE_BROADCAST: return place == all->root ? bytes : 0;
-    case COLLECTIVE_BARRIER: break;
-    }
-    return 0;
-}
-
-static size_t got_by(const struct delivery *all)
-{
-    size_t bytes = all->bytes, block = bytes / (size_t)all->count;
-    switch (all->kind) {
-    case COLLECTIVE_ALL_TO_ALL:
-    case COLLECTIVE_ALL_GATHER: return block * (size_t)all->count;
-    case COLLECTIVE_REDUCE_SCATTER: return block;
-    case COLLECTIVE_ALL_REDUCE:
-    case COLLECTIVE_BROADCAST: return bytes;
-    case COLLECTIVE_BARRIER: break;
-    }
-    return 0;
 }
 
 /* Where what a member gives and gets is here: memory of the user's own takes what it gets at once, and gives where there
@@ -244,7 +58,7 @@ static int fetch_far(struct host_link *link, struct meeting *meeting, const stru
         if (from->entry)
             continue;
         atomic_store(&meeting->fetching, from->rank);
-        if (!link_fetch(link, guest_of(from), given_by(all, place), got_by(all), stop))
+        if (!link_fetch(link, guest_of(from), delivery_given(all, place), delivery_got(all), stop))
             return from->rank;
         find_data(meeting, place);
     }
@@ -257,59 +71,10 @@ static int store_far(struct host_link *link, const struct meeting *meeting,
 {
     for (int place = 0; link && place < all->count; place++) {
         struct presence *to = meeting->arrived[place];
-        if (!to->entry && !link_store(link, guest_of(to), got_by(all)))
+        if (!to->entry && !link_store(link, guest_of(to), delivery_got(all)))
             return to->rank;
     }
     return -1;
-}
-
-struct interval {
-    size_t begin, end;
-};
-
-/* The share that the member at `place` adds of sums of so many bytes. */
-static struct interval share_of(size_t bytes, int members, int place)
-{
-    enum { LINE = 64 }; /* bytes of a cache line, which one member writes */
-    const size_t lines = (bytes + LINE - 1) / LINE, count = (size_t)members;
-    const size_t share = (lines + count - 1) / count * LINE, begin = (size_t)place * share;
-    if (begin >= bytes)
-        return (struct interval){bytes, bytes};
-    return (struct interval){begin, begin + share < bytes ? begin + share : bytes};
-}
-
-/* Of sums that all get, one member's share, for all of them: no other one reads or writes these bytes. */
-static void add_share(const struct delivery *all, int place)
-{
-    const struct interval share = share_of(all->bytes, all->count, place);
-    if (share.begin < share.end)
-        reduce(all, share.begin, share.end, 0, all->count - 1, 0);
-}
-
-/* Move to the member at place `to` what it gets; of common sums add its share. */
-static void take(const struct delivery *all, int to)
-{
-    const size_t block = all->bytes / (size_t)all->count, mine = (size_t)to * block;
-    char *out = received_by(all, to);
-    switch (all->kind) {
-    case COLLECTIVE_ALL_TO_ALL:
-        for (int from = 0; from < all->count; from++)
-            move_block(all, from, to, 0, block);
-        break;
-    case COLLECTIVE_ALL_GATHER:
-        for (int from = 0; from < all->count; from++)
-            move_bytes(out + (size_t)from * block, sent_by(all, from), block);
-        break;
-    case COLLECTIVE_BROADCAST: move_bytes(out, sent_by(all, all->root), all->bytes); break;
-    case COLLECTIVE_REDUCE_SCATTER: reduce(all, mine, mine + block, to, to, mine); break;
-    case COLLECTIVE_ALL_REDUCE:
-        if (all->alone)
-            reduce(all, 0, all->bytes, to, to, 0);
-        else
-            add_share(all, to);
-        break;
-    case COLLECTIVE_BARRIER: break;
-    }
 }
 
 /* ---- the meeting ----------------------------------------------------------------------------- */
@@ -417,7 +182,7 @@ static struct interval kept_of(const struct entry *entry)
         return (struct interval){(size_t)comm->base.me * block,
                                  (size_t)(comm->base.me + 1) * block};
     if (adds_share(comm->channel, what))
-        return share_of(bytes, comm->channel->count, comm->base.me);
+        return delivery_share(bytes, comm->channel->count, comm->base.me);
     return (struct interval){0, 0};
 }
 
@@ -509,7 +274,7 @@ static void strand(struct meeting *meeting, struct host_stream *stream, int rank
 static bool is_worth_help(const struct delivery *all)
 {
     enum { FEW = 4 };
-    return piece_count(all) >= FEW && all->bytes >= (size_t)FEW * PIECE_BYTES &&
+    return delivery_pieces(all) >= FEW && all->bytes >= (size_t)FEW * DELIVERY_PIECE &&
            all->kind != COLLECTIVE_REDUCE_SCATTER;
 }
 
@@ -517,9 +282,9 @@ static bool is_worth_help(const struct delivery *all)
 static void deliver(struct channel *channel, struct meeting *meeting, const struct delivery *all)
 {
     pthread_mutex_t *lock = &channel->world->lock;
-    struct piecework work = {.all = all, .count = piece_count(all)};
+    struct piecework work = {.all = all, .count = delivery_pieces(all)};
     if (!is_worth_help(all)) {
-        deliver_pieces(&work);
+        delivery_move_pieces(&work);
         return;
     }
     pthread_mutex_lock(lock);
@@ -527,7 +292,7 @@ static void deliver(struct channel *channel, struct meeting *meeting, const stru
     meeting_changed(meeting);
     channel_change(channel);
     world_unlock(channel->world);
-    deliver_pieces(&work);
+    delivery_move_pieces(&work);
     pthread_mutex_lock(lock);
     meeting->shared = NULL;
     while (work.helpers > 0) { /* each with its last piece */
@@ -543,7 +308,7 @@ static void help(struct channel *channel, struct meeting *meeting)
     struct piecework *work = meeting->shared;
     work->helpers++;
     world_unlock(channel->world);
-    deliver_pieces(work);
+    delivery_move_pieces(work);
     pthread_mutex_lock(&channel->world->lock);
     work->helpers--;
 }
@@ -618,7 +383,7 @@ static void take_own(struct channel *channel, struct meeting *meeting, struct ho
     meeting->fetched = true; /* other members here read what was found, without the lock */
     meeting->taking++;
     world_unlock(world);
-    take(&all, place);
+    delivery_take(&all, place);
     pthread_mutex_lock(&world->lock);
     meeting->taking--;
     link_took(world->link, channel, meeting->position, stream->device->base.rank);
@@ -658,7 +423,7 @@ int meeting_mover(const struct channel *channel, const struct meeting *meeting)
 /* Between memory of this process and memory that all processes reach; large amounts without the lock. */
 static void copy_staged(struct host_world *world, void *to, const void *from, size_t bytes)
 {
-    bool long_copy = bytes > PIECE_BYTES / 8;
+    bool long_copy = bytes > DELIVERY_PIECE / 8;
     if (bytes == 0)
         return;
     if (long_copy)
@@ -727,7 +492,7 @@ static struct delivery desk_delivery(const struct channel *channel, const struct
 static void take_from_desks(struct channel *channel, struct meeting *meeting,
                             const struct delivery *all, int me)
 {
-    take(all, me);
+    delivery_take(all, me);
     meeting->took[me] = true;
     if (++meeting->takings == channel->here)
         adjourn(channel, meeting);
@@ -744,7 +509,7 @@ static void meet_at_desks(struct entry *entry)
     const struct delivery all = desk_delivery(channel, meeting, &entry->op.collective, me);
     meeting_arrive(channel, meeting, &entry->presence);
     entry_started(entry);
-    bool put = desk_put(channel, meeting, entry, all.own_sent, given_by(&all, me));
+    bool put = desk_put(channel, meeting, entry, all.own_sent, delivery_given(&all, me));
     while (put && !meeting->took[me] && !stream_failed(stream)) {
         desk_look(channel, meeting);
         if (can_move(channel, meeting))
@@ -795,7 +560,7 @@ void comm_perform_collective(struct entry *entry)
             complete(channel, meeting, stream);
         else if (meeting->takes && !meeting->took[me] && can_move(channel, meeting))
             take_own(channel, meeting, stream, me);
-        else if (meeting->shared && has_pieces(meeting->shared)) {
+        else if (meeting->shared && delivery_goes_on(meeting->shared)) {
             help(channel, meeting);
             has_spun = link;
         } else if (!has_spun) {
@@ -846,8 +611,8 @@ void comm_meet(struct entry *entry)
     if (!can_move(channel, meeting))
         return;
     const struct delivery all = delivery_of(channel, meeting, &entry->op.collective);
-    struct piecework work = {.all = &all, .count = piece_count(&all)};
-    deliver_pieces(&work);
+    struct piecework work = {.all = &all, .count = delivery_pieces(&all)};
+    delivery_move_pieces(&work);
     adjourn(channel, meeting);
     channel_change(channel); /* for members that threads serve */
 }

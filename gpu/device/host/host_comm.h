@@ -4,6 +4,7 @@
  *
  *     host_comm.c         channels, handles, turns
  *     host_collective.c   collectives: members meet at a position
+ *     host_delivery.c     their data: sums and blocks
  *     host_desk.c         small ones between processes: what each member gives lies on its desk
  *     host_group.c        groups: sends and receives find their partners
  *
@@ -17,7 +18,7 @@
 
 #include "host.h"
 
-struct piecework; /* host_collective.c */
+struct piecework; /* host_delivery.h */
 
 /* One position of a communicator, from the first push there until the last member has left. */
 struct meeting {
