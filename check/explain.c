@@ -90,7 +90,7 @@ static bool describe_blocked(const struct program *p, const struct state *state,
     if (!out->blocked)
         return false;
     for (int agent = 0; agent < p->agent_count; agent++) {
-        if (machine_agent_idle(p, state, agent) || machine_agent_enabled(p, state, agent))
+        if (!machine_hangs(p, state, agent))
             continue;
         char text[TEXT];
         struct story_blocked *blocked = &out->blocked[out->blocked_count++];
@@ -170,18 +170,19 @@ static bool accesses(const struct program *p, int op, int buffer, bool write)
 }
 
 /* The machine knows the agent of the other access; its step is the last one that makes it. */
-static void find_other_access(const struct program *p, struct story *story, struct effect *last)
+static void find_other_access(const struct program *p, struct story *story,
+                              struct other_access *other)
 {
     for (size_t i = story->step_count; i-- > 1 && story->other_step < 0;) {
         const struct story_step *step = &story->steps[i - 1];
-        if (step->agent_index == last->other_agent && step->kind != EFFECT_FINISH &&
-            accesses(p, step->program_op, last->buffer, last->other_write))
+        if (step->agent_index == other->agent && step->kind != EFFECT_FINISH &&
+            accesses(p, step->program_op, other->buffer, other->write))
             story->other_step = (int)i - 1;
     }
     if (story->other_step < 0)
         return;
-    last->other_op = story->steps[story->other_step].program_op;
-    last->other_iteration = story->steps[story->other_step].iteration;
+    other->op = story->steps[story->other_step].program_op;
+    other->iteration = story->steps[story->other_step].iteration;
 }
 
 enum status explain_path(const struct program *program, enum property property,
@@ -192,7 +193,7 @@ enum status explain_path(const struct program *program, enum property property,
     struct state *state = machine_state(program);
     if (!state)
         return diag_no_memory(diag);
-    struct effect last = {.op = -1, .other_op = -1, .other_agent = -1};
+    struct effect last = effect_none();
     bool described = describe_steps(program, state, path, arena, out, &last);
     if (described && (property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN ||
                       property == PROPERTY_FAULTS ||
@@ -201,7 +202,7 @@ enum status explain_path(const struct program *program, enum property property,
     if (property == PROPERTY_SLOT && !(last.violated & 1u << PROPERTY_SLOT))
         find_stale_wait(program, state, &last);
     if (described && property == PROPERTY_RACE && last.violated & 1u << PROPERTY_RACE)
-        find_other_access(program, out, &last);
+        find_other_access(program, out, &last.race);
     char text[TEXT];
     out->sentence = arena_strdup(
         arena, machine_describe_violation(program, property, &last, text, sizeof text));

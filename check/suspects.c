@@ -68,8 +68,7 @@ static int waits_for(const struct finder *finder, int agent)
 
 static bool is_blocked(const struct finder *finder, int agent)
 {
-    return !machine_agent_idle(finder->program, finder->state, agent) &&
-           !machine_agent_enabled(finder->program, finder->state, agent);
+    return machine_hangs(finder->program, finder->state, agent);
 }
 
 /* Does following "waits for" from `agent` lead back to it? */
@@ -137,17 +136,17 @@ static bool touches(const struct program *p, const struct op *op, int buffer)
     return false;
 }
 
-/* The operations by which `last.other_agent` may have made the other access. */
-static void add_other_access(struct finder *finder)
+/* The operations by which `other.agent` may have made the other access. */
+static void add_other_access(struct finder *finder, const struct other_access *other)
 {
     const struct program *p = finder->program;
-    const struct effect *last = &finder->last;
-    if (last->other_agent < 0 || last->buffer < 0)
+    mix_fingerprint(finder, other->agent, -1);
+    if (other->agent < 0 || other->buffer < 0)
         return;
-    int rank = p->buffers[last->buffer].rank;
+    int rank = p->buffers[other->buffer].rank;
     for (size_t i = 0; i < p->op_count; i++) {
         int agent = agent_of(p, &p->ops[i], rank);
-        if ((agent == last->other_agent || agent < 0) && touches(p, &p->ops[i], last->buffer))
+        if ((agent == other->agent || agent < 0) && touches(p, &p->ops[i], other->buffer))
             add_op(finder, (int)i, rank, 0);
     }
 }
@@ -158,14 +157,14 @@ static void add_offenders(struct finder *finder, int agent)
     const struct effect *last = &finder->last;
     add_op(finder, last->op, agent >= 0 ? p->agents[agent].rank : -1, 0);
     mix_fingerprint(finder, agent, last->op);
-    if (finder->out->property == PROPERTY_RACE || finder->out->property == PROPERTY_LIFETIME) {
-        add_other_access(finder);
-        mix_fingerprint(finder, last->other_agent, -1);
-    }
-    if (last->other_op >= 0) {
-        int rank = last->other_agent >= 0 ? p->agents[last->other_agent].rank : -1;
-        add_op(finder, last->other_op, rank, 0);
-        mix_fingerprint(finder, last->other_agent, last->other_op);
+    if (finder->out->property == PROPERTY_RACE)
+        add_other_access(finder, &last->race);
+    if (finder->out->property == PROPERTY_LIFETIME)
+        add_other_access(finder, &last->lifetime);
+    if (last->met.op >= 0) {
+        int rank = last->met.agent >= 0 ? p->agents[last->met.agent].rank : -1;
+        add_op(finder, last->met.op, rank, 0);
+        mix_fingerprint(finder, last->met.agent, last->met.op);
     }
 }
 
@@ -180,7 +179,7 @@ enum status suspects_find(const struct program *program, enum property property,
     struct finder finder = {
         .program = program,
         .state = state,
-        .last = {.op = -1, .buffer = -1, .other_op = -1, .other_agent = -1},
+        .last = effect_none(),
         .arena = arena,
         .out = out,
     };

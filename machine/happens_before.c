@@ -83,9 +83,8 @@ static void report_race(struct work_state *w, int buffer, const struct record *o
     if (w->e->violated & (1u << PROPERTY_RACE))
         return;
     w->e->violated |= 1u << PROPERTY_RACE;
-    w->e->buffer = buffer;
-    w->e->other_agent = other->agent;
-    w->e->other_write = other->write;
+    w->e->race = (struct other_access){
+        .buffer = buffer, .agent = other->agent, .write = other->write, .op = -1};
 }
 
 /* An access to a buffer that the plan allocates comes after the allocation took effect, or it may meet the
@@ -96,9 +95,8 @@ static void check_allocation(struct work_state *w, int buffer, const struct reco
     if (known || w->e->violated & (1u << PROPERTY_LIFETIME))
         return;
     w->e->violated |= 1u << PROPERTY_LIFETIME;
-    w->e->buffer = buffer;
-    w->e->other_agent = allocation->agent;
-    w->e->early = true;
+    w->e->lifetime = (struct other_access){
+        .buffer = buffer, .agent = allocation->agent, .early = true, .op = -1};
 }
 
 /* A read of a buffer instance that no write has been made to. */

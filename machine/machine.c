@@ -289,8 +289,7 @@ static void reuse_memory(struct work_state *w, int stream)
         if (!in_use || w->e->violated & (1u << PROPERTY_LIFETIME))
             continue;
         w->e->violated |= 1u << PROPERTY_LIFETIME;
-        w->e->buffer = b;
-        w->e->other_agent = other;
+        w->e->lifetime = (struct other_access){.buffer = b, .agent = other, .op = -1};
     }
 }
 
@@ -389,15 +388,12 @@ bool machine_can_start(const struct program *p, int32_t *c, int stream)
 }
 
 /* After a fault a mismatch is not reported: the collective never ends (can_complete). */
-static void report_mismatch(struct work_state *w, int stream, const struct op *op,
-                            int64_t iteration)
+static void report_mismatch(struct work_state *w, const struct counterpart *met)
 {
     if (w->e->violated & (1u << PROPERTY_MISMATCH) || failure_happened(w->p, w->c))
         return;
     w->e->violated |= 1u << PROPERTY_MISMATCH;
-    w->e->other_agent = stream < 0 ? -1 : program_stream_agent(w->p, stream);
-    w->e->other_op = (int)(op - w->p->ops);
-    w->e->other_iteration = iteration;
+    w->e->met = *met;
 }
 
 /* Do the two match as one collective? */
@@ -419,7 +415,11 @@ static void check_collective(struct work_state *w, const struct op *op, int64_t 
         const struct op *other = item_op(p, w->c, active, 0);
         int64_t other_iteration = item_cells(p, w->c, active, 0)[ITEM_ITER];
         if (other->kind == OP_COLLECTIVE && !same_collective(op, iteration, other, other_iteration))
-            report_mismatch(w, active, other, other_iteration);
+            report_mismatch(w, &(struct counterpart){.agent = program_stream_agent(p, active),
+                                                     .op = (int)(other - p->ops),
+                                                     .iteration = other_iteration,
+                                                     .part = -1,
+                                                     .other_part = -1});
     }
 }
 
@@ -493,7 +493,12 @@ static void post_part(struct work_state *w, int stream, int index, int64_t itera
     hb_shift(w, rows, pending);
     const struct part *other = &p->parts[first[CHANNEL_PART]];
     if (!same_message(part, iteration, other, first[CHANNEL_ITER]))
-        report_mismatch(w, -1, machine_part_op(p, first[CHANNEL_PART]), first[CHANNEL_ITER]);
+        report_mismatch(
+            w, &(struct counterpart){.agent = -1,
+                                     .op = (int)(machine_part_op(p, first[CHANNEL_PART]) - p->ops),
+                                     .iteration = first[CHANNEL_ITER],
+                                     .part = index,
+                                     .other_part = first[CHANNEL_PART]});
     memmove(first, first + MESSAGE_CELLS, (size_t)(pending - 1) * MESSAGE_CELLS * sizeof *first);
     memset(first + (pending - 1) * MESSAGE_CELLS, 0, MESSAGE_CELLS * sizeof *first);
 }
@@ -773,8 +778,7 @@ static void check_freed(struct work_state *w, const struct op *op)
         if (w->c[w->p->at.buffers + b * BUFFER_CELLS + BUFFER_STATE] != BUFFER_FREED)
             continue;
         w->e->violated |= 1u << PROPERTY_LIFETIME;
-        w->e->buffer = b;
-        w->e->other_agent = -1;
+        w->e->lifetime = (struct other_access){.buffer = b, .agent = -1, .op = -1};
     }
 }
 
@@ -930,8 +934,7 @@ static void change_buffer(struct work_state *w, const struct op *op)
     if (op->kind == OP_FREE) {
         if (buffer[BUFFER_STATE] == BUFFER_FREED) {
             w->e->violated |= 1u << PROPERTY_LIFETIME;
-            w->e->buffer = op->object;
-            w->e->other_agent = -1;
+            w->e->lifetime = (struct other_access){.buffer = op->object, .agent = -1, .op = -1};
         }
         if (op->stream >= 0) /* it goes back in the order of that stream */
             buffer[BUFFER_STREAM] = op->stream + 1;
@@ -1135,7 +1138,7 @@ void machine_step(const struct program *p, struct state *state, struct transitio
 {
     struct effect unused;
     struct work_state w = {p, state->cells, effect ? effect : &unused, state->clocks};
-    *w.e = (struct effect){.op = -1, .buffer = -1, .other_agent = -1, .other_op = -1};
+    *w.e = effect_none();
     const struct agent *desc = &p->agents[transition.agent];
     switch (desc->kind) {
     case AGENT_DATA: decide(&w, transition.choice); break;

@@ -42,13 +42,21 @@ struct effect {
     int op;
     int64_t iteration;
     enum effect_kind { EFFECT_HOST, EFFECT_START, EFFECT_FINISH } kind;
-    /* details of the first violation */
-    int buffer;      /* RACE, LIFETIME: program->buffers */
-    int other_agent; /* RACE, LIFETIME: agent of the other access; MISMATCH: the other stream */
-    bool other_write;
-    bool early; /* LIFETIME: before its allocation is known to have happened */
-    int other_op; /* MISMATCH: the operation of the other member; RACE: of the other access; -1: not known */
-    int64_t other_iteration;
+    /* details of the first violation of each property; -1: not known, or none */
+    struct other_access {
+        int buffer; /* program->buffers */
+        int agent;  /* of the other access */
+        bool write; /* is that one a write? */
+        bool early; /* LIFETIME: before its allocation is known to have happened */
+        int op;     /* of the other access */
+        int64_t iteration;
+    } race, lifetime;
+    struct counterpart {
+        int agent; /* the stream of the other member; of a message -1 */
+        int op;    /* its operation; DRAIN: the send that is left */
+        int64_t iteration;
+        int part, other_part; /* the two messages, program->parts; of a collective -1 */
+    } met;                    /* MISMATCH, DRAIN */
     int64_t wanted, found; /* SLOT: iteration looked for and the one found; BOUND: bound, number */
     bool bytes;            /* BOUND: of bytes, not of iterations */
     int unwritten;         /* VALUE: the buffer that is read, program->buffers */
@@ -59,6 +67,15 @@ struct effect {
         int64_t serial, found; /* how many of its writes a serial run has made by then, this run */
     } serial;                  /* SERIAL */
 };
+
+static inline struct effect effect_none(void)
+{
+    static const struct other_access nothing = {.buffer = -1, .agent = -1, .op = -1};
+    return (struct effect){.op = -1,
+                           .race = nothing,
+                           .lifetime = nothing,
+                           .met = {.agent = -1, .op = -1, .part = -1, .other_part = -1}};
+}
 
 /* A fresh state in memory of its own; NULL when memory is exhausted. */
 struct state *machine_state(const struct program *program);
@@ -176,6 +193,8 @@ struct wait {
 /* Fill `wait`; for an enabled, finished or idle agent the cause is NONE or EMPTY. */
 void machine_why(const struct program *program, const struct state *state, int agent,
                  struct wait *wait);
+/* Where no agent can step: has this one work left, be it of an iteration that its driver has retired? */
+bool machine_hangs(const struct program *program, const struct state *state, int agent);
 
 /* The memory of a rank of a host program: buffers it never allocates, and those allocated now. */
 int64_t machine_held_bytes(const struct program *program, const struct state *state, int rank);

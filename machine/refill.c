@@ -30,8 +30,8 @@ void refill_check(struct work_state *w)
         if (!machine_done(p, &state))
             return;
         w->e->violated |= 1u << PROPERTY_DRAIN;
-        w->e->other_op = (int)(machine_part_op(p, part) - p->ops);
-        w->e->other_iteration = w->c[p->at.channels[channel] + 1 + CHANNEL_ITER];
+        w->e->met.op = (int)(machine_part_op(p, part) - p->ops);
+        w->e->met.iteration = w->c[p->at.channels[channel] + 1 + CHANNEL_ITER];
         return;
     }
 }

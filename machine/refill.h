@@ -13,7 +13,7 @@
 #include "machine_internal.h"
 
 /* After a step of a pipeline: a message left by the last step is a violation of PROPERTY_DRAIN;
-   effect->other_op and other_iteration name its send. */
+   effect->met names its send. */
 void refill_check(struct work_state *work);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plan/group_names.h"
 #include "plan/listed.h"
 #include "plan/units.h"
 #include "uses.h"
@@ -40,6 +41,12 @@ static void append_tags(const struct program *p, int ours, int theirs, char *buf
            theirs >= 0 ? p->names.items[theirs] : "none");
 }
 
+/* The rank that a broadcast comes from; -1: another collective, or several of one group, whose name has them. */
+static int root_of(const struct program *p, const struct op *op)
+{
+    return op->given->root_count == 1 ? p->comms[op->comm].members[op->given->roots[0]] : -1;
+}
+
 static void differing_collectives(const struct program *p, const struct op *ours,
                                   const struct op *theirs, char *buf, size_t cap)
 {
@@ -48,26 +55,32 @@ static void differing_collectives(const struct program *p, const struct op *ours
     if (ours->given->work->collective != theirs->given->work->collective)
         append(buf, cap, ", kind (%s, %s)", collective_key(ours->given->work->collective),
                collective_key(theirs->given->work->collective));
+    if (root_of(p, ours) != root_of(p, theirs))
+        append(buf, cap, ", root (%d, %d)", root_of(p, ours), root_of(p, theirs));
     if (ours->given->bytes != theirs->given->bytes)
         append_bytes(buf, cap, ours->given->bytes, theirs->given->bytes);
 }
 
-/* The two sides of one channel that do not fit, the first such. */
-static void differing_messages(const struct program *p, const struct op *ours,
-                               const struct op *theirs, char *buf, size_t cap)
+static void differing_messages(const struct program *p, const struct part *ours,
+                               const struct part *theirs, char *buf, size_t cap)
 {
-    size_t before = strlen(buf);
-    for (int i = 0; i < ours->part_count && strlen(buf) == before; i++)
-        for (int k = 0; k < theirs->part_count && strlen(buf) == before; k++) {
-            const struct part *a = &p->parts[ours->part_first + i];
-            const struct part *b = &p->parts[theirs->part_first + k];
-            if (a->channel != b->channel || a->send == b->send)
-                continue;
-            if (a->tag != b->tag)
-                append_tags(p, a->tag, b->tag, buf, cap);
-            if (a->bytes != b->bytes && a->bytes && b->bytes)
-                append_bytes(buf, cap, a->bytes, b->bytes);
-        }
+    if (ours->tag != theirs->tag)
+        append_tags(p, ours->tag, theirs->tag, buf, cap);
+    if (ours->bytes != theirs->bytes && ours->bytes && theirs->bytes)
+        append_bytes(buf, cap, ours->bytes, theirs->bytes);
+}
+
+/* "receive x from rank 0", a message of a group; of a task its name and iteration. */
+static const char *message_subject(const struct program *p, int op, int part, int64_t iteration,
+                                   char *buf, size_t cap)
+{
+    const struct part *message = &p->parts[part];
+    const struct channel *channel = &p->channels[message->channel];
+    if (p->ops[op].task >= 0 || p->ops[op].part_count < 2)
+        return program_op_subject(p, &p->ops[op], iteration, buf, cap);
+    group_message_name(message->send, p->names.items[message->tag],
+                       message->send ? channel->to : channel->from, false, buf, cap);
+    return buf;
 }
 
 /* ": they differ in tag (grads, activations), bytes (1.00 MiB, 2.00 MiB)" */
@@ -75,20 +88,35 @@ static void describe_difference(const struct program *p, const struct effect *ef
                                 size_t cap)
 {
     char fields[MACHINE_NAME] = "";
-    if (effect->op < 0 || effect->other_op < 0)
+    const struct counterpart *met = &effect->met;
+    if (effect->op < 0 || met->op < 0)
         return;
-    const struct op *ours = &p->ops[effect->op], *theirs = &p->ops[effect->other_op];
-    if (ours->kind == OP_COLLECTIVE && theirs->kind == OP_COLLECTIVE)
-        differing_collectives(p, ours, theirs, fields, sizeof fields);
-    else if (ours->kind == OP_GROUP && theirs->kind == OP_GROUP)
-        differing_messages(p, ours, theirs, fields, sizeof fields);
+    if (met->part >= 0)
+        differing_messages(p, &p->parts[met->part], &p->parts[met->other_part], fields,
+                           sizeof fields);
     else
-        append(fields, sizeof fields, ", kind (%s, %s)", op_key(ours->kind), op_key(theirs->kind));
-    if (p->tasks && effect->iteration != effect->other_iteration)
+        differing_collectives(p, &p->ops[effect->op], &p->ops[met->op], fields, sizeof fields);
+    if (p->tasks && effect->iteration != met->iteration)
         append(fields, sizeof fields, ", iteration (%" PRId64 ", %" PRId64 ")", effect->iteration,
-               effect->other_iteration);
+               met->iteration);
     if (*fields)
         append(buf, cap, ": they differ in %s", fields + strlen(", "));
+}
+
+static void describe_mismatch(const struct program *p, const struct effect *effect, char *buf,
+                              size_t cap)
+{
+    char ours[MACHINE_NAME] = "an operation", theirs[MACHINE_NAME] = "another one";
+    const struct counterpart *met = &effect->met;
+    if (met->part >= 0) {
+        message_subject(p, effect->op, met->part, effect->iteration, ours, sizeof ours);
+        message_subject(p, met->op, met->other_part, met->iteration, theirs, sizeof theirs);
+    } else if (met->op >= 0) {
+        program_op_subject(p, &p->ops[effect->op], effect->iteration, ours, sizeof ours);
+        program_op_subject(p, &p->ops[met->op], met->iteration, theirs, sizeof theirs);
+    }
+    snprintf(buf, cap, "%s meets %s at the same position", ours, theirs);
+    describe_difference(p, effect, buf, cap);
 }
 
 /* ---- violations ------------------------------------------------------------------------------ */
@@ -185,43 +213,54 @@ static void describe_unwritten(const struct program *p, const struct effect *eff
                  p->buffers[effect->unwritten].name);
 }
 
+static const char *agent_of_access(const struct program *p, const struct other_access *access,
+                                   char *buf, size_t cap)
+{
+    if (access->agent >= 0)
+        return program_agent_name(p, access->agent, buf, cap);
+    snprintf(buf, cap, "an earlier operation");
+    return buf;
+}
+
+static void describe_race(const struct program *p, const struct other_access *race,
+                          const char *subject, char *buf, size_t cap)
+{
+    char other[MACHINE_NAME] = "", agent[MACHINE_NAME];
+    if (race->op >= 0)
+        program_op_subject(p, &p->ops[race->op], race->iteration, other, sizeof other);
+    snprintf(buf, cap, "%s accesses buffer %s, which %s%s%s %s without an order between them",
+             subject, p->buffers[race->buffer].name, other, race->op >= 0 ? " of " : "",
+             agent_of_access(p, race, agent, sizeof agent), race->write ? "writes" : "reads");
+}
+
+static void describe_lifetime(const struct program *p, const struct other_access *lifetime,
+                              const char *subject, char *buf, size_t cap)
+{
+    char agent[MACHINE_NAME];
+    const char *buffer = p->buffers[lifetime->buffer].name;
+    if (lifetime->early)
+        snprintf(buf, cap,
+                 "%s uses buffer %s without an order behind its allocation on %s: its memory may "
+                 "still be in use there",
+                 subject, buffer, agent_of_access(p, lifetime, agent, sizeof agent));
+    else
+        snprintf(buf, cap, "memory of buffer %s is %s", buffer,
+                 lifetime->agent >= 0 ? "reused while another stream still uses it"
+                                      : "used after it was freed");
+}
+
 const char *machine_describe_violation(const struct program *p, enum property property,
                                        const struct effect *effect, char *buf, size_t cap)
 {
-    char subject[MACHINE_NAME] = "a driver", other[MACHINE_NAME] = "another operation",
-         agent[MACHINE_NAME] = "an earlier operation";
+    char subject[MACHINE_NAME] = "a driver", other[MACHINE_NAME] = "another operation";
     if (effect->op >= 0)
         program_op_subject(p, &p->ops[effect->op], effect->iteration, subject, sizeof subject);
-    if (effect->other_op >= 0)
-        program_op_subject(p, &p->ops[effect->other_op], effect->other_iteration, other,
-                           sizeof other);
-    if (effect->other_agent >= 0)
-        program_agent_name(p, effect->other_agent, agent, sizeof agent);
     switch (property) {
-    case PROPERTY_RACE:
-        snprintf(buf, cap, "%s accesses buffer %s, which %s%s%s %s without an order between them",
-                 subject, p->buffers[effect->buffer].name, effect->other_op >= 0 ? other : "",
-                 effect->other_op >= 0 ? " of " : "", agent,
-                 effect->other_write ? "writes" : "reads");
-        break;
-    case PROPERTY_LIFETIME:
-        if (effect->early)
-            snprintf(
-                buf, cap,
-                "%s uses buffer %s without an order behind its allocation on %s: its memory may "
-                "still be in use there",
-                subject, p->buffers[effect->buffer].name, agent);
-        else
-            snprintf(buf, cap, "memory of buffer %s is %s", p->buffers[effect->buffer].name,
-                     effect->other_agent >= 0 ? "reused while another stream still uses it"
-                                              : "used after it was freed");
-        break;
+    case PROPERTY_RACE: describe_race(p, &effect->race, subject, buf, cap); break;
+    case PROPERTY_LIFETIME: describe_lifetime(p, &effect->lifetime, subject, buf, cap); break;
     case PROPERTY_VALUE: describe_unwritten(p, effect, subject, buf, cap); break;
     case PROPERTY_SERIAL: describe_order(p, effect, subject, buf, cap); break;
-    case PROPERTY_MISMATCH:
-        snprintf(buf, cap, "%s meets %s at the same position", subject, other);
-        describe_difference(p, effect, buf, cap);
-        break;
+    case PROPERTY_MISMATCH: describe_mismatch(p, effect, buf, cap); break;
     case PROPERTY_SLOT:
         snprintf(buf, cap,
                  "%s looks for iteration %" PRId64 " in a slot that belongs to iteration %" PRId64,
@@ -235,13 +274,14 @@ const char *machine_describe_violation(const struct program *p, enum property pr
         break;
     case PROPERTY_DEADLOCK: snprintf(buf, cap, "no step is possible and work remains"); break;
     case PROPERTY_DRAIN:
-        if (effect->other_op >= 0)
+        if (effect->met.op >= 0)
             snprintf(buf, cap,
                      "after the drain the message of %s is left without a receive: the next fill "
                      "would receive it",
-                     other);
+                     program_op_subject(p, &p->ops[effect->met.op], effect->met.iteration, other,
+                                        sizeof other));
         else
-            snprintf(buf, cap, "after the end of the data an iteration never retires");
+            snprintf(buf, cap, "after the end of the data no step is possible and work remains");
         break;
     case PROPERTY_FAULTS: snprintf(buf, cap, "after a fault an agent is never woken"); break;
     default: snprintf(buf, cap, "%s", property_key(property)); break;

@@ -363,6 +363,15 @@ static void why_stream(const struct program *p, int32_t *c, int stream, struct w
     }
 }
 
+bool machine_hangs(const struct program *p, const struct state *state, int agent)
+{
+    struct wait wait;
+    if (!machine_agent_idle(p, state, agent))
+        return !machine_agent_enabled(p, state, agent);
+    machine_why(p, state, agent, &wait);
+    return wait.cause == CAUSE_LEFT;
+}
+
 void machine_why(const struct program *p, const struct state *state, int agent, struct wait *wait)
 {
     *wait = (struct wait){.cause = CAUSE_NONE, .agent = -1, .task = -1, .object = -1};

@@ -373,7 +373,11 @@ static void describe_stream_wait(const struct program *p, int32_t *c, int stream
                  subject, other);
         break;
     default:
-        snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, other);
+        if (op->sm > p->plan->machine.sm_slots)
+            snprintf(buf, cap, "can never start %s: it needs %d residency slots, a device has %d",
+                     subject, op->sm, p->plan->machine.sm_slots);
+        else
+            snprintf(buf, cap, "cannot start %s: its resources are held by %s", subject, other);
         break;
     }
 }

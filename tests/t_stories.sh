@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The sentences of stories, where a short one could be wrong: a step that breaks two properties, messages of large
+# groups, roots, work that nothing waits for, slots that a device does not have.
+. "${srcdir:-.}/tests/tap.sh"
+
+cat >"$dir/both.yaml" <<'EOF'
+swplan: 1
+comms: {A: [0]}
+threads:
+  r0.a:
+    - {group: [{recv: in, peer: 0}, {send: out, peer: 0}], comm: A, stream: t, reads: [x]}
+    - {launch: fill, stream: s, writes: [x]}
+EOF
+check "a step that races and mismatches: the race has its own other access" \
+    says "race.*accesses buffer x, which fill of stream s writes" \
+    "$SWSIM" verify --no-fix --no-reduction --property=race,mismatch "$dir/both.yaml"
+check "and the mismatch its own two messages" \
+    said "mismatch.*send out to rank 0 meets receive in from rank 0 .*tag (out, in)"
+
+# One hardware queue: fill starts before k, and nothing says so to k.
+cat >"$dir/life.yaml" <<'EOF'
+swplan: 1
+machine: {hw_queues: 1}
+threads:
+  r0.a:
+    - {alloc: m, stream: s}
+    - {launch: fill, stream: u, writes: [x]}
+    - {launch: k, stream: t, reads: [m], writes: [x]}
+EOF
+check "a step that races and uses memory too early: the race names its buffer" \
+    says "race.*k accesses buffer x, which fill of stream u writes" "$SWSIM" verify --no-fix --no-reduction "$dir/life.yaml"
+check "and the use the one that was allocated" said "lifetime.*k uses buffer m without an order behind"
+
+cat >"$dir/parts.yaml" <<'EOF'
+swplan: 1
+comms: {A: [0, 1]}
+threads:
+  r0.a:
+    - {group: [{send: one, peer: 1}, {send: two, peer: 1}], comm: A}
+  r1.a:
+    - {group: [{recv: one, peer: 0}, {recv: three, peer: 0}], comm: A}
+EOF
+check "two groups that disagree: the messages that met are named, not the first ones" \
+    says "receive three from rank 0 meets send two to rank 1 .*tag (three, two)" \
+    "$SWSIM" verify --no-fix "$dir/parts.yaml"
+
+cat >"$dir/root.yaml" <<'EOF'
+swplan: 1
+comms: {A: [0, 1]}
+threads:
+  r0.a: [{collective: seed, op: broadcast, comm: A, root: 1}]
+  r1.a: [{collective: seed, op: broadcast, comm: A}]
+EOF
+check "two roots of one broadcast are told" \
+    says "they differ in root (0, 1)" "$SWSIM" verify --no-fix "$dir/root.yaml"
+
+cat >"$dir/slots.yaml" <<'EOF'
+swplan: 1
+machine: {sm_slots: 1}
+threads:
+  r0.a: [{launch: wide, sm: 2}]
+EOF
+check "more residency slots than a device has: held by no other work" \
+    says "can never start wide: it needs 2 residency slots, a device has 1" \
+    "$SWSIM" verify --no-fix "$dir/slots.yaml"
+
+# C(i) is not handed out before its iteration is retired, and then never is; all threads come to their end.
+cat >"$dir/left.yaml" <<'EOF'
+swplan: 1
+retire: last-task
+schedule:
+  A: {stage: 1}
+  B: {stream: s}
+  C: {stage: 1}
+  D: {stream: s}
+intra_iter_deps:
+  - [C, A]
+  - [C, B]
+enqueue_order: [D, B, A, C]
+EOF
+check "work that was never handed out is named, though no thread waits for it" \
+    says "driver .*has retired iteration 0, of which C was never handed out" \
+    "$SWSIM" verify --no-fix --driver=dataflow --property=drain -n 1 "$dir/left.yaml"
+check "and none says that the iteration is not retired" said "drain.*no step is possible and work remains"
+done_testing
