@@ -182,6 +182,7 @@ static enum status report_search(const struct search_result *result, struct veri
     return report->limit ? STATUS_OK : diag_no_memory(diag);
 }
 
+/* The story that is shown is that of the first property, so it is the first to be made shorter. */
 static enum status explain_findings(const struct program *program,
                                     const struct search_options *common, bool any_witness,
                                     struct search_result *result, struct verify_report *report,
@@ -191,12 +192,13 @@ static enum status explain_findings(const struct program *program,
     enum status status = STATUS_OK;
     struct shorten_budget budget;
     shorten_begin(&budget);
-    for (int p = PROPERTY_COUNT - 1; p >= 0 && status == STATUS_OK; p--) {
+    for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
         enum property property = (enum property)p;
         if (!(found & bit(property)))
             continue;
+        if (report->verdict != VERDICT_VIOLATED)
+            report->first = property;
         report->verdict = VERDICT_VIOLATED;
-        report->first = property;
         status = always_or_some(program, common, result->found & bit(PROPERTY_MISMATCH), property,
                                 &report->outcome[property], diag);
         if (status == STATUS_OK && !any_witness)

@@ -83,4 +83,24 @@ check "work that was never handed out is named, though no thread waits for it" \
     says "driver .*has retired iteration 0, of which C was never handed out" \
     "$SWSIM" verify --no-fix --driver=dataflow --property=drain -n 1 "$dir/left.yaml"
 check "and none says that the iteration is not retired" said "drain.*no step is possible and work remains"
+# Rank 0 comes to C behind B, rank 1 at once. The hang at the end takes a long search to shorten.
+cat >"$dir/short.yaml" <<'EOF'
+swplan: 1
+ranks: 2
+batches: [1, 2]
+inputs: []
+schedule:
+  E: {globally_ordered: true, host_time: 1ms, sm: 2, reads: [x]}
+  B: {globally_ordered: true, writes: [x]}
+  C: {globally_ordered: true, thread_group: g, host_time: 1ms, reads: [y], writes: [y], work: {send: m, peer: 1, comm: dp}}
+intra_iter_deps:
+  - [E, C]
+  - [E, B]
+rank_overrides:
+  1:
+    schedule: {B: {stage: 1}, C: {work: {recv: m, peer: 0, comm: dp}}}
+    enqueue_order: [C, E, B]
+EOF
+check "of two violations the story that is shown is the shortest, whatever the other one takes" \
+    says "violated *in 6 steps" "$SWSIM" verify --no-fix --driver=clock "$dir/short.yaml"
 done_testing
