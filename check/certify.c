@@ -108,24 +108,27 @@ static enum status add_kind(const struct plan *plan, const struct program_option
     return status;
 }
 
+/* A reason is told once, and whole. */
+static void add_reason(struct certified *certified, const char *why)
+{
+    size_t length = strlen(certified->why_not), room = sizeof certified->why_not - length;
+    const char *between = length ? "; " : "";
+    if (*why && !strstr(certified->why_not, why) && strlen(between) + strlen(why) < room)
+        snprintf(certified->why_not + length, room, "%s%s", between, why);
+}
+
 /* The properties that other kinds have left. The reasons of all are told. */
 static enum status add_left(const struct plan *plan, const struct program_options *options,
                             enum proof_kind kind, unsigned left, size_t most_states,
                             struct search_watch *watch, FILE *out, struct certified *certified,
                             struct diag *diag)
 {
-    struct certified before = *certified;
+    struct certified one = {.covers = certified->covers};
     if (!left)
         return STATUS_OK;
-    *certified->why_not = '\0';
-    enum status status =
-        add_kind(plan, options, kind, left, most_states, watch, out, certified, diag);
-    struct certified after = *certified;
-    if (*before.why_not && !*after.why_not && certified->covers != before.covers)
-        memcpy(certified->why_not, before.why_not, sizeof before.why_not);
-    else if (*before.why_not && *after.why_not)
-        snprintf(certified->why_not, sizeof certified->why_not, "%.110s; %.110s", before.why_not,
-                 after.why_not);
+    enum status status = add_kind(plan, options, kind, left, most_states, watch, out, &one, diag);
+    certified->covers = one.covers;
+    add_reason(certified, one.why_not);
     return status;
 }
 

@@ -265,8 +265,8 @@ static void parse_verdicts(struct parser *parser, struct expectation *expect,
             parse_verdict(parser, expect, property, verdict);
         else
             parse_error(parser, key->mark,
-                        "found unknown property \"%s\", expected deadlock, mismatch, race, "
-                        "lifetime, value, serial, slot, bound, drain or faults%s",
+                        "found unknown property \"%s\", expected message, deadlock, mismatch, "
+                        "race, lifetime, value, serial, slot, bound, drain or faults%s",
                         key->text, nearest_hint(&nearest, '"', &parser->scratch));
     }
 }

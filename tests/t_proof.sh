@@ -248,4 +248,22 @@ check "paths in paths have an end" prints 1 'nested too deep' "$SWCHECK" "$stale
 check "every line of a pipeline's certificate counts" each_line_counts "$good" "$dir/hello"
 check "every line of a rank program's" each_line_counts "$rank" "$dir/rank"
 check "every line of a searched plan's" each_line_counts "$searched" "$dir/searched"
+# A wait for the whole device before each A: many orders, and no structure.
+cat >"$dir/many.yaml" <<'EOF'
+swplan: 1
+max_depth: 3
+slot_reset: submit
+retired_dep: skip
+schedule:
+  B: {reads: [x]}
+  D: {stream: s}
+  A: {holds: [l], host_sync: device, writes: [y]}
+intra_iter_deps:
+  - [D, B]
+  - [A, D]
+buffers: {x: {scope: shared, bytes: 1MiB}}
+EOF
+check "the reasons why there is no certificate are told once each, to their end" complains 0 \
+    'no certificate for deadlock: line [0-9]*: [^;]*; there are too many states to list$' \
+    "$SWSIM" verify --driver=dataflow --property=deadlock --certificate="$dir/none" "$dir/many.yaml"
 done_testing
