@@ -39,6 +39,17 @@ static int take_out(struct free_queue *queue, int k)
     return agent;
 }
 
+/* The one that has waited longest; -1: there is none. */
+static int take_oldest(struct free_queue *queue)
+{
+    if (queue->count == 0)
+        return -1;
+    int agent = queue->agents[queue->first];
+    queue->first = place(queue, 1);
+    queue->count--;
+    return agent;
+}
+
 static void drop(struct free_queue *queue, int agent)
 {
     for (int k = 0; k < queue->count; k++)
@@ -164,7 +175,7 @@ static int take_first(struct reducer *reducer, const struct state *state, struct
     int first = -1;
     int64_t least = 0;
     if (!p->tasks && !reducer->has_components)
-        return queue->count ? take_out(queue, 0) : -1;
+        return take_oldest(queue);
     for (int k = 0; k < queue->count && (first < 0 || p->tasks); k++) {
         int agent = peek(queue, k), rank = p->agents[agent].rank;
         if (component_of(reducer, agent) != reducer->current || !keeps_pace(reducer, state, agent))
@@ -288,7 +299,7 @@ int reducer_next_free(struct reducer *reducer, const struct state *state)
         queue_news(reducer);
     }
     reducer->last = -1;
-    if (machine_agent_enabled(reducer->program, state, 0))
+    if (reducer->program->tasks && machine_agent_enabled(reducer->program, state, 0))
         return -1; /* the data loader is asked: both answers are explored before anything else */
     int agent = take(reducer, state);
     if (agent < 0 && reducer->has_components) { /* the next one that can go on */

@@ -155,11 +155,6 @@ bool failure_has_ended(const struct program *p, const int32_t *c, int thread)
     return fault->kind == FAULT_TASK && fault->index == thread;
 }
 
-bool failure_gives_up(const struct program *p, int32_t *c, int thread, const struct op *op)
-{
-    return op_waits(op->kind) == WAITS_THREADS && failure_is_stopped(p, c, p->threads[thread].rank);
-}
-
 void failure_give_up(struct work_state *w, int thread)
 {
     release_locks(w, thread);

@@ -61,7 +61,12 @@ void failure_happens(struct work_state *w, const struct fault *fault);
 /* Is this the worker whose task failed? It takes no further instance. */
 bool failure_has_ended(const struct program *p, const int32_t *c, int thread);
 /* Does a thread that stands at `op` give up, because its rank has stopped? */
-bool failure_gives_up(const struct program *p, int32_t *c, int thread, const struct op *op);
+static inline bool failure_gives_up(const struct program *p, int32_t *c, int thread,
+                                    const struct op *op)
+{
+    return failure_is_stopped(p, c, p->threads[thread].rank) &&
+           op_waits(op->kind) == WAITS_THREADS;
+}
 void failure_give_up(struct work_state *w, int thread);
 
 /* Can the watchdog of a communicator abort it: it has a reason, and it has not done so yet? */

@@ -157,15 +157,6 @@ static void learn_of_retirement(struct work_state *w, int thread, const struct o
         hb_join(w, at_thread(w, thread), at_thread(w, w->p->driver_thread[rank]));
 }
 
-const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread)
-{
-    const int32_t *state = thread_cells(p, c, thread);
-    if (p->threads[thread].kind == THREAD_DRIVER || state[THREAD_BODY] < 0)
-        return NULL;
-    const struct body *body = &p->bodies[state[THREAD_BODY]];
-    return state[THREAD_PC] < body->count ? &p->ops[body->first + state[THREAD_PC]] : NULL;
-}
-
 static void slot_hazard(struct work_state *w, int64_t wanted, int64_t found)
 {
     if (w->e->violated & (1u << PROPERTY_SLOT))
@@ -546,7 +537,8 @@ static void start(struct work_state *w, int stream)
     w->e->op = (int)(op - p->ops);
     w->e->iteration = iteration;
     w->e->kind = EFFECT_START;
-    settle(w, stream); /* a hardware queue may have moved on */
+    if (p->streams[stream].hw_queue >= 0)
+        settle(w, stream); /* the queue has moved on */
 }
 
 /* ---- device: finish -------------------------------------------------------------------------- */
@@ -1036,6 +1028,12 @@ static bool may_retry(const struct op *op)
     return op && op->kind == OP_SYNC && op->sync == SYNC_RETRY;
 }
 
+/* After a push: behind others an item takes effect later. */
+static bool may_settle(const struct program *p, int32_t *c, int stream)
+{
+    return p->hw_queue_count > 0 || stream_cells(p, c, stream)[STREAM_COUNT] == 1;
+}
+
 static void thread_step(struct work_state *w, int thread, int choice)
 {
     const struct program *p = w->p;
@@ -1071,7 +1069,7 @@ static void thread_step(struct work_state *w, int thread, int choice)
         state[THREAD_PC] = state[THREAD_ITER] = state[THREAD_TICKET] = 0;
         state[THREAD_BODY] = -1;
     }
-    if (op_pushes(op->kind))
+    if (op_pushes(op->kind) && may_settle(p, w->c, op->stream))
         settle(w, op->stream);
 }
 
@@ -1153,7 +1151,8 @@ void machine_step(const struct program *p, struct state *state, struct transitio
     case AGENT_FAULT: failure_happens(&w, &p->faults[desc->index]); break;
     case AGENT_WATCHDOG: failure_abort(&w, desc->index); break;
     }
-    refill_check(&w);
+    if (p->tasks)
+        refill_check(&w);
 }
 
 bool machine_step_free(const struct program *p, const struct state *state, int agent)

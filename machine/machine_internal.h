@@ -195,11 +195,19 @@ static inline int instance_of(const struct program *p, const struct op *op, int6
     return op->object * p->slots + (int)((iteration - op->distance) % p->slots);
 }
 
+/* The operation a thread is at, or NULL (idle, at its end, a driver). */
+static inline const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread)
+{
+    const int32_t *state = thread_cells(p, c, thread);
+    if (p->threads[thread].kind == THREAD_DRIVER || state[THREAD_BODY] < 0)
+        return NULL;
+    const struct body *body = &p->bodies[state[THREAD_BODY]];
+    return state[THREAD_PC] < body->count ? &p->ops[body->first + state[THREAD_PC]] : NULL;
+}
+
 /* Does the iteration that this operation depends on exist, and is it not skipped? */
 bool dependence_applies(const struct program *p, int32_t *c, int rank, const struct op *op,
                         int64_t iteration);
-/* The operation a thread is at, or NULL (idle, at its end, a driver). */
-const struct op *machine_thread_op(const struct program *p, int32_t *c, int thread);
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread);
 /* The operation a part belongs to: parts of one operation are neighbours. */
 const struct op *machine_part_op(const struct program *p, int part);

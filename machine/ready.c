@@ -91,7 +91,8 @@ static void look_at(struct ready_set *set, const struct state *state, int agent)
         set->news[set->news_count++] = agent;
     if (set->place[agent] >= 0 && now == before)
         return;
-    unwatch_all(set, agent);
+    if (set->own[agent] >= 0 || set->place[agent] >= 0)
+        unwatch_all(set, agent);
     if (now == READY_BLOCKED)
         watch_enablers(set, state, agent);
     if (now == READY_CHOICE && !set->free_only)

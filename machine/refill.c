@@ -22,7 +22,7 @@ void refill_check(struct work_state *w)
     const struct program *p = w->p;
     if (failure_happened(p, w->c))
         return; /* a stopped rank is not drained */
-    for (int channel = 0; p->tasks && channel < p->channel_count; channel++) {
+    for (int channel = 0; channel < p->channel_count; channel++) {
         int part = may_be_eager(p, channel) ? unreceived_part(p, w->c, channel) : -1;
         if (part < 0)
             continue;
