@@ -18,9 +18,44 @@ static int access_agent(const struct program *program, const struct op *op, int 
                            : program_thread_agent(program, thread);
 }
 
-static void note_record(struct program *program, struct record record)
+/* Records by buffer: counted first, and then put where those of their buffer go. */
+struct listing {
+    int *first; /* per buffer, then the end; two behind while counting, one while putting */
+    struct record *records; /* NULL: they are counted */
+    size_t count;
+};
+
+static void note_record(struct listing *listing, struct record record)
 {
-    program->records[program->record_count++] = record;
+    if (listing->records)
+        listing->records[listing->first[record.buffer + 1]++] = record;
+    else
+        listing->first[record.buffer + 2]++;
+    listing->count++;
+}
+
+static void note_op(const struct program *program, struct listing *listing, const struct op *op,
+                    int thread)
+{
+    for (int k = 0; k < op->access_count; k++) {
+        const struct access *access = &program->accesses[op->access_first + k];
+        note_record(listing, (struct record){.buffer = access->buffer,
+                                             .agent = access_agent(program, op, thread),
+                                             .write = access->write});
+    }
+    if (op->kind == OP_ALLOC)
+        note_record(listing, (struct record){.buffer = op->object,
+                                             .agent = program_stream_agent(program, op->stream),
+                                             .alloc = true});
+}
+
+static void note_all(const struct program *program, struct listing *listing)
+{
+    listing->count = 0;
+    for (size_t b = 0; b < program->body_count; b++)
+        for (int i = 0; i < program->bodies[b].count; i++)
+            note_op(program, listing, &program->ops[program->bodies[b].first + i],
+                    program->bodies[b].thread);
 }
 
 static int compare_records(const void *a, const void *b)
@@ -31,45 +66,6 @@ static int compare_records(const void *a, const void *b)
     if (x->agent != y->agent)
         return x->agent < y->agent ? -1 : 1;
     return x->alloc == y->alloc ? (int)x->write - (int)y->write : (int)x->alloc - (int)y->alloc;
-}
-
-/* Sorted records, each once. */
-static void remove_twins(struct program *program)
-{
-    struct record *records = program->records;
-    int kept = 0;
-    for (int i = 0; i < program->record_count; i++)
-        if (i == 0 || compare_records(&records[kept - 1], &records[i]) != 0)
-            records[kept++] = records[i];
-    program->record_count = kept;
-}
-
-static void note_accesses(struct program *program)
-{
-    for (size_t b = 0; b < program->body_count; b++) {
-        const struct body *body = &program->bodies[b];
-        for (int i = 0; i < body->count; i++) {
-            const struct op *op = &program->ops[body->first + i];
-            for (int k = 0; k < op->access_count; k++) {
-                const struct access *access = &program->accesses[op->access_first + k];
-                note_record(program,
-                            (struct record){.buffer = access->buffer,
-                                            .agent = access_agent(program, op, body->thread),
-                                            .write = access->write});
-            }
-        }
-    }
-}
-
-static void note_allocations(struct program *program)
-{
-    for (size_t i = 0; i < program->op_count; i++) {
-        const struct op *op = &program->ops[i];
-        if (op->kind == OP_ALLOC)
-            note_record(program, (struct record){.buffer = op->object,
-                                                 .agent = program_stream_agent(program, op->stream),
-                                                 .alloc = true});
-    }
 }
 
 /* Few are in order after fewer comparisons than the library makes. */
@@ -89,18 +85,19 @@ static void sort_records(struct record *records, size_t count)
     }
 }
 
-/* Into `to`, by buffer, then by the rest: a buffer has few. `first`: zeros, one a buffer and two more. */
-static void sort_by_buffer(const struct program *program, const struct record *from,
-                           struct record *to, int *first)
+/* Those of a buffer in order, each once; a buffer has few. Returns how many are left. */
+static int sort_by_buffer(const struct program *program, struct listing *listing)
 {
-    for (int i = 0; i < program->record_count; i++)
-        first[from[i].buffer + 2]++;
-    for (int b = 0; b < program->buffer_count; b++)
-        first[b + 2] += first[b + 1];
-    for (int i = 0; i < program->record_count; i++)
-        to[first[from[i].buffer + 1]++] = from[i];
-    for (int b = 0; b < program->buffer_count; b++)
-        sort_records(to + first[b], (size_t)(first[b + 1] - first[b]));
+    struct record *records = listing->records;
+    int kept = 0;
+    for (int b = 0; b < program->buffer_count; b++) {
+        int from = listing->first[b], end = listing->first[b + 1];
+        sort_records(records + from, (size_t)(end - from));
+        for (int i = from; i < end; i++)
+            if (i == from || compare_records(&records[kept - 1], &records[i]) != 0)
+                records[kept++] = records[i];
+    }
+    return kept;
 }
 
 /* Shared buffers come first, then those of one iteration. */
@@ -122,44 +119,41 @@ static void place_records(struct program *program, const struct record *from)
     program->period_records = count - program->shared_records;
 }
 
-static size_t most_records(const struct program *program)
+static void find_allocated(struct program *program)
 {
-    size_t count = 0;
-    for (size_t b = 0; b < program->body_count; b++)
-        for (int i = 0; i < program->bodies[b].count; i++)
-            count += (size_t)program->ops[program->bodies[b].first + i].access_count;
     for (size_t i = 0; i < program->op_count; i++)
-        count += program->ops[i].kind == OP_ALLOC;
-    return count;
+        if (program->ops[i].kind == OP_ALLOC)
+            program->buffers[program->ops[i].object].allocated = true;
+}
+
+/* All records of a program with accesses, sorted; false: memory is exhausted. */
+static bool list_sorted(struct program *program, struct listing *listing)
+{
+    note_all(program, listing);
+    for (int b = 0; b < program->buffer_count; b++)
+        listing->first[b + 2] += listing->first[b + 1];
+    listing->records = large_calloc(listing->count + 1, sizeof *listing->records);
+    if (!listing->records)
+        return false;
+    note_all(program, listing);
+    program->record_count = sort_by_buffer(program, listing);
+    program->records =
+        ARENA_ARRAY(&program->arena, (size_t)program->record_count + 1, struct record);
+    if (program->records)
+        place_records(program, listing->records);
+    return program->records != NULL;
 }
 
 enum status access_records_list(struct lowering *lowering)
 {
     struct program *program = lowering->program;
-    for (size_t i = 0; i < program->op_count; i++)
-        if (program->ops[i].kind == OP_ALLOC)
-            program->buffers[program->ops[i].object].allocated = true;
-    size_t most = most_records(program) + 1;
-    struct record *noted = large_calloc(most, sizeof *noted),
-                  *sorted = large_calloc(most, sizeof *sorted);
-    int *first = calloc((size_t)program->buffer_count + 2, sizeof *first);
-    bool good = noted && sorted && first;
-    if (good) {
-        program->records = noted;
-        note_accesses(program);
-        if (program->record_count > 0)
-            note_allocations(program);
-        sort_by_buffer(program, noted, sorted, first);
-        program->records = sorted;
-        remove_twins(program);
-        size_t count = (size_t)program->record_count + 1;
-        program->records = ARENA_ARRAY(&program->arena, count, struct record);
-        good = program->records != NULL;
-    }
-    if (good)
-        place_records(program, sorted);
-    free(noted);
-    free(sorted);
-    free(first);
+    find_allocated(program);
+    if (program->access_count == 0)
+        return STATUS_OK;
+    struct listing listing = {0};
+    listing.first = calloc((size_t)program->buffer_count + 2, sizeof *listing.first);
+    bool good = listing.first && list_sorted(program, &listing);
+    free(listing.first);
+    free(listing.records);
     return good ? STATUS_OK : diag_no_memory(lowering->diag);
 }

@@ -157,6 +157,15 @@ static bool begin_table(struct lowering *lowering, struct tensor_table *table,
     return table->buffers && table->provided;
 }
 
+/* Mostly an action makes one at most. Room that is not used is not touched. */
+static bool reserve_buffers(struct lowering *lowering, size_t actions)
+{
+    struct plan *out = lowering->out;
+    out->buffers = ARENA_ARRAY(&out->arena, actions, struct buffer);
+    lowering->buffer_cap = actions;
+    return out->buffers != NULL;
+}
+
 bool tensors_begin(struct lowering *lowering, size_t actions)
 {
     size_t copies = lowering->plan->programs.parallel.given ? (size_t)replica_count(lowering) : 1;
@@ -168,7 +177,7 @@ bool tensors_begin(struct lowering *lowering, size_t actions)
                 return false;
     if (lowering->tracked)
         note_all_provided(lowering);
-    return true;
+    return !lowering->tracked || reserve_buffers(lowering, actions);
 }
 
 void tensors_again(struct lowering *lowering)
