@@ -266,6 +266,8 @@ void lower_give(struct lowering *lowering, struct op *op, struct given given)
 void lower_given(struct lowering *lowering, struct op *op, const struct host_op *from)
 {
     static const struct shares none = {0};
+    if (!op_is_work(from->kind))
+        return;                    /* it has none of them */
     bool action = lowering->ranks; /* these have neither jitter nor shares of their own */
     lower_give(lowering, op,
                (struct given){.jitter = action ? NULL : &from->jitter,

@@ -192,6 +192,12 @@ static inline int replica_count(const struct lowering *lowering)
     return parallel_replicas(lowering->plan);
 }
 
+/* In a walk that only counts operations nothing asks how long they take. */
+static inline bool only_counts(const struct lowering *lowering)
+{
+    return !lowering->sink.take;
+}
+
 /* ---- rank_steps.c ---------------------------------------------------------------------------- */
 
 bool message_is_forward(const struct action *message);

@@ -178,7 +178,7 @@ static bool write_group(struct lowering *lowering, struct host_op *op, const str
 {
     const struct message *messages = lowering->now.messages;
     lowering->part_count += step->message_count;
-    if (!lowering->sink.take)
+    if (only_counts(lowering))
         return true;
     op->comm = step->comm;
     op->parts = ARENA_ARRAY(lowering->sink.arena, step->message_count, struct p2p_part);

@@ -217,13 +217,11 @@ static bool step_message(struct lowering *lowering, const struct action *action,
         return false;
     size_t message = now->message_count++;
     now->messages[message] =
-        (struct message){.action = action,
-                         .listed = listed,
-                         .from = from,
-                         .to = to,
-                         .cost = costs_message(
-                             lowering->plan, from, to,
-                             parallel_apart(lowering->plan, lowering->replica, from, to), forward)};
+        (struct message){.action = action, .listed = listed, .from = from, .to = to};
+    if (!only_counts(lowering))
+        now->messages[message].cost =
+            costs_message(lowering->plan, from, to,
+                          parallel_apart(lowering->plan, lowering->replica, from, to), forward);
     struct rank_step *group = find_group(lowering, route);
     if (group) {
         now->messages[group->last_message].next = message + 1;
@@ -300,7 +298,7 @@ static void link_step(struct lowering *lowering, size_t at)
         return;
     for (size_t k = 0; k < count; k++)
         tensors_link(lowering, at, at + step->behind, &parts[k]);
-    if (step->kind == STEP_GROUP)
+    if (step->kind == STEP_GROUP && !only_counts(lowering))
         step->time_ns = group_time(now, step);
     for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;
          m = now->messages[m - 1].next)
