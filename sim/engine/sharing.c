@@ -132,7 +132,7 @@ static int64_t *most_wanted(const struct program *p, struct arena *scratch)
     int64_t *most = ARENA_ARRAY(scratch, (size_t)p->stream_count * SLOT_COUNT, int64_t);
     for (size_t i = 0; most && i < p->op_count; i++) {
         int wants[SLOT_COUNT];
-        if (p->ops[i].stream < 0)
+        if (!op_is_device_work(p->ops[i].kind))
             continue;
         find_wants(p, &p->ops[i], wants);
         for (int slot = 0; slot < SLOT_COUNT; slot++) {

@@ -589,7 +589,8 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
 
 static void note_launches(struct simulation *sim, int stream)
 {
-    launches_note(&sim->clocks.launches, sim->program, sim->state, stream, sim->now_ns);
+    if (sim->clocks.launches.latency_ns > 0)
+        launches_note(&sim->clocks.launches, sim->program, sim->state, stream, sim->now_ns);
 }
 
 static void thread_does(struct simulation *sim, int agent, const struct op *op)
@@ -766,6 +767,8 @@ static void look_at_thread(struct simulation *sim, int agent)
 /* The head begins when it has come to the device: maybe later than now. */
 static bool is_on_its_way(struct simulation *sim, int agent)
 {
+    if (sim->clocks.launches.latency_ns == 0)
+        return false;
     int64_t iteration;
     const int op = machine_current_op(sim->program, sim->state, agent, &iteration);
     const int64_t begin_ns =
