@@ -139,20 +139,31 @@ static bool find_snapshots(struct program *p, const struct doers *doers)
     return true;
 }
 
+/* Has each rank one thread at most, and nothing to do with the devices of others? `known`: falses, one a rank. */
+static bool each_alone(const struct program *p, bool *known)
+{
+    bool alone = !p->is_crossed;
+    for (int t = 0; alone && t < p->thread_count; t++) {
+        alone = !known[p->threads[t].rank];
+        known[p->threads[t].rank] = true;
+    }
+    return alone;
+}
+
 enum status snapshot_build(struct program *p, struct diag *diag)
 {
+    p->awaited_by = nothing_yet(p, p->thread_count);
+    p->awaited_on = nothing_yet(p, p->stream_count);
+    bool *known = ARENA_ARRAY(&p->arena, (size_t)p->ranks, bool);
+    if (!p->awaited_by || !p->awaited_on || !known)
+        return diag_no_memory(diag);
+    if (each_alone(p, known))
+        return STATUS_OK;
     struct doers doers = {nothing_yet(p, p->stream_count), nothing_yet(p, p->event_families),
                           nothing_yet(p, p->event_families)};
-    p->awaited_by = ARENA_ARRAY(&p->arena, (size_t)p->thread_count + 1, int);
-    p->awaited_on = ARENA_ARRAY(&p->arena, (size_t)p->stream_count + 1, int);
-    if (!doers.pusher || !doers.recorder || !doers.recorded_stream || !p->awaited_by ||
-        !p->awaited_on)
+    if (!doers.pusher || !doers.recorder || !doers.recorded_stream)
         return diag_no_memory(diag);
     find_doers(p, &doers);
-    for (int t = 0; t < p->thread_count; t++)
-        p->awaited_by[t] = -1;
-    for (int s = 0; s < p->stream_count; s++)
-        p->awaited_on[s] = -1;
     return find_snapshots(p, &doers) ? STATUS_OK : diag_no_memory(diag);
 }
 

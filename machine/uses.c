@@ -339,10 +339,9 @@ static void enter_body(struct program *program, const struct body *body, struct 
         }
         kept->last = i;
     }
-    for (int i = 0; once && i < body->count; i++) {
-        struct uses_kept *kept = uses_place(memo, program, body, &ops[i]);
-        enter_last(program, body, kept);
-        kept->op = NULL;
+    for (int place = 0; once && place < USES_KEPT; place++) {
+        enter_last(program, body, &memo->kept[place]);
+        memo->kept[place].op = NULL;
     }
 }
 

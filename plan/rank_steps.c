@@ -148,9 +148,9 @@ enum status routes_check(const struct lowering *lowering)
 
 /* ---- actions to steps ------------------------------------------------------------------------ */
 
-static struct rank_step *add_step(struct rank_steps *now, struct rank_step step)
+static struct rank_step *add_step(struct rank_steps *now, const struct rank_step *step)
 {
-    now->steps[now->step_count] = step;
+    now->steps[now->step_count] = *step;
     return &now->steps[now->step_count++];
 }
 
@@ -188,7 +188,7 @@ static bool step_pass(struct lowering *lowering, const struct action *action, ui
     }
     if (!collectives_before(lowering, &step))
         return false;
-    add_step(&lowering->now, step);
+    add_step(&lowering->now, &step);
     bool ok = collectives_behind(lowering);
     lowering->now.run_first = lowering->now.step_count;
     return ok;
@@ -226,12 +226,12 @@ static bool step_message(struct lowering *lowering, const struct action *action,
     if (group) {
         now->messages[group->last_message].next = message + 1;
     } else {
-        group = add_step(now, (struct rank_step){.kind = STEP_GROUP,
-                                                 .action = action,
-                                                 .listed = listed,
-                                                 .stream = route->stream,
-                                                 .comm = route->comm,
-                                                 .first_message = message});
+        group = add_step(now, &(struct rank_step){.kind = STEP_GROUP,
+                                                  .action = action,
+                                                  .listed = listed,
+                                                  .stream = route->stream,
+                                                  .comm = route->comm,
+                                                  .first_message = message});
     }
     group->last_message = message;
     group->message_count++;
