@@ -313,13 +313,14 @@ uint32_t steps_list(struct lowering *lowering, const struct action *action, size
     if (!arena_grow(&out->arena, (void **)&out->listed, out->listed_count, &lowering->listed_cap,
                     sizeof *out->listed))
         return 0;
-    out->listed[out->listed_count++] = (struct listed_action){.kind = action->kind,
-                                                              .stage = action->stage,
-                                                              .microbatch = action->microbatch,
-                                                              .row = lowering->rank + 1,
-                                                              .column = (int)column,
-                                                              .in_file = action->column};
-    return (uint32_t)out->listed_count;
+    if (!lowering->again) /* the second walk finds them there */
+        out->listed[out->listed_count] = (struct listed_action){.kind = action->kind,
+                                                                .stage = action->stage,
+                                                                .microbatch = action->microbatch,
+                                                                .row = lowering->rank + 1,
+                                                                .column = (int)column,
+                                                                .in_file = action->column};
+    return (uint32_t)++out->listed_count;
 }
 
 /* The parts of a composite are listed one behind the other. */

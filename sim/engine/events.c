@@ -171,9 +171,14 @@ bool events_pop(struct events *events, struct event *out)
 {
     if (!events_next(events, out))
         return false;
-    const struct seat seat = events_seat(events, events->places[out->agent]);
-    events_take(events, &seat);
+    events_drop(events, out->agent);
     return true;
+}
+
+void events_drop(struct events *events, int agent)
+{
+    const struct seat seat = events_seat(events, events->places[agent]);
+    events_take(events, &seat);
 }
 
 void events_retime(struct events *events, int agent, int64_t time_ns)

@@ -58,6 +58,9 @@ bool events_push(struct events *events, int64_t time_ns, int priority, int agent
 bool events_next(const struct events *events, struct event *out);
 bool events_pop(struct events *events, struct event *out);
 
+/* The agent's event, which it must have, is taken. */
+void events_drop(struct events *events, int agent);
+
 /* The agent's event, which it must have, happens at another time; among those of that time it keeps its
    place. */
 void events_retime(struct events *events, int agent, int64_t time_ns);

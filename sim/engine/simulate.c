@@ -903,7 +903,7 @@ static void run(struct simulation *sim)
     while (sim->status == STATUS_OK && events_next(&sim->clocks.events, &event)) {
         sim->now_ns = event.time_ns;
         do {
-            events_pop(&sim->clocks.events, &event);
+            events_drop(&sim->clocks.events, event.agent);
             simulation_event(sim, event.agent);
         } while (events_next(&sim->clocks.events, &event) && event.time_ns == sim->now_ns);
         simulation_instant(sim);
