@@ -734,15 +734,29 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     return true;
 }
 
-bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
+static bool may_retry(const struct op *op)
 {
-    if (p->threads[thread].kind == THREAD_DRIVER)
+    return op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+}
+
+/* The steps that a thread can take. */
+static int thread_choices(const struct program *p, int32_t *c, int thread)
+{
+    const enum thread_kind kind = p->threads[thread].kind;
+    if (kind == THREAD_DRIVER)
         return driver_can_step(p, c, p->threads[thread].rank);
     const struct op *op = machine_thread_op(p, c, thread);
-    if (op)
-        return failure_gives_up(p, c, thread, op) || op_can_step(p, c, thread, op);
-    return p->threads[thread].kind == THREAD_WORKER &&
-           thread_cells(p, c, thread)[THREAD_COUNT] > 0 && !failure_has_ended(p, c, thread);
+    if (!op)
+        return kind == THREAD_WORKER && thread_cells(p, c, thread)[THREAD_COUNT] > 0 &&
+               !failure_has_ended(p, c, thread);
+    if (!failure_gives_up(p, c, thread, op) && !op_can_step(p, c, thread, op))
+        return 0;
+    return may_retry(op) ? 2 : 1;
+}
+
+bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
+{
+    return thread_choices(p, c, thread) > 0;
 }
 
 static int32_t *push(struct work_state *w, int thread, const struct op *op, int64_t iteration)
@@ -1023,11 +1037,6 @@ static void take(struct work_state *w, int thread)
         driver_arm_slot(w, rank, task, state[THREAD_ITER]);
 }
 
-static bool may_retry(const struct op *op)
-{
-    return op && op->kind == OP_SYNC && op->sync == SYNC_RETRY;
-}
-
 /* After a push: behind others an item takes effect later. */
 static bool may_settle(const struct program *p, int32_t *c, int stream)
 {
@@ -1106,10 +1115,7 @@ int machine_agent_enabled(const struct program *p, const struct state *state, in
     const struct agent *desc = &p->agents[agent];
     switch (desc->kind) {
     case AGENT_DATA: return someone_asks(p, c) ? 2 : 0;
-    case AGENT_THREAD:
-        if (!machine_thread_can_step(p, c, desc->index))
-            return 0;
-        return may_retry(machine_thread_op(p, c, desc->index)) ? 2 : 1;
+    case AGENT_THREAD: return thread_choices(p, c, desc->index);
     case AGENT_STREAM:
         return !failure_is_dead(p, c, desc->rank) &&
                (machine_can_start(p, c, desc->index) || can_finish(p, c, desc->index));

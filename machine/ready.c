@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "plan/ops.h"
+#include "machine_internal.h"
 
 enum { NONE = -1, WATCHES_PER_AGENT = 4 }; /* most agents wait for one other */
 
@@ -118,11 +118,11 @@ void ready_begin(struct ready_set *set, const struct state *state)
 void ready_acts(struct ready_set *set, const struct state *state, int agent)
 {
     const struct program *p = set->program;
-    int64_t iteration;
-    int op = p->agents[agent].kind == AGENT_THREAD ? machine_current_op(p, state, agent, &iteration)
-                                                   : NONE;
+    const struct agent *desc = &p->agents[agent];
+    const struct op *op =
+        desc->kind == AGENT_THREAD ? machine_thread_op(p, state->cells, desc->index) : NULL;
     set->acting = agent;
-    set->fed = op >= 0 && op_pushes(p->ops[op].kind) ? p->ops[op].stream : NONE;
+    set->fed = op && op_pushes(op->kind) ? op->stream : NONE;
 }
 
 #ifdef SWSIM_CHECKS
