@@ -65,10 +65,11 @@ static void queue_news(struct reducer *reducer)
     const struct ready_set *ready = &reducer->ready;
     for (int i = 0; i < ready->news_count; i++) {
         int agent = ready->news[i];
+        if (ready->readiness[agent] != READY_FREE)
+            continue;
         bool host = reducer->program->agents[agent].kind == AGENT_THREAD;
         struct free_queue *queue = host ? &reducer->hosts : &reducer->devices;
-        if (ready->readiness[agent] == READY_FREE)
-            queue->agents[place(queue, queue->count++)] = agent;
+        queue->agents[place(queue, queue->count++)] = agent;
     }
 }
 

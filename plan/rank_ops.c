@@ -60,10 +60,11 @@ static bool add_accesses(struct lowering *lowering, struct host_op *op,
     const struct action *parts;
     size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
     size_t most = count ? count * ACTION_MOST_USES : step->message_count;
-    op->reads.items = ARENA_ARRAY(lowering->sink.arena, most, int);
-    op->writes.items = ARENA_ARRAY(lowering->sink.arena, most, int);
-    if (!op->reads.items || !op->writes.items)
+    int *items = ARENA_ARRAY(lowering->sink.arena, 2 * most, int);
+    if (!items)
         return false;
+    op->reads.items = items;
+    op->writes.items = items + most;
     bool of_pass = step->place != STEP_ALONE && step->action->kind != ACTION_REDUCE_GRAD;
     for (size_t k = 0; k < count; k++)
         if (!(of_pass ? tensors_access_shared(lowering, op, &parts[k], step->place)

@@ -271,8 +271,9 @@ static int buffer_of(struct lowering *lowering, const struct tensor *tensor)
 {
     int number = tensor->microbatch < 0 ? 0 : tensor->microbatch;
     int *cell = &table_of(lowering, tensor)->buffers[tensor_cell(lowering, tensor)];
-    return tensor->kind == TENSOR_PARAMETERS ? fsdp_parameters(lowering, tensor->stage)
-                                             : tensors_buffer(lowering, cell, tensor, number);
+    if (tensor->kind == TENSOR_PARAMETERS)
+        return fsdp_parameters(lowering, tensor->stage);
+    return *cell ? *cell - 1 : tensors_buffer(lowering, cell, tensor, number);
 }
 
 static bool use(struct lowering *lowering, struct index_list *list, const struct tensor *tensor)
