@@ -59,8 +59,13 @@ void events_replay(struct events *events, int place)
         int first = first_of(events, node / EVENTS_GROUP * EVENTS_GROUP, &alone);
         node = node / EVENTS_GROUP - 1;
         int place_of_first = events->firsts[first];
+        if (!alone && place_of_first >= 0)
+            place_of_first = ~place_of_first;
+        if (events->firsts[node] == place_of_first &&
+            events->times_ns[node] == events->times_ns[first] && first_at(events, node) != place)
+            return; /* another place is still the first, and wins or loses further on as before */
         events->times_ns[node] = events->times_ns[first];
-        events->firsts[node] = alone || place_of_first < 0 ? place_of_first : ~place_of_first;
+        events->firsts[node] = place_of_first;
     }
 }
 

@@ -684,9 +684,9 @@ static void stream_finishes(struct simulation *sim, int agent)
     if (op->comm >= 0)
         *member_stream(sim, op) = -1;
     tell_span(sim, SIMULATE_DEVICE, agent, effect.op, effect.iteration);
-    if (op->comm >= 0)
+    if (op->comm >= 0 && sim->marks.selective)
         mark_rank(sim, sim->program->agents[agent].rank);
-    mark_beyond(sim, stream);
+    mark_beyond(sim, stream); /* not selective: the whole rank */
 }
 
 /* ---- collectives ----------------------------------------------------------------------------- */
