@@ -289,6 +289,52 @@ static bool prepare(struct gaps *gaps)
     return find_from_any(gaps);
 }
 
+/* ---- short paths ----------------------------------------------------------------------------- */
+
+enum { NEAR_TASKS = 32, NEAR_EDGES = 256 };
+
+struct reached {
+    int task, distance;
+};
+
+/* Not there yet by so short a way? */
+static bool is_new(const struct reached *reached, int count, int task, int distance)
+{
+    for (int i = 0; i < count; i++)
+        if (reached[i].task == task && reached[i].distance <= distance)
+            return false;
+    return true;
+}
+
+/* Breadth first: paths of few edges are found first. */
+static bool leads_near(const struct gaps *gaps, int from, int to, int most)
+{
+    struct reached reached[NEAR_TASKS] = {{from, 0}};
+    int edges_left = NEAR_EDGES;
+    for (int at = 0, count = 1; at < count; at++) {
+        int first = gaps->first[reached[at].task], end = gaps->first[reached[at].task + 1];
+        for (int i = first; i < end && edges_left > 0; i++, edges_left--) {
+            const struct gap_edge *edge = &gaps->edges[i];
+            int distance = reached[at].distance + edge->length;
+            if (distance > most)
+                continue;
+            if (edge->to == to)
+                return true;
+            if (count < NEAR_TASKS && is_new(reached, count, edge->to, distance))
+                reached[count++] = (struct reached){edge->to, distance};
+        }
+    }
+    return false;
+}
+
+enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near)
+{
+    if (!gaps->from_any && !prepare(gaps))
+        return STATUS_SYSTEM;
+    *near = gaps->rows[from] ? gaps->rows[from][to] <= most : leads_near(gaps, from, to, most);
+    return STATUS_OK;
+}
+
 const int *gaps_from(struct gaps *gaps, int task)
 {
     if (!gaps->from_any && !prepare(gaps))

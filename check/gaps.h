@@ -53,6 +53,9 @@ bool gaps_driver_sees(const struct gaps *gaps, int task);
 /* A bound of the gap between two tasks at once, without a search: by a dependence, or, under the clock, by the order of
    their thread and stream, which is the gap itself; GAP_FAR: only a search tells. Not of a wait by host work for a device. */
 int gaps_at_once(const struct program *program, const int *place, int from, int to);
+/* Does a short path show that the gap between two tasks is at most `most`? False says nothing: few tasks and edges are looked
+   at. Not of a wait by host work for a device. STATUS_SYSTEM: memory is exhausted. */
+enum status gaps_near(struct gaps *gaps, int from, int to, int most, bool *near);
 /* The gaps from a task to every other one; NULL: memory is exhausted. */
 const int *gaps_from(struct gaps *gaps, int task);
 

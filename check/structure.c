@@ -230,6 +230,8 @@ static enum status is_before(struct gaps *gaps, int from, int to, int most, bool
     int gap;
     *before =
         from == to || (!by_driver && gaps_at_once(gaps->program, gaps->place, from, to) <= most);
+    if (!*before && !by_driver && gaps_near(gaps, from, to, most, before) != STATUS_OK)
+        return diag_no_memory(diag);
     if (*before)
         return STATUS_OK;
     enum status status = access_gap(gaps, from, to, &gap, diag);

@@ -82,6 +82,16 @@ shape()
             print "intra_iter_deps:"
             for (i = 1; i < n; i++)
                 printf "  - [T%d, T%d]\n", i, i - 1 }' ;;
+    between) # a pipeline of N tasks, a buffer written and read in turn, with a task between any two of these
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: %d, stream: s%d, time: 1us%s}\n", i, int(i * 2 / n), i % 7,
+                    i % 2 ? "" : i % 4 ? ", reads: [b]" : ", writes: [b]"
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T%d]\n", i, i - 1
+            printf "inter_iter_deps:\n  - [T0, T%d]\n", n - 1 }' ;;
     readers) # a pipeline of N tasks: the first writes, and waits for the others, which read
         awk -v n="$2" 'BEGIN {
             print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
@@ -136,6 +146,7 @@ deep 300 predict -q --driver=dataflow -n 20 --engine=event
 wide 300 verify -q --driver=clock
 stages 125 verify -q --driver=clock
 readers 250 verify -q --driver=dataflow
+between 500 verify -q --driver=dataflow
 groups 500 predict -q --driver=dataflow -n 20
 groups_timeless 500 predict -q --driver=dataflow -n 20
 wide 100 predict -q --driver=clock -n 10 --engine=event
