@@ -235,7 +235,7 @@ static bool ends_in_line(const struct attempt_file *file)
     return file->bytes > 0 && file->data[file->bytes - 1] == '\n';
 }
 
-/* The complete file may name a time. */
+/* The complete file may name a time; a picture may have other fonts, and so other sizes. */
 static bool is_complete(const struct attempt_file *file, const struct attempt_file *complete)
 {
     return equal(file, complete) || (complete && same_text(file->data, complete->data));
@@ -327,9 +327,8 @@ static const char *judge_files(const struct bench *bench, const struct subject *
             return is_store(file->name) ? "a store was left behind" : "a file was left behind";
         bool other_witness = a->code != 0 && subject->sound.code == 1 &&
                              strstr(a->err, ": error: ") && ends_in_line(file);
-        bool drawn_otherwise = subject->command->flags & DRAWS && strstr(a->err, ": warning: ");
-        if (!is_store(file->name) && !is_complete(file, new) && !drawn_otherwise &&
-            !other_witness && (done || !equal(file, old)))
+        if (!is_store(file->name) && !is_complete(file, new) && !other_witness &&
+            (done || !equal(file, old)))
             return "a file is neither the old nor the complete one";
         if (is_store(file->name) && file->bytes > 0 && !store_is_sound(bench, file->name))
             return "a store is damaged";

@@ -32,6 +32,17 @@ struct shared {
     int result, said, report; /* descriptors of files in memory */
 };
 
+struct child {
+    pid_t pid; /* -1: it was not started, or has ended */
+    struct shared shared;
+    char said[MAX_SAID]; /* the first line on its standard error, known after its end */
+};
+
+#define NO_CHILD                                                                                   \
+    {                                                                                              \
+        .pid = -1, .shared = { -1, -1, -1 }                                                        \
+    }
+
 static void forget(struct shared *shared)
 {
     if (shared->result >= 0)
@@ -85,6 +96,26 @@ _Noreturn static void work_and_end(apart_work *work, void *context, unsigned lim
 
 /* ---- the parent ------------------------------------------------------------------------------ */
 
+/* False: errno says why. */
+static bool start(struct child *child, apart_work *work, void *context, unsigned limit_s)
+{
+    child->pid = share(&child->shared) ? fork() : -1;
+    if (child->pid == 0)
+        work_and_end(work, context, limit_s, &child->shared);
+    return child->pid > 0;
+}
+
+/* Also of a child whose result is not needed any more. */
+static void end(struct child *child)
+{
+    if (child->pid > 0) {
+        kill(child->pid, SIGKILL);
+        while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    forget(&child->shared);
+}
+
 /* A whole file in memory, with a zero behind it. */
 static char *read_all(int file, size_t *bytes)
 {
@@ -127,52 +158,81 @@ static enum status describe_end(int ended, const char *said, const char *subject
                       subject, *said ? said : how);
 }
 
-static enum status take_result(const struct shared *shared, const struct report *report,
-                               const char *said, const char *subject, char **data, size_t *bytes,
-                               struct diag *diag)
+static enum status take_result(const struct child *child, const struct report *report, char **data,
+                               size_t *bytes, struct diag *diag)
 {
     if (report->no_memory)
         return diag_no_memory(diag);
     if (report->status != STATUS_OK)
         return diag_error(diag, report->status, "%s", report->error);
-    char *result = read_all(shared->result, bytes);
+    char *result = read_all(child->shared.result, bytes);
     if (!result)
         return diag_no_memory(diag);
-    if (*said)
-        diag_warn(diag, "%s: the graphics libraries say: %s", subject, said);
     *data = result;
     return STATUS_OK;
 }
 
-static enum status wait_and_take(pid_t child, const struct shared *shared, const char *subject,
-                                 char **data, size_t *bytes, struct diag *diag)
+static enum status wait_and_take(struct child *child, const char *subject, char **data,
+                                 size_t *bytes, struct diag *diag)
 {
     struct report report;
-    char said[MAX_SAID];
     int ended = 0;
-    while (waitpid(child, &ended, 0) < 0)
+    while (waitpid(child->pid, &ended, 0) < 0)
         if (errno != EINTR)
             return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: %s", subject,
                               strerror(errno));
-    first_line(shared->said, said);
-    if (ended != 0 || pread(shared->report, &report, sizeof report, 0) != sizeof report)
-        return describe_end(ended, said, subject, diag);
-    return take_result(shared, &report, said, subject, data, bytes, diag);
+    child->pid = -1;
+    first_line(child->shared.said, child->said);
+    if (ended != 0 || pread(child->shared.report, &report, sizeof report, 0) != sizeof report)
+        return describe_end(ended, child->said, subject, diag);
+    return take_result(child, &report, data, bytes, diag);
+}
+
+/* The second child's result serves to judge the first one's. */
+static enum status compare(struct child *second, apart_same *same, const char *subject, char *data,
+                           size_t bytes, struct diag *diag)
+{
+    char *again = NULL;
+    size_t again_bytes = 0;
+    enum status status = wait_and_take(second, subject, &again, &again_bytes, diag);
+    if (status == STATUS_OK && !same(data, bytes, again, again_bytes))
+        status = diag_error(diag, STATUS_SYSTEM,
+                            "%s cannot be drawn: the graphics libraries drew it twice, and the two "
+                            "pictures differ%s%s",
+                            subject, *second->said ? ": " : "", second->said);
+    free(again);
+    return status;
+}
+
+static enum status take_and_compare(struct child children[2], apart_same *same, const char *subject,
+                                    char **data, size_t *bytes, struct diag *diag)
+{
+    char *result = NULL;
+    enum status status = wait_and_take(&children[0], subject, &result, bytes, diag);
+    if (status == STATUS_OK && same)
+        status = compare(&children[1], same, subject, result, *bytes, diag);
+    if (status != STATUS_OK) {
+        free(result);
+        return status;
+    }
+    if (*children[0].said)
+        diag_warn(diag, "%s: the graphics libraries say: %s", subject, children[0].said);
+    *data = result;
+    return STATUS_OK;
 }
 
 enum status apart_run(apart_work *work, void *context, const char *subject, unsigned limit_s,
-                      char **data, size_t *bytes, struct diag *diag)
+                      apart_same *same, char **data, size_t *bytes, struct diag *diag)
 {
-    struct shared shared;
-    bool ready = share(&shared);
+    struct child children[2] = {NO_CHILD, NO_CHILD};
     fflush(NULL); /* tools that watch the child would write what it has copies of once more */
-    pid_t child = ready ? fork() : -1;
-    if (child == 0)
-        work_and_end(work, context, limit_s, &shared);
-    enum status status = child < 0 ? diag_error(diag, STATUS_SYSTEM,
-                                                "%s cannot be drawn: no process can be started: %s",
-                                                subject, strerror(errno))
-                                   : wait_and_take(child, &shared, subject, data, bytes, diag);
-    forget(&shared);
+    bool started = start(&children[0], work, context, limit_s) &&
+                   (!same || start(&children[1], work, context, limit_s));
+    enum status status = started ? take_and_compare(children, same, subject, data, bytes, diag)
+                                 : diag_error(diag, STATUS_SYSTEM,
+                                              "%s cannot be drawn: no process can be started: %s",
+                                              subject, strerror(errno));
+    end(&children[0]);
+    end(&children[1]);
     return status;
 }

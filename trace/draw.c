@@ -586,6 +586,37 @@ static enum status limit_s(unsigned *out_s, struct diag *diag)
     return STATUS_OK;
 }
 
+/* The pixels of a letter that is missing are as good as any others: only another picture shows it. */
+static bool same_bytes(char *a, size_t a_bytes, char *b, size_t b_bytes)
+{
+    return a_bytes == b_bytes && memcmp(a, b, a_bytes) == 0;
+}
+
+/* Cairo writes the time into a PDF. Blanks in place of the entry leave all else where it was, and make the same bytes
+   of the same plan. False: it is not there to be read. */
+static bool undate(char *data, size_t bytes)
+{
+    static const char key[] = "/CreationDate (";
+    char *from = memmem(data, bytes, key, sizeof key - 1);
+    char *to = from ? memchr(from, ')', bytes - (size_t)(from - data)) : NULL;
+    if (to)
+        memset(from, ' ', (size_t)(to + 1 - from));
+    return to;
+}
+
+/* Newer versions of Cairo may compress the date: then one drawing has to do. */
+static bool same_pages(char *a, size_t a_bytes, char *b, size_t b_bytes)
+{
+    bool dated = undate(a, a_bytes), again = undate(b, b_bytes);
+    return (!dated && !again) || same_bytes(a, a_bytes, b, b_bytes);
+}
+
+/* A text file names its parts, and Graphviz says which it left out. */
+static apart_same *twice(enum draw_format format)
+{
+    return format == DRAW_PNG ? same_bytes : format == DRAW_PDF ? same_pages : NULL;
+}
+
 static enum status write_stream(const struct draw_target *target, const char *data, size_t bytes,
                                 struct diag *diag)
 {
@@ -605,7 +636,8 @@ enum status draw_picture(const struct draw_target *target, draw_body *body, void
     if (status == STATUS_OK && target->format == DRAW_BY_NAME)
         status = draw_format_of(target->path, &picture.target.format, diag);
     if (status == STATUS_OK)
-        status = apart_run(draw_one, &picture, target->path, most_s, &data, &bytes, diag);
+        status = apart_run(draw_one, &picture, target->path, most_s, twice(picture.target.format),
+                           &data, &bytes, diag);
     if (status == STATUS_OK)
         status = target->stream ? write_stream(target, data, bytes, diag)
                                 : output_write(target->path, data, bytes, diag);

@@ -4,26 +4,47 @@
  *
  * One Graphviz context serves the whole process and is never freed: its text plugin remembers the
  * last font by a pointer into the context (2.43), so that a second context would read freed memory.
- * This is the one variable of the rooms that outlives its caller; like libgvc, it knows one thread.
+ * Context and messages are the variables of the rooms that outlive their caller: Graphviz calls `hear` without a
+ * context. Like libgvc, both know one thread.
+ *
+ * Where a plugin cannot be loaded, an edge not be routed or a background not be read, Graphviz gives a message and goes
+ * on without it, with a result of success. So every message is a failure; no picture of this project causes one.
  */
 #include "graphviz.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graphviz_load.h"
 
-/* The last message of cgraph or libgvc, on one line. */
-static enum status library_error(const struct graphviz *gv, const char *engine, const char *format,
-                                 struct diag *diag)
+enum { MAX_HEARD = 400 };
+static char heard[MAX_HEARD]; /* the messages of cgraph and libgvc, on one line; empty: none */
+
+/* A piece of a message: "Warning", ": ", "Could not load ...\n". */
+static int hear(char *text)
 {
-    char *said = gv->aglasterr();
-    for (char *c = said; c && *c; c++)
-        if (*c == '\n')
-            *c = c[1] ? ' ' : '\0';
-    enum status status = diag_error(diag, STATUS_SYSTEM, "Graphviz (%s, %s) failed: %s", engine,
-                                    format, said ? said : "no reason given");
-    free(said);
-    return status;
+    size_t length = strlen(heard);
+    snprintf(heard + length, sizeof heard - length, "%s", text);
+    for (char *c = heard + length; *c; c++)
+        if (*c == '\n' || *c == '\r')
+            *c = ' ';
+    return 0;
+}
+
+static void strip_blanks(char *text)
+{
+    for (size_t end = strlen(text); end > 0 && text[end - 1] == ' '; end--)
+        text[end - 1] = '\0';
+}
+
+static enum status check(bool done, const char *engine, const char *format, struct diag *diag)
+{
+    if (done && !*heard)
+        return STATUS_OK;
+    strip_blanks(heard);
+    return diag_error(diag, STATUS_SYSTEM, "Graphviz (%s, %s) failed: %s", engine, format,
+                      *heard ? heard : "no reason given");
 }
 
 static enum status render(const struct graphviz *gv, struct GVC_s *context, Agraph_t *graph,
@@ -32,13 +53,15 @@ static enum status render(const struct graphviz *gv, struct GVC_s *context, Agra
 {
     char *data = NULL;
     unsigned bytes = 0;
-    if (gv->gvLayout(context, graph, engine) != 0)
-        return library_error(gv, engine, format, diag);
-    int failed = gv->gvRenderData(context, graph, format, &data, &bytes);
+    enum status status = check(gv->gvLayout(context, graph, engine) == 0, engine, format, diag);
+    if (status != STATUS_OK)
+        return status;
+    bool failed = gv->gvRenderData(context, graph, format, &data, &bytes) != 0;
     (void)gv->gvFreeLayout(context, graph); /* never fails */
-    if (failed || !data || !bytes) {
+    status = check(!failed && data && bytes, engine, format, diag);
+    if (status != STATUS_OK) {
         gv->gvFreeRenderData(data);
-        return library_error(gv, engine, format, diag);
+        return status;
     }
     *out_data = data;
     *out_bytes = bytes;
@@ -61,13 +84,13 @@ enum status graphviz_render(struct Agraph_s *graph, const char *engine, const ch
     enum status loaded = graphviz_load(&gv, diag);
     if (loaded != STATUS_OK)
         return loaded;
-    agerrlevel_t level =
-        gv->agseterr(AGMAX); /* keep messages for aglasterr instead of printing them */
+    heard[0] = '\0';
+    (void)gv->agseterrf(hear);
     struct GVC_s *context = get_context(gv);
     enum status status = context
                              ? render(gv, context, graph, engine, format, out_data, out_bytes, diag)
                              : diag_no_memory(diag);
-    (void)gv->agseterr(level);
+    (void)gv->agseterrf(NULL);
     return status;
 }
 

@@ -17,7 +17,7 @@ struct Agraph_s; /* cgraph's Agraph_t */
 
 /* Lay out `graph` with `engine` ("dot", "nop2") and draw it as `format` ("svg", "png"). On success
    the caller frees *out_data with graphviz_free. STATUS_SYSTEM with Graphviz's own words where a
-   plugin is missing or it fails. */
+   plugin is missing, it fails, or it has anything to say. */
 enum status graphviz_render(struct Agraph_s *graph, const char *engine, const char *format,
                             char **out_data, size_t *out_bytes, struct diag *diag);
 void graphviz_free(char *data);

@@ -24,11 +24,10 @@
     X(agattr)                                                                                      \
     X(agclose)                                                                                     \
     X(agedge)                                                                                      \
-    X(aglasterr)                                                                                   \
     X(agnode)                                                                                      \
     X(agopen)                                                                                      \
     X(agsafeset)                                                                                   \
-    X(agseterr)                                                                                    \
+    X(agseterrf)                                                                                   \
     X(agsubg)                                                                                      \
     X(agwrite)
 

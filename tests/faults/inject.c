@@ -35,6 +35,7 @@ enum { MAX_STREAMS = 16 };
 static struct inject_counts *counts;
 static int wanted = -1, stacks = -1;
 static uint64_t first;
+static const char *from; /* NULL: anywhere */
 static bool lasting;
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
@@ -91,9 +92,32 @@ static void note_stack(enum inject_kind kind, uint64_t call)
     busy = false;
 }
 
+static bool is_of(const void *frame, const char *name)
+{
+    Dl_info about;
+    if (!dladdr(frame, &about))
+        return false;
+    const char *folder = strrchr(about.dli_fname, '/');
+    const char *file = folder ? folder + 1 : about.dli_fname;
+    return strncmp(file, name, strlen(name)) == 0 ||
+           (about.dli_sname && strcmp(about.dli_sname, name) == 0);
+}
+
+/* Some function on the stack is the one that was named, or of the library. */
+static bool comes_from(const char *name)
+{
+    void *frames[INJECT_FRAMES];
+    bool found = false;
+    busy = true;
+    for (int i = 0, count = backtrace(frames, INJECT_FRAMES); i < count && !found; i++)
+        found = is_of(frames[i], name);
+    busy = false;
+    return found;
+}
+
 static bool fails(enum inject_kind kind)
 {
-    if (!counts || busy)
+    if (!counts || busy || (from && !comes_from(from)))
         return false;
     uint64_t call = atomic_fetch_add(&counts->calls[kind], 1) + 1;
     if (stacks >= 0)
@@ -219,6 +243,7 @@ static int main_with_counts(int argc, char **argv, char **environment)
 {
     if (getenv("SWSIM_INJECT")) {
         stacks = open_stacks();
+        from = getenv("SWSIM_INJECT_FROM");
         counts = map_counts();
     }
     return program_main(argc, argv, environment);

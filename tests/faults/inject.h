@@ -9,6 +9,8 @@
  *     SWSIM_INJECT=KIND:N      the N-th call of KIND fails
  *     SWSIM_INJECT=KIND:N+     the N-th and all later ones
  *     SWSIM_INJECT=count       none; at its end every process prints the counts so far on standard error
+ *     SWSIM_INJECT_FROM=NAME   only calls count that come, through any others, from this function or this library: the
+ *                              name of an exported function, or the beginning of a file's name
  *     SWSIM_INJECT_COUNTS=F    count in file F, of sizeof(struct inject_counts), which several processes may share
  *     SWSIM_INJECT_TRACE=F     append the calling functions of the first call that fails to file F
  *     SWSIM_INJECT_STACKS=F    append a struct inject_stack for each call to file F
