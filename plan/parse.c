@@ -594,12 +594,14 @@ enum status plan_parse(const char *file_name, const char *text, size_t length, s
                                            : parse_yaml_plan(file_name, text, length, out, diag);
 }
 
-/* The whole of an open file, at most PLAN_MAX_FILE_BYTES. The caller frees *out. */
+/* The whole of an open file, at most PLAN_MAX_FILE_BYTES. Behind a zero byte, for which every format is refused, little
+   is read: a stream of them has no end. The caller frees *out. */
 static enum status read_all(FILE *file, const char *path, char **out, size_t *out_length,
                             struct diag *diag)
 {
     char *text = NULL;
     size_t length = 0, cap = 0, got;
+    bool is_text;
     do {
         if (cap - length < READ_CHUNK) {
             cap = cap ? 2 * cap : 2 * READ_CHUNK;
@@ -612,8 +614,9 @@ static enum status read_all(FILE *file, const char *path, char **out, size_t *ou
         }
         errno = 0;
         got = fread(text + length, 1, cap - length, file);
+        is_text = !memchr(text + length, '\0', got);
         length += got;
-    } while (got && length <= PLAN_MAX_FILE_BYTES);
+    } while (got && is_text && length <= PLAN_MAX_FILE_BYTES);
     enum status status = STATUS_OK;
     if (ferror(file))
         status = diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", path, strerror(errno));

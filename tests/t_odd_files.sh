@@ -140,6 +140,17 @@ for input in /dev/zero /dev/full; do
         check "a certificate" try 1 swcheck plan.yaml $input
     fi
 done
+# The first byte that is in no text ends what is read: 512 MiB of them would end it, too.
+first_byte()
+{
+    try 3 "$@" && grep -q ':1:1: error: found a bad byte' "$dir/err" && return
+    cat -v "$dir/err"
+    false
+}
+for input in /dev/zero /dev/full; do
+    check "a plan of zeros without end is refused at the first" first_byte swsim verify $input
+    check "... in a pipe, too" first_byte sh -c "cat $input | swsim verify -"
+done
 # Plans that grow while they are read, faster than they are: 512 MiB end them.
 grows()
 {
