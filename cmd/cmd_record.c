@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,9 +17,9 @@
 
 #include "app.h"
 #include "options.h"
-#include "starter.h"
 
 #include "import/tapes.h"
+#include "recorder/launched.h"
 
 #define LIBRARY "libswrecord.so"
 
@@ -368,19 +369,21 @@ static enum status make_folder(struct recording *recording)
     return recording->folder ? STATUS_OK : diag_no_memory(&app->diag);
 }
 
-/* %r is the rank that a launcher tells. */
+/* %r is the rank that a launcher tells, as it stands in the recording; 0 without one. */
 static enum status place_rank(struct app *app, const char *path, const char **out)
 {
-    struct starter starter;
     const char *at = strstr(path, "%r");
     *out = path;
     if (!at)
         return STATUS_OK;
-    starter_find(&starter);
-    enum status status = starter_check(&starter, &app->diag);
-    if (status != STATUS_OK)
-        return status;
-    *out = arena_printf(&app->arena, "%.*s%d%s", (int)(at - path), path, starter.rank, at + 2);
+    const struct launched job = launched_as();
+    if (job.odd)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "environment variable %s: found \"%.20s\", expected a number that the "
+                          "launcher has set, a rank less than the number of ranks",
+                          job.odd, getenv(job.odd));
+    *out = arena_printf(&app->arena, "%.*s%" PRIu64 "%s", (int)(at - path), path,
+                        job.rank ? job.rank - 1 : 0, at + 2);
     return *out ? STATUS_OK : diag_no_memory(&app->diag);
 }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "device_times.h"
+#include "launched.h"
 #include "threads.h"
 #include "touch.h"
 #include "unseen.h"
@@ -153,17 +154,6 @@ static bool next_chunk(void)
     return true;
 }
 
-/* A whole number below `end`. */
-static bool read_number(const char *text, uint64_t end, uint64_t *out)
-{
-    uint64_t number = 0;
-    const char *at = text;
-    for (; *at >= '0' && *at <= '9' && number < end; at++)
-        number = 10 * number + (uint64_t)(*at - '0');
-    *out = number;
-    return at != text && !*at && number < end;
-}
-
 static void tell_odd(const char *variable)
 {
     char text[200];
@@ -173,35 +163,6 @@ static void tell_odd(const char *variable)
                  "sets; process %d is recorded without a rank\n",
                  variable, (int)getpid());
     (void)!write(STDERR_FILENO, text, (size_t)length);
-}
-
-/* The rank, plus 1, and the number of ranks, as a launcher tells them; 0: none does. */
-static void find_rank(uint64_t *rank, uint64_t *size)
-{
-    enum { MOST = 1 << 30 };
-    static const struct {
-        const char *rank, *size;
-    } places[] = {{"RANK", "WORLD_SIZE"},
-                  {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                  {"PMIX_RANK", "PMIX_SIZE"},
-                  {"PMI_RANK", "PMI_SIZE"},
-                  {"SLURM_PROCID", "SLURM_NTASKS"}};
-    *rank = *size = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *number = getenv(places[i].rank), *of = getenv(places[i].size);
-        uint64_t own, all = 0;
-        if (!number || !*number)
-            continue;
-        if (of && *of && !read_number(of, MOST, &all)) {
-            tell_odd(places[i].size);
-        } else if (!read_number(number, all ? all : MOST, &own)) {
-            tell_odd(places[i].rank);
-        } else {
-            *rank = own + 1;
-            *size = all;
-        }
-        return;
-    }
 }
 
 static struct recording_item *write_item(enum recording_kind kind, int64_t at_ns, int64_t took_ns,
@@ -233,11 +194,12 @@ static bool begin_thread(void)
     pthread_setspecific(file.at_exit, &tape);
     const int64_t now = now_ns(CLOCK_MONOTONIC);
     if (tape.thread == 1) {
-        uint64_t rank, size;
-        find_rank(&rank, &size);
-        write_item(
-            RECORDING_PROCESS, now, 0,
-            WORDS((uint64_t)getpid(), rank, size, (uint64_t)now_ns(CLOCK_REALTIME), touch_on()));
+        const struct launched job = launched_as();
+        if (job.odd)
+            tell_odd(job.odd);
+        write_item(RECORDING_PROCESS, now, 0,
+                   WORDS((uint64_t)getpid(), job.rank, job.size, (uint64_t)now_ns(CLOCK_REALTIME),
+                         touch_on()));
     }
     write_item(RECORDING_THREAD, now, 0, WORDS((uint64_t)syscall(SYS_gettid)));
     for (int i = 0; i < KNOWN; i++)

@@ -122,8 +122,9 @@ for variable in SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_STEP_NUM_NODES; do
         ': "${SLURM_PROCID:=0}" "${SLURM_STEP_NUM_TASKS:=2}"; export SLURM_PROCID SLURM_STEP_NUM_TASKS; exec "$@"' sh \
         "$SWSIM" predict -q -n 2 "$hello"
 done
-check "record refuses a rank that it puts into a name" each refuses OMPI_COMM_WORLD_RANK env OMPI_COMM_WORLD_SIZE=2 \
-    "$SWSIM" record -o "$dir/r%r.swr" -- true
+for variable in RANK OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID; do
+    check "record refuses a rank in $variable that it puts into a name" each refuses $variable "$SWSIM" record -o "$dir/r%r.swr" -- true
+done
 check "a rank must be less than the number of processes" refuses OMPI_COMM_WORLD_RANK 2 env OMPI_COMM_WORLD_SIZE=2 \
     "$SWRUN" -q -n 2 "$hello"
 check "of which there is one" refuses OMPI_COMM_WORLD_SIZE 0 env OMPI_COMM_WORLD_RANK=0 "$SWRUN" -q -n 2 "$hello"

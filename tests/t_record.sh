@@ -28,6 +28,21 @@ if "$CC" -static -o "$dir/static" "$dir/static.c" 2>/dev/null; then
 else
     skip "nothing can be linked statically here"
 fi
+# named RANK [NAME=VALUE...]: the recording's name, where it cannot be written
+named()
+{
+    rank=$1
+    shift
+    complains 2 "cannot write $dir/none/r$rank.swr" env "$@" "$SWSIM" record -o "$dir/none/r%r.swr" -- true
+}
+check "without a launcher %r is 0" named 0 WORLD_SIZE=4
+check "torchrun's rank is %r" named 3 RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=localhost
+check "Open MPI's is" named 2 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=4
+check "PMIx's is" named 2 PMIX_RANK=2
+check "Slurm's is" named 5 SLURM_PROCID=5 SLURM_NTASKS=8
+check "that of a job of PyTorch, of two" named 1 RANK=1 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2
+check "a rank that is none is refused" complains 2 'RANK: found "4", expected a number' \
+    env RANK=4 WORLD_SIZE=4 "$SWSIM" record -o "$dir/r%r.swr" -- true
 printf 'swsim recording\0\2\0\0\0' >"$dir/cut"
 check "a file that is cut off" complains 3 'the recording is damaged: its end is missing' "$SWSIM" import "$dir/cut"
 if [ ! -x "$program" ]; then
