@@ -8,6 +8,7 @@
 
 #include "bytes.h"
 #include "call_names.h"
+#include "trace/foreign_sql.h"
 
 enum { MOST_BYTES = 1 << 30 };
 
@@ -21,6 +22,8 @@ struct nsys {
     size_t pid_cap;
     size_t kept; /* rows with times */
     struct job_reversed reversed;
+    enum status
+        asked; /* whether tables and columns could be asked for: else an error, that was told */
 };
 
 /* ---- the file -------------------------------------------------------------------------------- */
@@ -42,8 +45,11 @@ static enum status inflate_file(const char *path, unsigned char **out, size_t *l
         if (*length == cap) {
             unsigned char *more = cap < MOST_BYTES ? sqlite3_realloc64(data, cap * 2) : NULL;
             if (!more) {
-                status = diag_error(diag, STATUS_INPUT,
-                                    "%s: larger than 1 GiB; unpack it first with gunzip", path);
+                status =
+                    cap < MOST_BYTES
+                        ? diag_no_memory(diag)
+                        : diag_error(diag, STATUS_INPUT,
+                                     "%s: larger than 1 GiB; unpack it first with gunzip", path);
                 break;
             }
             data = more;
@@ -70,11 +76,17 @@ static bool is_compressed(const char *path)
     return read && head[0] == 0x1f && head[1] == 0x8b;
 }
 
-static enum status damaged(const struct nsys *nsys)
+static enum status unreadable(const struct nsys *nsys)
 {
+    const int code = nsys->db ? sqlite3_errcode(nsys->db) & 0xff : SQLITE_NOMEM;
+    if (code == SQLITE_NOMEM)
+        return diag_no_memory(nsys->diag);
+    if (code == SQLITE_IOERR || code == SQLITE_CANTOPEN || code == SQLITE_BUSY)
+        return diag_error(nsys->diag, STATUS_SYSTEM, "cannot read %s: %s", nsys->path,
+                          sqlite3_errmsg(nsys->db));
     return diag_error(nsys->diag, STATUS_INPUT,
                       "%s: no export of Nsight Systems that can be read: %s", nsys->path,
-                      nsys->db ? sqlite3_errmsg(nsys->db) : "no memory");
+                      sqlite3_errmsg(nsys->db));
 }
 
 static enum status open_file(struct nsys *nsys)
@@ -82,7 +94,7 @@ static enum status open_file(struct nsys *nsys)
     if (!is_compressed(nsys->path))
         return sqlite3_open_v2(nsys->path, &nsys->db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
                    ? STATUS_OK
-                   : damaged(nsys);
+                   : unreadable(nsys);
     unsigned char *data;
     size_t length;
     enum status status = inflate_file(nsys->path, &data, &length, nsys->diag);
@@ -90,39 +102,41 @@ static enum status open_file(struct nsys *nsys)
         return status;
     if (sqlite3_open_v2(":memory:", &nsys->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
         sqlite3_free(data);
-        return damaged(nsys);
+        return unreadable(nsys);
     }
     /* The database owns the data from here on, also if this fails. */
     return sqlite3_deserialize(nsys->db, "main", data, (sqlite3_int64)length, (sqlite3_int64)length,
                                SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) ==
                    SQLITE_OK
                ? STATUS_OK
-               : damaged(nsys);
+               : unreadable(nsys);
 }
 
 /* ---- tables and columns ---------------------------------------------------------------------- */
 
-/* Has the file this table, with this column (NULL: whatever its columns)? */
-static bool has(const struct nsys *nsys, const char *table, const char *column)
+/* Has the file this table, with this column (NULL: whatever its columns)? A question without an answer is told once, and
+   ends the reading at the next query. */
+static bool has(struct nsys *nsys, const char *table, const char *column)
 {
-    sqlite3_stmt *statement;
-    bool found = false;
-    if (sqlite3_prepare_v2(nsys->db,
-                           "SELECT 1 FROM pragma_table_info(?1) WHERE ?2 IS NULL OR name = ?2", -1,
-                           &statement, NULL) != SQLITE_OK)
+    static const char question[] =
+        "SELECT 1 FROM pragma_table_info(?1) WHERE ?2 IS NULL OR name = ?2";
+    sqlite3_stmt *statement = NULL;
+    if (nsys->asked != STATUS_OK)
         return false;
-    sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
-    if (column)
-        sqlite3_bind_text(statement, 2, column, -1, SQLITE_STATIC);
-    else
-        sqlite3_bind_null(statement, 2);
-    found = sqlite3_step(statement) == SQLITE_ROW;
+    /* The second value is NULL until a text is bound to it. */
+    bool ready =
+        sqlite3_prepare_v2(nsys->db, question, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC) == SQLITE_OK &&
+        (!column || sqlite3_bind_text(statement, 2, column, -1, SQLITE_STATIC) == SQLITE_OK);
+    const int answer = ready ? sqlite3_step(statement) : SQLITE_ERROR;
+    if (answer != SQLITE_ROW && answer != SQLITE_DONE)
+        nsys->asked = unreadable(nsys);
     sqlite3_finalize(statement);
-    return found;
+    return answer == SQLITE_ROW;
 }
 
 /* "column", or "-1" where the table has none of this name. */
-static const char *column(const struct nsys *nsys, const char *table, const char *name)
+static const char *column(struct nsys *nsys, const char *table, const char *name)
 {
     return has(nsys, table, name) ? name : "-1";
 }
@@ -134,14 +148,16 @@ static enum status each(struct nsys *nsys, const char *query, row_use *use)
     sqlite3_stmt *statement;
     enum status status = STATUS_OK;
     int result;
+    if (nsys->asked != STATUS_OK)
+        return nsys->asked;
     if (!query)
         return diag_no_memory(nsys->diag);
     if (sqlite3_prepare_v2(nsys->db, query, -1, &statement, NULL) != SQLITE_OK)
-        return damaged(nsys);
+        return unreadable(nsys);
     while ((result = sqlite3_step(statement)) == SQLITE_ROW && status == STATUS_OK)
         status = use(nsys, statement);
     if (status == STATUS_OK && result != SQLITE_DONE)
-        status = damaged(nsys);
+        status = unreadable(nsys);
     sqlite3_finalize(statement);
     return status;
 }
@@ -308,7 +324,7 @@ static enum status take_sync(struct nsys *nsys, sqlite3_stmt *row)
 /* ---- queries --------------------------------------------------------------------------------- */
 
 /* The name of a row: that of StringIds, or `otherwise`. */
-static const char *name_column(const struct nsys *nsys, const char *table, const char *name,
+static const char *name_column(struct nsys *nsys, const char *table, const char *name,
                                const char *otherwise, char *out, size_t cap)
 {
     if (!has(nsys, table, name) || !has(nsys, "StringIds", "value"))
@@ -319,7 +335,7 @@ static const char *name_column(const struct nsys *nsys, const char *table, const
 }
 
 /* The process of a row; without a column for it that of the first thread that calls. */
-static const char *process_column(const struct nsys *nsys, const char *table)
+static const char *process_column(struct nsys *nsys, const char *table)
 {
     if (has(nsys, table, "globalPid") || !has(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"))
         return column(nsys, table, "globalPid");
@@ -331,7 +347,7 @@ static enum status read_works(struct nsys *nsys, const char *table, enum work_cl
 {
     char name[200], pageable[100] = "0";
     if (!has(nsys, table, NULL))
-        return STATUS_OK;
+        return nsys->asked;
     /* Nsight's own numbers of memories, not CUPTI's: 0 is pageable. */
     if (has(nsys, table, "srcKind") && has(nsys, table, "dstKind"))
         snprintf(pageable, sizeof pageable, "(srcKind = 0 OR dstKind = 0)");
@@ -351,7 +367,7 @@ static enum status read_calls(struct nsys *nsys)
     static const char table[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
     char name[200];
     if (!has(nsys, table, NULL))
-        return STATUS_OK;
+        return nsys->asked;
     char *query = sqlite3_mprintf(
         "SELECT start, \"end\", %s, %s, %s FROM %s t ORDER BY start",
         column(nsys, table, "globalTid"), column(nsys, table, "correlationId"),
@@ -368,7 +384,7 @@ static enum status read_ranges(struct nsys *nsys)
     static const char table[] = "NVTX_EVENTS";
     char name[200];
     if (!has(nsys, table, "eventType") || !has(nsys, table, "end"))
-        return STATUS_OK;
+        return nsys->asked;
     char *query = sqlite3_mprintf(
         "SELECT start, \"end\", %s, coalesce(%s, %s) FROM %s t "
         "WHERE eventType = %d AND \"end\" IS NOT NULL ORDER BY start",
@@ -385,7 +401,7 @@ static enum status read_syncs(struct nsys *nsys)
 {
     static const char table[] = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
     if (!has(nsys, table, "syncType"))
-        return STATUS_OK;
+        return nsys->asked;
     char *query = sqlite3_mprintf("SELECT %s, %s, %s, syncType FROM %s",
                                   process_column(nsys, table), column(nsys, table, "correlationId"),
                                   column(nsys, table, "streamId"), table);
@@ -418,27 +434,25 @@ static enum status read_tables(struct nsys *nsys)
     return status;
 }
 
-/* Is what SQLite last met no database, or a part of one? */
-static bool is_damaged(const struct nsys *nsys)
+/* A file of SQLite, of another program. */
+static enum status refuse(struct nsys *nsys)
 {
-    const int code = sqlite3_errcode(nsys->db);
-    return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+    const bool store = has(nsys, "run", NULL) && has(nsys, "span", NULL);
+    if (nsys->asked != STATUS_OK)
+        return nsys->asked;
+    return diag_error(nsys->diag, STATUS_INPUT,
+                      "%s: a file of SQLite, but no export of Nsight Systems%s", nsys->path,
+                      store ? ": a trace store, which 'swsim runs' lists" : "");
 }
 
 enum status nsys_read(const char *path, struct job *job, struct diag *diag)
 {
     struct nsys nsys = {.path = path, .job = job, .diag = diag, .first_rank = job->rank_count};
     enum status status = open_file(&nsys);
-    if (status == STATUS_OK && !has(&nsys, "StringIds", NULL))
-        status = is_damaged(&nsys)
-                     ? damaged(&nsys)
-                     : diag_error(diag, STATUS_INPUT,
-                                  "%s: a file of SQLite, but no export of Nsight Systems%s", path,
-                                  has(&nsys, "run", NULL) && has(&nsys, "span", NULL)
-                                      ? ": a trace store, which 'swsim runs' lists"
-                                      : "");
+    if (status == STATUS_OK && !foreign_sql_distrust(nsys.db))
+        status = unreadable(&nsys);
     if (status == STATUS_OK)
-        status = read_tables(&nsys);
+        status = has(&nsys, "StringIds", NULL) ? read_tables(&nsys) : refuse(&nsys);
     sqlite3_close(nsys.db);
     return status;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
+#include "tests/refused_sql.h"
 #include "tests/tap.h"
 #include "trace/ledger.h"
 #include "trace/store.h"
@@ -858,36 +859,6 @@ static void test_begun_beside_a_log(void)
 
 /* ---- without memory --------------------------------------------------------------------------- */
 
-static sqlite3_mem_methods plain_memory;
-static long before_refusal = -1; /* allocations of SQLite; negative: none is refused */
-
-static bool refuses(void)
-{
-    return before_refusal >= 0 && before_refusal-- == 0;
-}
-
-static void *scarce_malloc(int bytes)
-{
-    return refuses() ? NULL : plain_memory.xMalloc(bytes);
-}
-
-static void *scarce_realloc(void *memory, int bytes)
-{
-    return refuses() ? NULL : plain_memory.xRealloc(memory, bytes);
-}
-
-/* Before SQLite is used: later it takes no other functions. Without its own reserve it asks for each piece. */
-static void make_memory_scarce(void)
-{
-    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain_memory);
-    sqlite3_mem_methods scarce = plain_memory;
-    scarce.xMalloc = scarce_malloc;
-    scarce.xRealloc = scarce_realloc;
-    bool set = sqlite3_config(SQLITE_CONFIG_MALLOC, &scarce) == SQLITE_OK &&
-               sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) == SQLITE_OK;
-    tap_ok(set, "SQLite takes memory from this test");
-}
-
 static void put_text(FILE *out, const char *text)
 {
     fprintf(out, "%s;", text ? text : "(null)");
@@ -1000,7 +971,7 @@ static void test_without_memory(void)
 
 int main(void)
 {
-    make_memory_scarce();
+    tap_ok(refused_sql_begin(), "SQLite takes memory from this test");
     test_round_trip();
     test_without_memory();
     test_window();

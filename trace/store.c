@@ -21,15 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "foreign_sql.h"
 #include "schema.h"
 #include "store_sql.h"
 
-enum {
-    BUSY_TIMEOUT_MS = 10000,
-    BUSY_NAP_MS = 1,
-    PLAIN_NAPS = 100,
-    MAX_VALUE_BYTES = 256 << 20 /* of a text in a row */
-};
+enum { BUSY_TIMEOUT_MS = 10000, BUSY_NAP_MS = 1, PLAIN_NAPS = 100 };
 
 /* Another program that adds a run leaves the store for a few milliseconds between its transactions: SQLite's own
    naps are longer than that. */
@@ -152,16 +148,6 @@ static enum status check_whole(struct store *store, struct diag *diag)
     return status;
 }
 
-/* The file may come from anybody: https://sqlite.org/security.html, "untrusted SQLite database files". An older
-   SQLite refuses an option that it does not know, and does without. */
-static void distrust(sqlite3 *db)
-{
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES);
-    (void)sqlite3_exec(db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0", NULL, NULL, NULL);
-}
-
 /* Another program can be in the way for a moment in two forms that SQLite's busy handler does not wait for: it has a lock
    while the mode is changed, or it has just deleted the log of an earlier store of this name, which both wanted to delete. */
 static bool in_the_way(struct store *store)
@@ -215,7 +201,8 @@ static enum status prepare_store(struct store *store, struct diag *diag)
 {
     bool empty = false;
     (void)sqlite3_busy_handler(store->db, nap_between, NULL);
-    distrust(store->db);
+    if (!foreign_sql_distrust(store->db))
+        return sql_error(store, "open", diag);
     enum status status = identify_now(store, &empty, diag);
     if (status != STATUS_OK)
         return status;
