@@ -111,6 +111,7 @@ static struct span_node *read_node(struct reader *reader, yaml_event_t *event, i
         node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
         node->value = arena_strndup(reader->arena, (const char *)event->data.scalar.value,
                                     event->data.scalar.length);
+        reader->failed = !node->value;
     } else if (known && event->type == YAML_SEQUENCE_START_EVENT) {
         node->kind = SPAN_NODE_LIST;
         node->flow = event->data.sequence_start.style == YAML_FLOW_SEQUENCE_STYLE;

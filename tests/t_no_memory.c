@@ -12,6 +12,7 @@
 #include "plan/csv.h"
 #include "plan/parse.h"
 #include "plan/print.h"
+#include "plan/spans.h"
 #include "tests/harness.h"
 #include "tests/refused.h"
 #include "tests/tap.h"
@@ -72,10 +73,48 @@ static void starve_files(const char *pattern)
     globfree(&files);
 }
 
+/* The places of a text are known, all of them, or memory is said to be exhausted. */
+static void starve_spans(const char *what, const char *text)
+{
+    struct arena whole;
+    arena_init(&whole, 0);
+    const struct span_node *want = spans_parse(text, &whole);
+    long refused = 0, silent = 0, other = 0;
+    for (bool reached = true; reached; refused++) {
+        struct arena arena;
+        arena_init(&arena, 0);
+        before_refusal = refused;
+        const struct span_node *got = spans_parse(text, &arena);
+        reached = before_refusal < 0;
+        before_refusal = -1;
+        silent += !got && !arena.failed;
+        other += got && (arena.failed || !spans_equal(got, want));
+        arena_fini(&arena);
+    }
+    tap_ok(want && refused > 1 && silent == 0 && other == 0,
+           "places of %s: %ld allocations refused, %ld silent, %ld with other places", what,
+           refused - 1, silent, other);
+    arena_fini(&whole);
+}
+
+/* Texts that take more than the first block of an arena. */
+static void starve_places(void)
+{
+    enum { LINES = 4000, WORD = 20000 };
+    static char lines[LINES * 32], word[WORD + 1] = "name: ";
+    size_t length = 0;
+    for (int i = 0; i < LINES; i++)
+        length += (size_t)sprintf(lines + length, "name%d: [a%d, {b: c}]\n", i, i);
+    starve_spans("many lines", lines);
+    memset(word + strlen(word), 'x', WORD - strlen(word));
+    starve_spans("a long word", word);
+}
+
 int main(void)
 {
     starve_files("tests/fuzz/corpus/plan/*");
     starve_files("tests/fuzz/corpus/csv/*");
     starve_files("plans/knobs/*.yaml");
+    starve_places();
     return tap_done();
 }
