@@ -107,8 +107,9 @@ struct host_call {
     stream_callback *callback;
     void *arg;
     word number;
+    bool kept; /* a graph may call it again and again */
 };
-static bool captured;
+static bool captured; /* some stream has been */
 
 static void begin_host(word number)
 {
@@ -125,7 +126,7 @@ static void end_host(word number)
 void calls_host_function(void *arg)
 {
     const struct host_call host = *(struct host_call *)arg;
-    if (!__atomic_load_n(&captured, __ATOMIC_ACQUIRE))
+    if (!host.kept)
         free(arg);
     begin_host(host.number);
     host.function(host.arg);
@@ -145,8 +146,18 @@ struct host_call *calls_host_begin(host_function *function, stream_callback *cal
 {
     struct host_call *host = tape_on() && !tape_in_call() ? malloc(sizeof *host) : NULL;
     if (host)
-        *host = (struct host_call){function, callback, arg, tape_number()};
+        *host = (struct host_call){function, callback, arg, tape_number(), false};
     return host;
+}
+
+/* Without an answer it is kept. */
+void calls_host_keep(struct host_call *host, word stream, is_capturing **query, const char *name)
+{
+    enum { NOT_CAPTURED = 0 };
+    int state = NOT_CAPTURED;
+    if (host && __atomic_load_n(&captured, __ATOMIC_ACQUIRE))
+        host->kept = !real_find(query, name) || (*query)((handle)(uintptr_t)stream, &state) != 0 ||
+                     state != NOT_CAPTURED;
 }
 
 void calls_host_end(const struct call *call, int result, word stream, word number,
@@ -165,7 +176,7 @@ word calls_host_number(const struct host_call *host)
     return host ? host->number : 0;
 }
 
-void calls_keep_host_functions(void)
+void calls_note_capture(void)
 {
     __atomic_store_n(&captured, true, __ATOMIC_RELEASE);
 }

@@ -102,18 +102,24 @@ void calls_host_function(void *host);
 void calls_host_callback(handle stream, int status, void *host);
 void calls_host_end(const struct call *call, int result, word stream, word number,
                     struct host_call *host);
-/* A graph may call a function again and again: from its first capture on none is freed. */
-void calls_keep_host_functions(void);
+/* A stream is about to be captured. */
+void calls_note_capture(void);
+/* A graph may call a function again and again: it is kept where its stream is being captured, which `*query`, found by
+   its name, tells. */
+typedef int is_capturing(handle stream, int *state);
+void calls_host_keep(struct host_call *host, word stream, is_capturing **query, const char *name);
 
-#define HOST_CALL(name, none_is)                                                                   \
+#define HOST_CALL(name, none_is, query_is)                                                         \
     int name(handle stream, host_function *function, void *arg);                                   \
     int name(handle stream, host_function *function, void *arg)                                    \
     {                                                                                              \
         REAL(name, (handle, host_function *, void *))                                              \
         const word none = none_is;                                                                 \
+        static is_capturing *query;                                                                \
         struct host_call *host = calls_host_begin(function, NULL, arg);                            \
         const word number = calls_host_number(host);                                               \
         const struct call call = tape_begin(RECORDING_HOST_CALL);                                  \
+        calls_host_keep(host, ON(stream), &query, #query_is);                                      \
         const int result =                                                                         \
             host ? real(stream, calls_host_function, host) : real(stream, function, arg);          \
         calls_host_end(&call, result, ON(stream), number, host);                                   \
@@ -140,7 +146,7 @@ void calls_keep_host_functions(void);
     {                                                                                              \
         REAL(name, (handle, int))                                                                  \
         const word none = none_is;                                                                 \
-        calls_keep_host_functions();                                                               \
+        calls_note_capture();                                                                      \
         const struct call call = tape_begin(RECORDING_CAPTURE);                                    \
         const int result = real(stream, mode);                                                     \
         if (result == 0)                                                                           \
@@ -158,7 +164,7 @@ void calls_keep_host_functions(void);
     {                                                                                              \
         REAL(name, (handle, handle, const void *, const void *, size_t, int))                      \
         const word none = none_is;                                                                 \
-        calls_keep_host_functions();                                                               \
+        calls_note_capture();                                                                      \
         const struct call call = tape_begin(RECORDING_CAPTURE);                                    \
         const int result = real(stream, graph, nodes, edges, count, mode);                         \
         if (result == 0)                                                                           \

@@ -214,8 +214,8 @@ void __cudaRegisterFunction(handle *binary, const char *function, char *device, 
 
 /* ---- host functions --------------------------------------------------------------------------- */
 
-HOST_CALL(cudaLaunchHostFunc, LEGACY)
-HOST_CALL(cudaLaunchHostFunc_ptsz, PER_THREAD)
+HOST_CALL(cudaLaunchHostFunc, LEGACY, cudaStreamIsCapturing)
+HOST_CALL(cudaLaunchHostFunc_ptsz, PER_THREAD, cudaStreamIsCapturing)
 
 CALLBACK(cudaStreamAddCallback, LEGACY)
 CALLBACK(cudaStreamAddCallback_ptsz, PER_THREAD)

@@ -328,8 +328,8 @@ struct launch_config {
 LAUNCH_EX(cuLaunchKernelEx, LEGACY)
 LAUNCH_EX(cuLaunchKernelEx_ptsz, PER_THREAD)
 
-HOST_CALL(cuLaunchHostFunc, LEGACY)
-HOST_CALL(cuLaunchHostFunc_ptsz, PER_THREAD)
+HOST_CALL(cuLaunchHostFunc, LEGACY, cuStreamIsCapturing)
+HOST_CALL(cuLaunchHostFunc_ptsz, PER_THREAD, cuStreamIsCapturing)
 CALLBACK(cuStreamAddCallback, LEGACY)
 CALLBACK(cuStreamAddCallback_ptsz, PER_THREAD)
 

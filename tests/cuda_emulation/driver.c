@@ -224,6 +224,11 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
     return result_of(cudaStreamBeginCapture(stream, (enum cudaStreamCaptureMode)mode));
 }
 
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *out)
+{
+    return result_of(cudaStreamIsCapturing(stream, (enum cudaStreamCaptureStatus *)out));
+}
+
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *out)
 {
     return result_of(cudaStreamEndCapture(stream, out));
