@@ -727,6 +727,33 @@ static void test_record_after(void)
     swpipe_close(pipe);
 }
 
+/* Between the CPU work of a task and its device work there may be more of the plan: the lock of the context, and waits for
+   what the legacy stream orders. A function works behind that, alone and with the plan's own work. */
+static void test_record_ordered(const char *knob)
+{
+    static const char tasks_text[] =
+        "schedule:\n"
+        "  A: {stage: 0, stream: s, thread_group: io, host_time: 2us, time: 1us, host_after: 1us}\n"
+        "  B: {stage: 1, stream: t, host_time: 2us, time: 1us}\n"
+        "  C: {stage: 2, stream: u, host_time: 2us, time: 1us}\n"
+        "intra_iter_deps: [[B, A], [C, B]]\n";
+    char text[600];
+    snprintf(text, sizeof text, "swplan: 1\nname: ordered\n%s\n%s", knob, tasks_text);
+    struct swpipe_task tasks[] = {{"A", nothing, NULL, NULL, 0},
+                                  {"B", count_and_work, NULL, NULL, 0},
+                                  {"C", nothing, NULL, NULL, 0}};
+    struct swpipe_config config = {
+        .threads = way, .plan_text = text, .tasks = tasks, .task_count = 3};
+    struct numbers numbers = {0, 9, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    struct swpipe *pipe;
+    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
+              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
+          "functions with CPU work, %s: %s", knob, swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 /* The loading of a kernel belongs to a launch, not to a task that may be a function. */
 static void test_record_load(void)
 {
@@ -1182,6 +1209,9 @@ static void test_way(void)
     test_record_refusals();
     test_record_after();
     test_record_load();
+    test_record_ordered("streams: {s: {legacy: true}}");
+    test_record_ordered("streams: {t: {legacy: true}}");
+    test_record_ordered("machine: {launch_lock: true}");
     test_record_kinds();
     test_record_illegal();
     test_refusals();
