@@ -231,10 +231,9 @@ static bool record_event(const struct walk *walk, struct recorded_event *event,
     event->capture = stream->capture;
     event->ready_ns = recorded_clock_ready(walk->process, stream->device, stream);
     event->records++;
-    walk_note_record(walk, event, stream);
     op.op.stream = stream->name;
     op.op.object = event->name;
-    return walk_add(walk, stream, &op);
+    return walk_note_record(walk, event, stream) && walk_add(walk, stream, &op);
 }
 
 static bool wait_for_event(const struct walk *walk, struct recorded_stream *stream,
@@ -245,10 +244,11 @@ static bool wait_for_event(const struct walk *walk, struct recorded_stream *stre
     op.event_device = event->device;
     op.op.stream = stream->name;
     op.op.object = event->name;
-    walk_count_push(walk, stream); /* a sync of the stream waits for the event, too */
     if (event->ready_ns > stream->ready_ns)
         stream->ready_ns = event->ready_ns;
-    return walk_add(walk, stream, &op);
+    /* counted as a push: a sync of the stream waits for the event, too */
+    return walk_count_push(walk, stream) && walk_known_wait(walk, stream, event) &&
+           walk_add(walk, stream, &op);
 }
 
 /* In a capture: of an event that each launch of the graph records, or waits for. A plan's graph has only events of its own,
@@ -365,8 +365,8 @@ bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct r
 {
     op->device = op->event_device = stream->device;
     op->op.stream = stream->name;
-    walk_count_push(walk, stream);
-    return recorded_clock_push(walk->job, walk->process, walk->thread->push, stream, op) &&
+    return walk_count_push(walk, stream) &&
+           recorded_clock_push(walk->job, walk->process, walk->thread->push, stream, op) &&
            walk_add(walk, stream, op);
 }
 
@@ -619,7 +619,8 @@ static bool take_after(const struct walk *walk)
     op.after_count = count;
     op.by_lock = walk->item->words > 2 && walk->item->word[2] != 0;
     walk_order_follow(walk, (size_t)thread - 1, count);
-    return walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op);
+    return walk_known_hear(walk, (size_t)thread - 1, count) &&
+           (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
 }
 
 static bool take_device(const struct walk *walk)
@@ -714,7 +715,7 @@ static bool add_seen(const struct walk *walk)
         struct recorded_op op = walk_op(walk, OP_AWAIT);
         op.after_thread = (int64_t)t;
         op.after_count = before;
-        if (!walk_add(walk, NULL, &op))
+        if (!walk_known_hear(walk, t, before) || !walk_add(walk, NULL, &op))
             return false;
     }
     return true;
@@ -728,7 +729,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
         return diag_no_memory(job->diag);
     for (size_t i = 0; i < process->tapes.thread_count; i++)
         process->threads[i] = (struct recorded_thread){0};
-    if (!walk_order_begin(job, process))
+    if (!walk_order_begin(job, process) || !walk_known_begin(job, process))
         return diag_no_memory(job->diag);
     while ((walk.item = tapes_next(&process->tapes, &walk.number))) {
         walk.thread = &process->threads[walk.number];

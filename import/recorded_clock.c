@@ -31,7 +31,8 @@ static void contradict(struct recorded_job *job, int64_t by_ns)
 /* ---- the walk --------------------------------------------------------------------------------- */
 
 /* Of the default stream's order: each of its work comes after that of all blocking streams, and theirs after it. */
-static bool comes_before(const struct recorded_stream *other, const struct recorded_stream *stream)
+bool recorded_comes_before(const struct recorded_stream *other,
+                           const struct recorded_stream *stream)
 {
     const bool legacy = stream->handle == RECORDED_LEGACY;
     return other == stream ||
@@ -44,7 +45,7 @@ int64_t recorded_clock_ready(const struct recorded_process *process, int device,
     int64_t ready_ns = 0;
     for (size_t i = 0; i < process->stream_count; i++) {
         const struct recorded_stream *other = &process->streams[i];
-        if (other->device == device && (!stream || comes_before(other, stream)))
+        if (other->device == device && (!stream || recorded_comes_before(other, stream)))
             ready_ns = later(ready_ns, other->ready_ns);
     }
     return ready_ns;

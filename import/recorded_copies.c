@@ -61,11 +61,9 @@ bool walk_take_free_async(const struct walk *walk)
     op.device = work.device = work.event_device = stream->device;
     op.op.stream = work.op.stream = stream->name;
     op.block = block;
-    if (is_used) {
-        walk_count_push(walk, stream);
-        if (!take_back(walk, block, &work) || !walk_add(walk, stream, &work))
-            return false;
-    }
+    if (is_used && (!walk_count_push(walk, stream) || !take_back(walk, block, &work) ||
+                    !walk_add(walk, stream, &work)))
+        return false;
     recorded_memory_end(walk->process, block);
     return !is_pools || walk_add(walk, NULL, &op);
 }

@@ -504,11 +504,38 @@ static void number_ranks(struct recorded_job *job)
     job->plan->ranks = rank;
 }
 
-/* A blocking stream without a legacy stream is like any other. */
-static void drop_specs(struct plan *plan)
+static void note_streams(const struct host_op *ops, size_t count, bool *used)
 {
+    for (size_t i = 0; i < count; i++) {
+        if (ops[i].stream >= 0)
+            used[ops[i].stream] = true;
+        for (size_t k = 0; k < ops[i].part_count; k++)
+            if (ops[i].parts[k].stream >= 0)
+                used[ops[i].parts[k].stream] = true;
+    }
+}
+
+/* Of streams that nothing uses, and all where there is no legacy stream: a blocking stream is like any other then. */
+static bool drop_specs(struct recorded_job *job)
+{
+    struct plan *plan = job->plan;
+    const size_t count = plan->streams.count;
+    bool *used = ARENA_ARRAY(job->arena, count + 1, bool);
+    size_t kept = 0;
+    if (!used)
+        return false;
+    memset(used, 0, count * sizeof *used);
+    for (size_t i = 0; i < plan->thread_count; i++)
+        note_streams(plan->threads[i].ops, plan->threads[i].op_count, used);
+    for (size_t i = 0; i < plan->graph_count; i++)
+        note_streams(plan->graphs[i].ops, plan->graphs[i].op_count, used);
+    for (size_t i = 0; i < plan->stream_spec_count; i++)
+        if (used[plan->stream_specs[i].stream])
+            plan->stream_specs[kept++] = plan->stream_specs[i];
+    plan->stream_spec_count = kept;
     if (!plan_legacy_stream(plan))
         plan->stream_spec_count = 0;
+    return true;
 }
 
 static const char *about_structs(const struct recorded_job *job)
@@ -660,7 +687,6 @@ bool recorded_write(struct recorded_job *job)
     if (!recorded_clock_meet(job))
         return false;
     recorded_clock_warn(job);
-    drop_specs(plan);
     plan->form = FORM_THREADS;
     plan->inputs_given = true;
     plan->machine.sm_slots = (int)job->options->sm_slots;
@@ -671,5 +697,5 @@ bool recorded_write(struct recorded_job *job)
     plan->threads = ARENA_ARRAY(job->arena, threads + 1, struct host_thread);
     if (!plan->name || !plan->about || !plan->threads || !recorded_comm_write(job))
         return false;
-    return write_processes(job) && say_unseen(job);
+    return write_processes(job) && drop_specs(job) && say_unseen(job);
 }

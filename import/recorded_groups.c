@@ -126,10 +126,9 @@ bool walk_take_exchange(const struct walk *walk)
     op.device = stream->device;
     if (!recorded_comm_op(walk->job, walk->process, walk->item, &op))
         return false;
-    walk_count_push(walk, stream);
     if (walk->thread->depth == 0)
         *group = walk_op(walk, OP_GROUP);
-    return add_parts(walk, group, &op, stream->name) &&
+    return walk_count_push(walk, stream) && add_parts(walk, group, &op, stream->name) &&
            (walk->thread->depth > 0 || end_group(walk, group));
 }
 

@@ -90,20 +90,45 @@ struct recorded_thread {
     struct recorded_op group; /* under way; its parts */
     uint64_t *after;          /* by thread: the items that it is known to come after */
     bool hosting;             /* it executes a host function: the order of a stream is its own */
-    int home;                 /* its rank, once the plan has it ... */
-    const char *name;         /* ... and its name there; NULL: it is none of the plan's */
+    struct recorded_lesson *lessons;
+    size_t lesson_count, lesson_cap;
+    size_t *heard;    /* by thread: how many of its lessons this one has, too */
+    int home;         /* its rank, once the plan has it ... */
+    const char *name; /* ... and its name there; NULL: it is none of the plan's */
 };
 
-/* A thread's knowledge of a stream or an event, and its query that was answered with no, of which it has heard nothing
-   since. See recorded_queries.c. */
+/* A thread's query of a stream or an event that was answered with no, of which it has heard nothing since. See
+   recorded_queries.c. */
 struct recorded_asker {
     size_t thread;
-    uint64_t known, waited; /* pushes of a stream that are done, and those a wait has told it of */
-    uint64_t records;       /* of the event, at the query */
+    uint64_t records; /* of the event, at the query */
     bool asked;
 };
 struct recorded_askers {
     struct recorded_asker *items;
+    size_t count, cap;
+};
+
+/* A thread knows that so many pushes of a stream are done, and so many because it, or one that it comes after, has waited.
+   See recorded_known.c. */
+struct recorded_known {
+    size_t thread;
+    uint64_t pushes, waited;
+};
+
+/* It has learned that, at a place among its items. */
+struct recorded_lesson {
+    uint64_t place, pushes;
+    size_t stream;
+    bool by_wait;
+};
+
+/* First pushes of other streams, by stream, that are done where the work at hand is. */
+struct recorded_behind {
+    struct {
+        size_t stream;
+        uint64_t pushes;
+    } * items;
     size_t count, cap;
 };
 
@@ -122,6 +147,9 @@ struct recorded_stream {
     uint64_t
         holds; /* devices, as bits, whose later streams come after it: of copies between devices */
     struct recorded_askers askers;
+    struct recorded_known *known;
+    size_t known_count, known_cap;
+    struct recorded_behind behind;
     struct recorded_use used;   /* by the last push or record */
     struct recorded_use looked; /* by the last query whose answer was clear */
     bool tangled;               /* some pushes and records came in an order that was not seen */
@@ -137,6 +165,7 @@ struct recorded_event {
     struct recorded_use recorded; /* the last time ... */
     size_t stream;                /* ... in that one, behind so many pushes */
     uint64_t pushes;
+    struct recorded_behind behind;
     int64_t synced_by;
     struct recorded_askers askers;
     struct recorded_use looked; /* by the last query whose answer was clear */
@@ -290,6 +319,11 @@ size_t recorded_times_find(const struct recorded_process *process, uint64_t push
                            const struct recorded_span **out);
 
 /* ---- recorded_clock.c: the walk follows the devices, and the plan's threads the host ---------- */
+
+/* Does the work of a stream so far end before later work of another one of its device begins: by the order of the default
+   stream, or because they are one? */
+bool recorded_comes_before(const struct recorded_stream *other,
+                           const struct recorded_stream *stream);
 
 /* The device's work of a push of the walk; the stream's work so far has ended then. */
 bool recorded_clock_push(struct recorded_job *job, const struct recorded_process *process,

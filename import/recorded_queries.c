@@ -6,8 +6,7 @@
  * no could have been a yes; it is told by the yes that a loop of queries ends with, and counts itself where the thread
  * never gets that, or learns by a wait instead: then the program has gone the way of the no.
  *
- * A thread knows the work of a stream that it has waited for, by the number of pushes, where all of these came in an
- * order that was seen: the number is one of the run else.
+ * recorded_known.c says what a thread knows.
  */
 #include "recorded_walk.h"
 
@@ -47,41 +46,18 @@ static void forget(const struct walk *walk, struct recorded_askers *askers)
 
 /* ---- what a thread knows ------------------------------------------------------------------------- */
 
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static bool learn(const struct walk *walk, struct recorded_stream *stream, uint64_t pushes,
-                  bool by_wait)
-{
-    struct recorded_asker *asker = need_asker(walk, &stream->askers);
-    if (!asker)
-        return false;
-    asker->known = larger(asker->known, pushes);
-    asker->waited = by_wait ? larger(asker->waited, pushes) : asker->waited;
-    return true;
-}
-
 bool walk_learn_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
 {
     if (by_wait)
         forget(walk, &stream->askers);
-    return stream->tangled || !walk_order_is_behind(walk, &stream->used) ||
-           learn(walk, stream, stream->pushes, by_wait);
-}
-
-static bool is_empty(const struct recorded_event *event)
-{
-    return event->records == 0 || event->capture >= 0;
+    return walk_known_stream(walk, stream, by_wait);
 }
 
 bool walk_learn_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
 {
     if (by_wait)
         forget(walk, &event->askers);
-    return is_empty(event) || !walk_order_is_behind(walk, &event->recorded) ||
-           learn(walk, &walk->process->streams[event->stream], event->pushes, by_wait);
+    return walk_known_event(walk, event, by_wait);
 }
 
 bool walk_learn_device(const struct walk *walk, int device)
@@ -94,12 +70,9 @@ bool walk_learn_device(const struct walk *walk, int device)
     return true;
 }
 
-/* Is it known that the first pushes of a stream are done, from a wait, or from anything? */
-static bool knows(const struct walk *walk, struct recorded_stream *stream, uint64_t pushes,
-                  bool by_wait)
+static bool is_empty(const struct recorded_event *event)
 {
-    const struct recorded_asker *asker = find_asker(walk, &stream->askers);
-    return !stream->tangled && asker && (by_wait ? asker->waited : asker->known) >= pushes;
+    return event->records == 0 || event->capture >= 0;
 }
 
 /* There was nothing to ask for, or the thread has had the answer. */
@@ -108,7 +81,7 @@ static bool knows_event(const struct walk *walk, const struct recorded_event *ev
     return is_empty(event) ||
            (!by_wait && event->synced_by == (int64_t)walk->number &&
             event->synced == event->records) ||
-           knows(walk, &walk->process->streams[event->stream], event->pushes, by_wait);
+           walk_knows_record(walk, event, by_wait);
 }
 
 static bool knows_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
@@ -116,7 +89,7 @@ static bool knows_stream(const struct walk *walk, struct recorded_stream *stream
     return stream->pushes == 0 ||
            (!by_wait && stream->synced_by == (int64_t)walk->number &&
             stream->synced == stream->pushes) ||
-           knows(walk, stream, stream->pushes, by_wait);
+           walk_knows(walk, stream, stream->pushes, by_wait);
 }
 
 /* ---- answers ------------------------------------------------------------------------------------- */
@@ -166,21 +139,21 @@ static void use(const struct walk *walk, struct recorded_stream *stream)
 }
 
 /* A thread that pushes behind a no has gone its way. */
-void walk_count_push(const struct walk *walk, struct recorded_stream *stream)
+bool walk_count_push(const struct walk *walk, struct recorded_stream *stream)
 {
     use(walk, stream);
     check_looked(walk, &stream->looked);
     forget(walk, &stream->askers);
     stream->pushes++;
+    return walk_known_action(walk, stream);
 }
 
-void walk_note_record(const struct walk *walk, struct recorded_event *event,
+bool walk_note_record(const struct walk *walk, struct recorded_event *event,
                       struct recorded_stream *stream)
 {
     use(walk, stream);
     check_looked(walk, &event->looked);
-    event->stream = (size_t)(stream - walk->process->streams);
-    event->pushes = stream->pushes;
+    return walk_known_action(walk, stream) && walk_known_record(walk, event, stream);
 }
 
 /* ---- the walk's item ----------------------------------------------------------------------------- */

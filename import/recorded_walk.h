@@ -67,11 +67,31 @@ void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);
 /* Has it been seen to come after that? */
 bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use);
 
+/* ---- recorded_known.c: what a thread knows to be done -------------------------------------------- */
+
+bool walk_known_begin(struct recorded_job *job, struct recorded_process *process);
+/* A push or a record: what the order of the legacy stream puts in front of it. */
+bool walk_known_action(const struct walk *walk, struct recorded_stream *stream);
+/* The event is recorded there; the stream has got a wait for it. */
+bool walk_known_record(const struct walk *walk, struct recorded_event *event,
+                       struct recorded_stream *stream);
+bool walk_known_wait(const struct walk *walk, struct recorded_stream *stream,
+                     const struct recorded_event *event);
+/* The thread has learned that all of it so far is done. */
+bool walk_known_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait);
+bool walk_known_event(const struct walk *walk, struct recorded_event *event, bool by_wait);
+/* It goes on after so many items of another one. */
+bool walk_known_hear(const struct walk *walk, size_t other, uint64_t count);
+/* Is it known that the first pushes of a stream, or the event's last record, are done: from a wait, or from anything? */
+bool walk_knows(const struct walk *walk, const struct recorded_stream *stream, uint64_t pushes,
+                bool by_wait);
+bool walk_knows_record(const struct walk *walk, const struct recorded_event *event, bool by_wait);
+
 /* ---- recorded_queries.c ------------------------------------------------------------------------- */
 
 /* The thread has pushed to the stream; it has recorded the event there. */
-void walk_count_push(const struct walk *walk, struct recorded_stream *stream);
-void walk_note_record(const struct walk *walk, struct recorded_event *event,
+bool walk_count_push(const struct walk *walk, struct recorded_stream *stream);
+bool walk_note_record(const struct walk *walk, struct recorded_event *event,
                       struct recorded_stream *stream);
 /* The thread knows that all work so far is done: it has waited for it, or a query has told it. */
 bool walk_learn_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait);

@@ -73,6 +73,17 @@ counts asks_again 1 0
 counts clear_by_luck 1 0
 check "in the order of their calls it is clear" says clear_by_luck 0 'proved  ' --order=seen
 
+# Work that a stream had waited for, before the host waited for that one; and what another thread knows
+counts behind_wait 0 0
+counts behind_two_waits 0 0
+counts before_wait 1 0
+counts older_record 1 0
+counts more_than_record 1 0
+counts by_legacy 0 0
+counts beside_legacy 1 0
+counts another_waits 0 0
+counts another_waits_unheard 1 0
+
 check "a plan says how it takes a yes" sh -c '"$1" import --queries=wait "$2" | grep -q "about: .*by --queries=wait"' sh "$SWSIM" "$dir/loop.swr"
 check "no other way" complains 2 'queries' "$SWSIM" import --queries=never "$dir/loop.swr"
 says loop 0 proved

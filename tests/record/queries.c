@@ -4,6 +4,7 @@
  * held back until the answer is to be yes. The exit status is 3 where a run was too slow for the answer that a case is about.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -277,6 +278,155 @@ static void clear_by_luck(void)
     consume(two);
 }
 
+/* ---- what is known by waits of streams, and of other threads --------------------------------------- */
+
+static void behind_wait(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+    CHECK(cudaEventRecord(other, two));
+    CHECK(cudaEventSynchronize(other));
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaStreamQuery(one));
+}
+
+static void behind_two_waits(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+    CHECK(cudaEventRecord(other, two));
+    CHECK(cudaStreamWaitEvent(three, other, 0));
+    CHECK(cudaStreamSynchronize(three));
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaEventQuery(other));
+    CHECK(cudaStreamQuery(one));
+    CHECK(cudaStreamQuery(two));
+}
+
+/* What the host waits for was recorded in front of the wait. */
+static void before_wait(void)
+{
+    CHECK(cudaEventRecord(other, two));
+    produce_late();
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+    CHECK(cudaEventSynchronize(other));
+    let_end();
+    expect(cudaEventQuery(event), true);
+}
+
+/* The wait was for the record before. */
+static void older_record(void)
+{
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    produce_late();
+    CHECK(cudaStreamSynchronize(two));
+    let_end();
+    expect(cudaEventQuery(event), true);
+    consume(two);
+}
+
+/* Another push is behind the record that the stream waited for. */
+static void more_than_record(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaLaunchHostFunc(one, wait_for_release, NULL));
+    CHECK(cudaLaunchHostFunc(one, tell_end, NULL));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+    CHECK(cudaStreamSynchronize(two));
+    let_end();
+    expect(cudaStreamQuery(one), true);
+}
+
+/* The legacy stream's order, both ways. */
+static void by_legacy(void)
+{
+    cudaStream_t blocking;
+    CHECK(cudaStreamCreate(&blocking));
+    produce(blocking);
+    CHECK(cudaEventRecord(event, blocking));
+    consume(NULL);
+    CHECK(cudaEventRecord(other, NULL));
+    CHECK(cudaEventSynchronize(other));
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaStreamQuery(blocking));
+    produce(NULL);
+    CHECK(cudaEventRecord(event, NULL));
+    consume(blocking);
+    CHECK(cudaStreamSynchronize(blocking));
+    CHECK(cudaEventQuery(event));
+}
+
+/* It does not order streams that are not blocking. */
+static void beside_legacy(void)
+{
+    produce_late();
+    CHECK(kernels_fill_f32(NULL, z, COUNT, 2.0F));
+    CHECK(cudaStreamSynchronize(NULL));
+    let_end();
+    expect(cudaEventQuery(event), true);
+    consume(two);
+}
+
+static sem_t semaphore;
+
+static void *wait_then_tell(void *unused)
+{
+    (void)unused;
+    CHECK(cudaEventSynchronize(event));
+    sem_post(&semaphore);
+    return NULL;
+}
+
+static void another_waits(void)
+{
+    pthread_t thread;
+    sem_init(&semaphore, 0, 0);
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(pthread_create(&thread, NULL, wait_then_tell, NULL));
+    while (sem_wait(&semaphore) != 0)
+        ;
+    CHECK(cudaEventQuery(event));
+    CHECK(cudaStreamQuery(one));
+    consume(two);
+    CHECK(pthread_join(thread, NULL));
+}
+
+static void *tell_then_wait(void *unused)
+{
+    (void)unused;
+    CHECK(cudaStreamQuery(three)); /* nothing was pushed */
+    sem_post(&semaphore);
+    CHECK(cudaEventSynchronize(event));
+    atomic_store(&over, true);
+    return NULL;
+}
+
+/* The other thread has waited, but what this one hears of it is older. */
+static void another_waits_unheard(void)
+{
+    pthread_t thread;
+    sem_init(&semaphore, 0, 0);
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(pthread_create(&thread, NULL, tell_then_wait, NULL));
+    while (!atomic_load(&over))
+        usleep(100);
+    while (sem_wait(&semaphore) != 0)
+        ;
+    CHECK(cudaEventQuery(event));
+    consume(two);
+    CHECK(pthread_join(thread, NULL));
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -295,6 +445,15 @@ static const struct {
     {"clear_answers", clear_answers},
     {"asks_again", asks_again},
     {"clear_by_luck", clear_by_luck},
+    {"behind_wait", behind_wait},
+    {"behind_two_waits", behind_two_waits},
+    {"before_wait", before_wait},
+    {"older_record", older_record},
+    {"more_than_record", more_than_record},
+    {"by_legacy", by_legacy},
+    {"beside_legacy", beside_legacy},
+    {"another_waits", another_waits},
+    {"another_waits_unheard", another_waits_unheard},
 };
 
 int main(int argc, char **argv)
