@@ -21,8 +21,9 @@ enum recorded_order { RECORDED_LOCKS, RECORDED_SEEN };
 /* What a kernel does with memory that a struct among its arguments points to: the types of these pointers are not known. */
 enum recorded_structs { RECORDED_STRUCTS_WRITE, RECORDED_STRUCTS_READ };
 
-/* Answers of queries: as the run had them; or the program asks until they are yes, so that a yes is a wait. */
-enum recorded_queries { RECORDED_QUERIES_SEEN, RECORDED_QUERIES_WAIT };
+/* Answers of queries: as the run had them; or a yes is a wait, since the program asks until it has it: where it asked again and
+   again in the run and did nothing else, or everywhere. */
+enum recorded_queries { RECORDED_QUERIES_SEEN, RECORDED_QUERIES_LOOPS, RECORDED_QUERIES_WAIT };
 
 struct trace;
 struct recorded_options {

@@ -741,6 +741,8 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
             return diag_no_memory(job->diag);
         if (walk.item->kind != RECORDING_PUSH)
             walk.thread->push = 0;
+        if (walk.item->kind != RECORDING_QUERY_EVENT && walk.item->kind != RECORDING_QUERY_STREAM)
+            walk.thread->did = walk.thread->place;
     }
     recorded_queries_end(job, process);
     return STATUS_OK;

@@ -557,10 +557,14 @@ static const char *about_structs(const struct recorded_job *job)
 
 static const char *about_queries(const struct recorded_job *job)
 {
-    if (job->options->queries != RECORDED_QUERIES_WAIT || job->yeses == 0)
+    const int way = job->options->queries;
+    const size_t waits = (way == RECORDED_QUERIES_SEEN ? 0 : job->loops) +
+                         (way == RECORDED_QUERIES_WAIT ? job->yeses : 0);
+    if (waits == 0)
         return "";
-    return arena_printf(job->arena, "; by --queries=wait %zu quer%s asked until the answer was yes",
-                        job->yeses, job->yeses == 1 ? "y was" : "ies were");
+    return arena_printf(job->arena, "; by --queries=%s %zu quer%s asked until the answer was yes",
+                        way == RECORDED_QUERIES_WAIT ? "wait" : "loops", waits,
+                        waits == 1 ? "y was" : "ies were");
 }
 
 static const char *about(const struct recorded_job *job)

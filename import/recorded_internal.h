@@ -85,6 +85,7 @@ struct recorded_thread {
     struct recorded_ops ops;
     uint64_t place; /* items so far */
     int device;
+    uint64_t did;             /* the place of the last item that is no query */
     int depth;                /* of groups */
     uint64_t push;            /* the number of the next call that pushes; 0: none */
     struct recorded_op group; /* under way; its parts */
@@ -102,6 +103,7 @@ struct recorded_thread {
 struct recorded_asker {
     size_t thread;
     uint64_t records; /* of the event, at the query */
+    uint64_t place;   /* of the first no among the thread's items */
     bool asked;
 };
 struct recorded_askers {
@@ -289,6 +291,7 @@ struct recorded_job {
     size_t unordered_uses; /* by two threads, without an order that was seen */
     size_t awaited_values; /* places in memory where streams wait for a value */
     size_t yeses, noes;    /* of queries, that could have been otherwise */
+    size_t loops;          /* of queries that end with a yes */
     bool unseen; /* libraries or calls that the recorder does not see, or does not model */
     struct {
         const char *name;

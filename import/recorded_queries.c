@@ -7,6 +7,9 @@
  * never gets that, or learns by a wait instead: then the program has gone the way of the no.
  *
  * recorded_known.c says what a thread knows.
+ *
+ * A loop that does nothing but ask, from the no to the yes of the same query, is told apart: both answers, and what the program
+ * does behind them, were seen. It is a wait unless the program gives up some time.
  */
 #include "recorded_walk.h"
 
@@ -101,22 +104,33 @@ static bool say_no(const struct walk *walk, struct recorded_askers *askers, uint
         return false;
     if (asker->records != records)
         settle(walk, asker);
+    asker->place = asker->asked ? asker->place : walk->thread->place;
     asker->asked = true;
     asker->records = records;
     return true;
 }
 
-/* Is the yes the end of a loop? `waited`: the thread had no need to ask. */
-static bool ends_loop(const struct walk *walk, struct recorded_askers *askers, uint64_t records,
-                      bool waited)
+/* What the yes says: what the thread knew, or the end of a loop, or what could have been otherwise. `waited`: it had no need
+   to ask. */
+enum meaning { CLEAR, LOOP, OPEN };
+static enum meaning take_yes(const struct walk *walk, struct recorded_askers *askers,
+                             uint64_t records, bool known, bool waited)
 {
     struct recorded_asker *asker = find_asker(walk, askers);
     const bool ends = asker && asker->asked && asker->records == records && !waited;
-    if (!asker)
-        return false;
-    asker->asked = asker->asked && !ends;
-    settle(walk, asker);
-    return ends;
+    if (asker) {
+        asker->asked = asker->asked && !ends;
+        settle(walk, asker);
+    }
+    if (!ends)
+        return known ? CLEAR : OPEN;
+    return walk->thread->did < asker->place ? LOOP : OPEN;
+}
+
+static void count(const struct walk *walk, enum meaning meaning)
+{
+    walk->job->loops += meaning == LOOP;
+    walk->job->yeses += meaning == OPEN;
 }
 
 /* The answer was clear; so it is in another run where nothing that changes it comes without an order. */
@@ -158,32 +172,32 @@ bool walk_note_record(const struct walk *walk, struct recorded_event *event,
 
 /* ---- the walk's item ----------------------------------------------------------------------------- */
 
-static bool take_yes(const struct walk *walk, struct recorded_event *event, bool *is_open)
+static bool take_done(const struct walk *walk, struct recorded_event *event, enum meaning *all)
 {
-    const bool known = knows_event(walk, event, false);
-    const bool ends =
-        ends_loop(walk, &event->askers, event->records, knows_event(walk, event, true));
-    if (known && !ends)
+    const enum meaning own =
+        take_yes(walk, &event->askers, event->records, knows_event(walk, event, false),
+                 knows_event(walk, event, true));
+    if (own == CLEAR)
         look(walk, &event->looked);
-    *is_open = *is_open || !known || ends;
+    *all = own > *all ? own : *all;
     return walk_await_event(walk, event) && walk_learn_event(walk, event, false);
 }
 
 bool walk_take_query_event(const struct walk *walk)
 {
-    bool is_open = false;
+    enum meaning all = CLEAR;
     for (int i = 1; i < walk->item->words; i++) {
         struct recorded_event *event = walk_event(walk, walk->item->word[i]);
         if (!event)
             return false;
-        if (walk->item->word[0] != 0 && !take_yes(walk, event, &is_open))
+        if (walk->item->word[0] != 0 && !take_done(walk, event, &all))
             return false;
         /* Of several it is the first that may not be done. */
         if (walk->item->word[0] == 0 &&
             (!knows_event(walk, event, false) || i + 1 == walk->item->words))
             return say_no(walk, &event->askers, event->records);
     }
-    walk->job->yeses += is_open;
+    count(walk, all);
     return true;
 }
 
@@ -194,11 +208,12 @@ bool walk_take_query_stream(const struct walk *walk)
         return false;
     if (walk->item->word[0] == 0)
         return say_no(walk, &stream->askers, 0);
-    const bool known = knows_stream(walk, stream, false);
-    const bool ends = ends_loop(walk, &stream->askers, 0, knows_stream(walk, stream, true));
-    if (known && !ends)
+    const enum meaning meaning =
+        take_yes(walk, &stream->askers, 0, knows_stream(walk, stream, false),
+                 knows_stream(walk, stream, true));
+    if (meaning == CLEAR)
         look(walk, &stream->looked);
-    walk->job->yeses += !known || ends;
+    count(walk, meaning);
     return walk_await_stream(walk, stream) && walk_learn_stream(walk, stream, false);
 }
 
@@ -218,16 +233,27 @@ void recorded_queries_end(struct recorded_job *job, const struct recorded_proces
         count_asked(job, &process->events[i].askers);
 }
 
+static bool say_loops(struct recorded_job *job)
+{
+    const size_t count = job->options->queries == RECORDED_QUERIES_SEEN ? job->loops : 0;
+    return count == 0 ||
+           plan_add_unrecorded(
+               job->plan,
+               arena_printf(job->arena, "%zu loop%s of queries", count, count == 1 ? "" : "s"),
+               "the program may give up before the answer is yes; if it never does, import with "
+               "--queries=loops");
+}
+
 bool recorded_queries_say(struct recorded_job *job)
 {
     const bool waits = job->options->queries == RECORDED_QUERIES_WAIT;
-    const size_t yeses = waits ? 0 : job->yeses, count = yeses + job->noes;
-    return count == 0 ||
-           plan_add_unrecorded(job->plan,
-                               arena_printf(job->arena, "other answers of %zu quer%s", count,
-                                            count == 1 ? "y" : "ies"),
-                               yeses > 0
-                                   ? "where work is not done yet the program may go another way; "
-                                     "if it asks until it is, import with --queries=wait"
-                                   : "where work is done by then the program may go another way");
+    const size_t yeses = waits ? 0 : job->yeses, all = yeses + job->noes;
+    const char *why = yeses > 0 ? "where work is not done yet the program may go another way; "
+                                  "if it asks until it is, import with --queries=wait"
+                                : "where work is done by then the program may go another way";
+    return (all == 0 || plan_add_unrecorded(job->plan,
+                                            arena_printf(job->arena, "other answers of %zu quer%s",
+                                                         all, all == 1 ? "y" : "ies"),
+                                            why)) &&
+           say_loops(job);
 }

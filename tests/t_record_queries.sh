@@ -32,60 +32,65 @@ says()
 }
 may_wait='where work is not done yet the program may go another way; if it asks until it is, import with --queries=wait'
 may_be_done='where work is done by then the program may go another way'
-# Of a program without a race: the queries of a verdict, and those where a yes is a wait; 0: it is plain.
+give_up='the program may give up before the answer is yes; if it never does, import with --queries=loops'
+# Of a program without a race: the queries of a verdict, the loops that ask until the answer is yes, and the queries where a yes
+# is a wait. 0: it says nothing of them.
 counts()
 {
     check "$1 is recorded" record "$1"
-    for way in seen wait; do
-        count=$2 why=$may_wait
-        [ $way = seen ] || { count=$3 why=$may_be_done; }
-        quer=queries
-        [ "$count" != 1 ] || quer=query
-        [ "$count" = 0 ] && text='proved  ' || text="proved but for other answers of $count $quer: ${4-$why}  "
-        check "$1: --queries=$way: $count" says "$1" 0 "$text" --queries=$way
+    for way in seen loops wait; do
+        count=$2 loops=0 why=$may_wait
+        [ $way = seen ] && loops=$3
+        [ $way != wait ] || { count=$4 why=$may_be_done; }
+        text=
+        case $count in 0) ;; 1) text=", other answers of 1 query: ${5-$why}" ;; *) text=", other answers of $count queries: ${5-$why}" ;; esac
+        case $loops in 0) ;; 1) text="$text, 1 loop of queries: $give_up" ;; *) text="$text, $loops loops of queries: $give_up" ;; esac
+        check "$1: --queries=$way: $count, $loops" says "$1" 0 "proved${text:+ but for}${text#,}  " --queries=$way
     done
 }
 
-counts loop 1 0
+counts loop 0 1 0
 size() { [ "$(wc -c <"$1")" -le 524288 ] || { ls -l "$1"; return 1; }; }
 check "20,000 answers fill no chunk" size "$dir/loop.swr"
-counts loop_of_two 2 0
+counts loop_of_two 0 2 0
 check "nor do 40,000 by turns" size "$dir/loop_of_two.swr"
-counts loop_of_time 1 0
+counts loop_of_time 0 1 0
 check "nor times that are not there" size "$dir/loop_of_time.swr"
-counts loop_beside_pushes 1 0
+counts loop_of_looks 1 0 0
+counts loop_beside_pushes 1 0 0
 
 # An answer by which the program decides: the verdict is of the way that it went.
-counts yes_by_luck 1 0
+counts yes_by_luck 1 0 0
 check "the other way is recorded" record no_by_luck
 check "... and has a race" says no_by_luck 1 'race.*axpy.*fill'
 check "... which is told to be of that answer" says no_by_luck 1 "other answers of 1 query: $may_be_done"
 check "repaired" record no_by_luck fixed
 check "... it has none, and another answer" says no_by_luck 0 "proved but for other answers of 1 query: $may_be_done  "
-counts waits_behind_no 1 1 "$may_be_done"
-counts waits_for_all_behind_no 2 2 "$may_be_done"
-counts goes_on 2 1
-counts records_again 2 1
-counts another_asks 2 1
+counts waits_behind_no 1 0 1 "$may_be_done"
+counts waits_for_all_behind_no 2 0 2 "$may_be_done"
+counts goes_on 1 1 1 "$may_be_done"
+counts records_again 1 1 1 "$may_be_done"
+counts another_asks 1 1 1 "$may_be_done"
 
-counts clear_answers 0 0
-counts asks_again 1 0
-counts clear_by_luck 1 0
+counts clear_answers 0 0 0
+counts asks_again 0 1 0
+counts clear_by_luck 1 0 0
 check "in the order of their calls it is clear" says clear_by_luck 0 'proved  ' --order=seen
 
 # Work that a stream had waited for, before the host waited for that one; and what another thread knows
-counts behind_wait 0 0
-counts behind_two_waits 0 0
-counts before_wait 1 0
-counts older_record 1 0
-counts more_than_record 1 0
-counts by_legacy 0 0
-counts beside_legacy 1 0
-counts another_waits 0 0
-counts another_waits_unheard 1 0
+counts behind_wait 0 0 0
+counts behind_two_waits 0 0 0
+counts before_wait 1 0 0
+counts older_record 1 0 0
+counts more_than_record 1 0 0
+counts by_legacy 0 0 0
+counts beside_legacy 1 0 0
+counts another_waits 0 0 0
+counts another_waits_unheard 1 0 0
 
-check "a plan says how it takes a yes" sh -c '"$1" import --queries=wait "$2" | grep -q "about: .*by --queries=wait"' sh "$SWSIM" "$dir/loop.swr"
+check "a plan says how it takes a yes" sh -c '"$1" import --queries=wait "$2" | grep -q "about: .*by --queries=wait 1 query was"' sh "$SWSIM" "$dir/loop.swr"
+check "... and so of loops" sh -c '"$1" import --queries=loops "$2" | grep -q "about: .*by --queries=loops 1 query was"' sh "$SWSIM" "$dir/loop.swr"
 check "no other way" complains 2 'queries' "$SWSIM" import --queries=never "$dir/loop.swr"
 says loop 0 proved
-check "JSON has it" prints 0 '"but_for":."other answers of 1 query: where work' "$SWSIM" verify --no-fix --json "$dir/run.yaml"
+check "JSON has it" prints 0 '"but_for":."1 loop of queries: the program may' "$SWSIM" verify --no-fix --json "$dir/run.yaml"
 done_testing

@@ -108,6 +108,18 @@ static void loop_of_time(void)
     consume(two);
 }
 
+/* Between two noes the thread goes on with something else. */
+static void loop_of_looks(void)
+{
+    produce_late();
+    expect(cudaEventQuery(event), false);
+    CHECK(kernels_fill_f32(two, z, COUNT, 2.0F));
+    expect(cudaEventQuery(event), false);
+    release();
+    poll();
+    consume(two);
+}
+
 /* Work of another thread comes behind the no of this one. */
 static void *push_more(void *unused)
 {
@@ -179,6 +191,7 @@ static void goes_on(void)
     produce_late();
     expect(cudaStreamQuery(one), false);
     CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    expect(cudaStreamQuery(one), false);
     release();
     while (cudaStreamQuery(one) != cudaSuccess)
         usleep(100);
@@ -190,6 +203,7 @@ static void records_again(void)
     produce_late();
     expect(cudaEventQuery(event), false);
     CHECK(cudaEventRecord(event, one));
+    expect(cudaEventQuery(event), false);
     release();
     poll();
     consume(two);
@@ -198,6 +212,8 @@ static void records_again(void)
 static void *poll_in_thread(void *unused)
 {
     (void)unused;
+    expect(cudaEventQuery(event), false);
+    release();
     poll();
     return NULL;
 }
@@ -208,7 +224,6 @@ static void another_asks(void)
     pthread_t thread;
     produce_late();
     expect(cudaEventQuery(event), false);
-    release();
     CHECK(pthread_create(&thread, NULL, poll_in_thread, NULL));
     CHECK(pthread_join(thread, NULL));
     consume(two);
@@ -245,6 +260,7 @@ static void clear_answers(void)
 static void asks_again(void)
 {
     produce_late();
+    expect(cudaEventQuery(event), false);
     release();
     poll();
     for (int i = 0; i < 3; i++) {
@@ -434,6 +450,7 @@ static const struct {
     {"loop", loop},
     {"loop_of_two", loop_of_two},
     {"loop_of_time", loop_of_time},
+    {"loop_of_looks", loop_of_looks},
     {"loop_beside_pushes", loop_beside_pushes},
     {"yes_by_luck", yes_by_luck},
     {"no_by_luck", no_by_luck},
