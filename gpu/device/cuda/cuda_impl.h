@@ -94,6 +94,7 @@ struct cuda_device {
     struct injection *injections;
     int64_t pushes;
     pthread_mutex_t collect_lock; /* of the clock and of reading stamps; taken before the world's */
+    int64_t collections;          /* under it: how many have begun */
     pthread_mutex_t abort_lock;   /* taken first of all locks, by cuda_comm_settle alone */
     pthread_t abort_thread;
     struct cuda_comm *condemned; /* what it aborts */
@@ -118,6 +119,7 @@ struct cuda_stream {
     struct marker
         *behind; /* of the last launch it was part of: to be awaited before the next push; NULL */
     bool used;   /* something was pushed since; under the stream's lock */
+    int64_t unfinished; /* the last collection that found work of it so; under the collect lock */
     char stuck[STUCK_TEXT]; /* what was unfinished at an abort, or when that was last asked */
 };
 

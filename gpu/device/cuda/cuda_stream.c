@@ -423,6 +423,24 @@ static cudaError_t take_finished(struct cuda_device *device, struct pending **li
     return cudaSuccess;
 }
 
+/* Fills the stamp at `link` if its operation has finished; else goes past it. A stream behind one that has not is not asked
+   again: each query may wait for others in the driver, and its answer is known. */
+static cudaError_t collect_stamp(struct cuda_device *device, struct pending ***link,
+                                 struct pending ***end)
+{
+    struct pending *pending = **link;
+    cudaError_t error = cudaErrorNotReady;
+    if (pending->stream->unfinished != device->collections)
+        error = cuda_ask_event(device->world, pending->end->handle);
+    if (error == cudaSuccess)
+        return take_finished(device, *link, end);
+    if (error != cudaErrorNotReady)
+        return error;
+    pending->stream->unfinished = device->collections;
+    *link = &pending->next;
+    return cudaSuccess;
+}
+
 /* Pushes go on meanwhile: they add behind `end`, and only this takes away. */
 static cudaError_t collect_stamps(struct cuda_device *device)
 {
@@ -430,15 +448,9 @@ static cudaError_t collect_stamps(struct cuda_device *device)
     pthread_mutex_lock(&device->world->lock);
     struct pending **link = &device->pendings, **end = device->pendings_end;
     pthread_mutex_unlock(&device->world->lock);
-    while (link != end && error == cudaSuccess) {
-        error = cuda_ask_event(device->world, (*link)->end->handle);
-        if (error == cudaSuccess)
-            error = take_finished(device, link, &end);
-        else if (error == cudaErrorNotReady) {
-            error = cudaSuccess;
-            link = &(*link)->next;
-        }
-    }
+    device->collections++;
+    while (link != end && error == cudaSuccess)
+        error = collect_stamp(device, &link, &end);
     return error;
 }
 
