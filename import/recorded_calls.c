@@ -663,6 +663,7 @@ static bool take_item(const struct walk *walk)
     case RECORDING_LAUNCH: return take_launch(walk);
     case RECORDING_COPY: return walk_take_copy(walk);
     case RECORDING_COPY_2D: return walk_take_copy_2d(walk);
+    case RECORDING_COPY_BATCH: return walk_take_copy_batch(walk);
     case RECORDING_FILL: return walk_take_fill(walk);
     case RECORDING_ALLOC: return walk_take_alloc(walk);
     case RECORDING_ALLOC_ASYNC: return walk_take_alloc_async(walk);

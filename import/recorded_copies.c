@@ -259,6 +259,64 @@ bool walk_take_copy_2d(const struct walk *walk)
     return is_empty(&to) || copy(walk, word[0], &to, &from, word[7], word[8] != 0);
 }
 
+/* ---- batches ------------------------------------------------------------------------------------- */
+
+static bool overlap(uint64_t one, uint64_t bytes, uint64_t other, uint64_t other_bytes)
+{
+    return one < other + other_bytes && other < one + bytes;
+}
+
+/* Does one of two copies write what the other one reads or writes? */
+static bool depend(const uint64_t *one, const uint64_t *other)
+{
+    return overlap(one[0], one[2], other[0], other[2]) ||
+           overlap(one[0], one[2], other[1], other[2]) ||
+           overlap(one[1], one[2], other[0], other[2]);
+}
+
+static bool any_depend(const uint64_t *copies, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = i + 1; k < count; k++)
+            if (depend(&copies[3 * i], &copies[3 * k]))
+                return true;
+    return false;
+}
+
+static bool add_copy(const struct walk *walk, struct recorded_op *op, const uint64_t *words)
+{
+    const int to = device_of(walk, words[0]), from = device_of(walk, words[1]);
+    if (words[2] == 0)
+        return true;
+    if (to >= 0)
+        walk_use_device(walk->process, to);
+    if (from >= 0)
+        walk_use_device(walk->process, from);
+    op->op.direction = to < 0 ? DIRECTION_D2H : from < 0 ? DIRECTION_H2D : DIRECTION_D2D;
+    op->op.bytes += recorded_bytes(words[2]);
+    return recorded_memory_access(walk->job, walk->process, op, words[1], words[2], false, -1) &&
+           recorded_memory_access(walk->job, walk->process, op, words[0], words[2], true, -1);
+}
+
+/* One operation, in the stream's order: copies that do not depend on each other have no other. The direction is that of the
+   last; whether the host waits for its pageable memory is not said by CUDA, so it does not. */
+bool walk_take_copy_batch(const struct walk *walk)
+{
+    const uint64_t *copies = walk->item->word + 1;
+    const size_t count = ((size_t)walk->item->words - 1) / 3;
+    struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
+    struct recorded_op op = walk_op(walk, OP_COPY);
+    if (!stream ||
+        (any_depend(copies, count) &&
+         !walk_unmodelled(walk, "cudaMemcpyBatchAsync with copies that depend on each other")))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!add_copy(walk, &op, &copies[3 * i]))
+            return false;
+    op.op.work.direction = op.op.direction;
+    return op.op.bytes == 0 || walk_push(walk, stream, &op);
+}
+
 bool walk_take_fill(const struct walk *walk)
 {
     const uint64_t *word = walk->item->word;

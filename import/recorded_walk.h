@@ -109,6 +109,7 @@ bool walk_take_free(const struct walk *walk);
 bool walk_take_free_async(const struct walk *walk);
 bool walk_take_copy(const struct walk *walk);
 bool walk_take_copy_2d(const struct walk *walk);
+bool walk_take_copy_batch(const struct walk *walk);
 bool walk_take_fill(const struct walk *walk);
 bool walk_take_touch(const struct walk *walk);
 

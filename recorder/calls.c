@@ -14,7 +14,7 @@ void calls_end(const struct call *call, enum recording_kind kind, size_t count, 
 {
     tape_end(call, kind, count, words);
     if (call->outer)
-        touch_see(kind, words);
+        touch_see(kind, count, words);
 }
 
 enum { NOT_READY = 600 }; /* of runtime and driver */

@@ -291,6 +291,7 @@ static bool pushes(enum recording_kind kind)
     case RECORDING_LAUNCH:
     case RECORDING_COPY:
     case RECORDING_COPY_2D:
+    case RECORDING_COPY_BATCH:
     case RECORDING_FILL:
     case RECORDING_GRAPH_LAUNCH:
     case RECORDING_COLLECTIVE:

@@ -7,6 +7,8 @@
  */
 #include <string.h>
 
+#include <stdio.h>
+
 #include "calls.h"
 #include "names.h"
 #include "symbols.h"
@@ -376,6 +378,8 @@ static const struct {
     {"cuGraphInstantiate", 10000, "cuGraphInstantiate"},
     {"cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"},
     {"cuGraphInstantiate", 12000, "cuGraphInstantiateWithFlags"},
+    {"cuMemcpyBatchAsync", 12080, "cuMemcpyBatchAsync"},
+    {"cuMemcpyBatchAsync", 13000, "cuMemcpyBatchAsync_v2"},
 };
 
 /* A driver that is older than what is asked for gives its own newest. */
@@ -401,6 +405,13 @@ static bool give(const char *whole, void **out, const void *caller)
     return symbols_is_ours(*out);
 }
 
+static bool give_known(const char *known, void **out, const void *caller, bool per_thread)
+{
+    char whole[128];
+    snprintf(whole, sizeof whole, "%s_ptsz", known);
+    return (per_thread && give(whole, out, caller)) || give(known, out, caller);
+}
+
 /* The driver is asked for "cuMemAlloc" and gives cuMemAlloc_v2. */
 static void give_ours(const char *name, void **out, const void *caller, int version, word flags)
 {
@@ -408,7 +419,7 @@ static void give_ours(const char *name, void **out, const void *caller, int vers
     const bool per_thread = (flags & 2) != 0;
     const char *known = find_version(name, version);
     char whole[128];
-    if (!*out || symbols_is_ours(*out) || (known && give(known, out, caller)))
+    if (!*out || symbols_is_ours(*out) || (known && give_known(known, out, caller, per_thread)))
         return;
     for (size_t i = per_thread ? 0 : 4; i < sizeof suffixes / sizeof *suffixes; i++) {
         if (strlen(name) + strlen(suffixes[i]) >= sizeof whole)

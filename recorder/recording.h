@@ -103,7 +103,10 @@ struct recording_item {
     X(LOST, 1, "records that CUPTI had no room for")                                               \
     X(UNMODELLED, 1,                                                                               \
       "characters: the name of what was called; it orders work or touches memory, and no item "    \
-      "says how")
+      "says how")                                                                                  \
+    X(COPY_BATCH, 1,                                                                               \
+      "stream; to, from, bytes of each copy: they come in the stream's order, and in none among "  \
+      "themselves")
 
 enum recording_kind {
 #define X(name, ...) RECORDING_##name,

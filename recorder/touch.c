@@ -106,7 +106,13 @@ bool touch_on(void)
     return wanted;
 }
 
-void touch_see(enum recording_kind kind, const uint64_t *words)
+static void close_copied(uint64_t to, uint64_t from)
+{
+    close_block((uintptr_t)from, 2);
+    close_block((uintptr_t)to, 1);
+}
+
+void touch_see(enum recording_kind kind, size_t count, const uint64_t *words)
 {
     if (!wanted)
         return;
@@ -115,10 +121,10 @@ void touch_see(enum recording_kind kind, const uint64_t *words)
     struct block *freed = kind == RECORDING_FREE ? find((uintptr_t)words[0]) : NULL;
     if (freed)
         atomic_store(&freed->address, 0);
-    if (kind == RECORDING_COPY) {
-        close_block((uintptr_t)words[2], 2);
-        close_block((uintptr_t)words[1], 1);
-    }
+    if (kind == RECORDING_COPY)
+        close_copied(words[1], words[2]);
+    for (size_t i = 1; kind == RECORDING_COPY_BATCH && i + 2 < count; i += 3)
+        close_copied(words[i], words[i + 1]);
 }
 
 void touch_begin_thread(void)

@@ -10,6 +10,7 @@
 #define SWSIM_TOUCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "recording.h"
@@ -21,6 +22,6 @@ bool touch_on(void);
 void touch_begin_thread(void);
 
 /* A call of the program is over, and this is its item. */
-void touch_see(enum recording_kind kind, const uint64_t *words);
+void touch_see(enum recording_kind kind, size_t count, const uint64_t *words);
 
 #endif

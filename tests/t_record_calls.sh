@@ -80,7 +80,7 @@ check "nobody looks at a time between events" finds elapsed 'race.*axpy.*fill'
 for case in pool_free pool_owner pool_freed_now freed_in_stream pool_of_own reset unwritten_columns boxes box_to_host peer_box; do
     check "$case, repaired" proves $case
 done
-check "elapsed, repaired: it asks for the time until it is there" proves elapsed 'other answers of 1 query'
+check "elapsed, repaired: it asks for the time until it is there" proves elapsed '\(other answers of 1 query\|1 loop of queries\)'
 check "columns, repaired" proves columns "the host's accesses"
 check "rows that are not looked at one by one" but_for many_rows 'rows of 2 copies or fills: more than 64'
 if grep -q 'cudaStreamBeginCaptureToGraph' "$program"; then
@@ -113,7 +113,13 @@ check "one that records an event" but_for attributes '1 call of cudaLaunchKernel
 
 # What nothing models is told: by calls, by functions that are newer than the recorder, by libraries.
 if grep -q cudaMemcpyBatchAsync "$program"; then
-    check "calls that nothing models" but_for batch '3 calls of cudaMemcpyBatchAsync: the recording does not model them'
+    check "a batch of copies, of which another stream reads the second" finds batch 'race.*axpy.*copy\|race.*copy.*axpy'
+    check "... writes what the first one reads" finds batch_reads 'race.*fill.*copy\|race.*copy.*fill'
+    check "... repaired" proves batch
+    check "... repaired" proves batch_reads
+    check "copies of a batch that depend on each other" but_for batch_depends '1 call of cudaMemcpyBatchAsync with copies that depend on each other: the recording does not model it'
+    check "calls that nothing models" but_for batch_in_call "3 calls of cudaMemcpyBatchAsync that reads out of the stream.s order: the recording does not model them"
+    check "more copies than an item can say, and as many" but_for batch_of_many '1 call of cudaMemcpyBatchAsync of more than 170 copies: the recording does not model it'
 else
     skip "CUDA before 13 has other batches"
 fi

@@ -208,8 +208,31 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int device, const void *from, int sour
     return copy_peer(to, device, from, source, bytes, handle, __func__);
 }
 
-/* Each of many copies by itself: none is ordered with another, which the stream's order is a case of. */
+/* Each of many copies by itself, the last one first: "copies within a batch are not guaranteed to execute in any specific
+   order". */
 #if CUDART_VERSION >= 13000
+/* "Each entry must be greater than the previous entry and the last entry should be less than count", the first 0. */
+static bool are_attributes(const struct cudaMemcpyAttributes *attributes, const size_t *first,
+                           size_t attribute_count, size_t count)
+{
+    if (!attributes || !first || attribute_count == 0 || attribute_count > count || first[0] != 0)
+        return false;
+    for (size_t i = 0; i < attribute_count; i++)
+        if (first[i] >= count || (i > 0 && first[i] <= first[i - 1]) ||
+            attributes[i].srcAccessOrder < cudaMemcpySrcAccessOrderStream ||
+            attributes[i].srcAccessOrder > cudaMemcpySrcAccessOrderAny)
+            return false;
+    return true;
+}
+
+static bool reads_during_call(const struct cudaMemcpyAttributes *attributes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (attributes[i].srcAccessOrder == cudaMemcpySrcAccessOrderDuringApiCall)
+            return true;
+    return false;
+}
+
 cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from, const size_t *bytes,
                                  size_t count, struct cudaMemcpyAttributes *attributes,
                                  size_t *first, size_t attribute_count, cudaStream_t handle)
@@ -218,13 +241,15 @@ cudaError_t cudaMemcpyBatchAsync(void *const *to, const void *const *from, const
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!attributes || !first || attribute_count == 0 || first[0] != 0 ||
-        stream_is_legacy(stream)) /* "must not be the legacy NULL stream" */
+    if (!to || !from || !bytes || !are_attributes(attributes, first, attribute_count, count) ||
+        !stream || stream_is_legacy(stream)) /* "must not be legacy NULL stream" */
         return call_end(cudaErrorInvalidValue);
-    for (size_t i = 0; i < count && error == cudaSuccess; i++) {
-        const struct copy copy = copy_of(to[i], from[i], bytes[i]);
+    for (size_t i = count; i > 0 && error == cudaSuccess; i--) {
+        const struct copy copy = copy_of(to[i - 1], from[i - 1], bytes[i - 1]);
         error = copy_async(stream, &copy, cudaMemcpyDefault);
     }
+    if (error == cudaSuccess && reads_during_call(attributes, attribute_count))
+        stream_await(stream); /* "all accesses must be complete before the API call returns" */
     return call_end(error);
 }
 #endif

@@ -326,16 +326,69 @@ static void attributes(void)
 /* ---- calls that nothing models -------------------------------------------------------------------- */
 
 #if CUDART_VERSION >= 13000
+static void copy_two(void *first_to, const void *first_from, void *second_to,
+                     const void *second_from, enum cudaMemcpySrcAccessOrder order)
+{
+    void *to[] = {first_to, second_to};
+    const void *from[] = {first_from, second_from};
+    const size_t bytes[] = {BYTES, BYTES};
+    size_t first = 0;
+    struct cudaMemcpyAttributes attributes = {.srcAccessOrder = order};
+    CHECK(cudaMemcpyBatchAsync(to, from, bytes, 2, &attributes, &first, 1, one));
+}
+
+/* Another stream reads what the second copy writes. */
 static void batch(void)
 {
     static float host[COUNT];
-    void *to[] = {x, y};
-    const void *from[] = {host, host};
-    const size_t bytes[] = {BYTES, BYTES};
-    size_t first = 0;
-    struct cudaMemcpyAttributes attributes = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    copy_two(y, x, z, host, cudaMemcpySrcAccessOrderStream);
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    CHECK(kernels_axpy(two, z, x, COUNT, 1.0F));
+    luck();
+}
+
+/* Another one writes what the first copy reads. */
+static void batch_reads(void)
+{
+    static float host[COUNT];
+    copy_two(y, x, z, host, cudaMemcpySrcAccessOrderStream);
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    produce(two);
+}
+
+static void batch_depends(void)
+{
+    copy_two(y, x, z, y, cudaMemcpySrcAccessOrderStream);
+    CHECK(cudaStreamSynchronize(one));
+}
+
+static void batch_in_call(void)
+{
+    static float host[COUNT];
     for (int i = 0; i < 3; i++)
-        CHECK(cudaMemcpyBatchAsync(to, from, bytes, 2, &attributes, &first, 1, one));
+        copy_two(y, host, z, host, cudaMemcpySrcAccessOrderDuringApiCall);
+    CHECK(cudaStreamSynchronize(one));
+}
+
+static void batch_of_many(void)
+{
+    enum { MANY = 171 };
+    void *to[MANY];
+    const void *from[MANY];
+    size_t bytes[MANY], first = 0;
+    struct cudaMemcpyAttributes attributes = {.srcAccessOrder = cudaMemcpySrcAccessOrderStream};
+    for (int i = 0; i < MANY; i++) {
+        to[i] = y + i;
+        from[i] = x + i;
+        bytes[i] = sizeof *x;
+    }
+    CHECK(cudaMemcpyBatchAsync(to, from, bytes, MANY, &attributes, &first, 1, one));
+    CHECK(cudaMemcpyBatchAsync(to, from, bytes, MANY - 1, &attributes, &first, 1, one));
     CHECK(cudaStreamSynchronize(one));
 }
 #endif
@@ -598,6 +651,10 @@ static const struct {
     {"attributes", attributes, NULL, 0},
 #if CUDART_VERSION >= 13000
     {"batch", batch, NULL, 0},
+    {"batch_reads", batch_reads, NULL, 0},
+    {"batch_depends", batch_depends, NULL, 0},
+    {"batch_in_call", batch_in_call, NULL, 0},
+    {"batch_of_many", batch_of_many, NULL, 0},
 #endif
     {"tomorrow", tomorrow, NULL, 0},
     {"asks_for_tomorrow", asks_for_tomorrow, NULL, 0},

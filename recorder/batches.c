@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * batches.c - many copies in one call, of CUDA's runtime and its driver. See calls.h.
+ *
+ * "The batch as a whole executes in stream order but copies within a batch are not guaranteed to execute in any specific
+ * order" (cudaMemcpyBatchAsync). Sources that may be read out of the stream's order, and more copies than an item can say,
+ * are UNMODELLED. Until CUDA 13 the stream comes behind a place for the index of a copy that fails.
+ */
+#include "calls.h"
+
+enum { IN_STREAM_ORDER = 1, MOST_COPIES = (MOST - 1) / 3, NO_FAILED_INDEX = 13000 };
+
+/* cudaMemcpyAttributes and CUmemcpyAttributes */
+struct attributes {
+    int order;
+    struct {
+        int kind, id;
+    } from, to;
+    unsigned flags;
+};
+
+struct batch {
+    const handle *to, *from;
+    const size_t *bytes;
+    size_t count;
+    const struct attributes *attributes;
+    size_t attribute_count;
+};
+
+static bool is_in_order(const struct batch *batch)
+{
+    for (size_t i = 0; i < batch->attribute_count; i++)
+        if (batch->attributes[i].order != IN_STREAM_ORDER)
+            return false;
+    return true;
+}
+
+static void end_batch(const struct call *call, int result, word stream, const struct batch *batch)
+{
+    word words[MOST];
+    if (result == 0 && (batch->count > MOST_COPIES || !is_in_order(batch))) {
+        calls_end_unmodelled(call, result,
+                             batch->count > MOST_COPIES
+                                 ? "cudaMemcpyBatchAsync of more than 170 copies"
+                                 : "cudaMemcpyBatchAsync that reads out of the stream's order");
+        return;
+    }
+    if (result != 0) {
+        tape_drop(call);
+        return;
+    }
+    words[0] = stream;
+    for (size_t i = 0; i < batch->count; i++) {
+        words[3 * i + 1] = WORD_OF(batch->to[i]);
+        words[3 * i + 2] = WORD_OF(batch->from[i]);
+        words[3 * i + 3] = batch->bytes[i];
+    }
+    calls_end(call, RECORDING_COPY_BATCH, 1 + 3 * batch->count, words);
+}
+
+static bool has_failed_index(void)
+{
+    static int (*ask)(int *);
+    int version = 0;
+    return real_find(&ask, "cudaRuntimeGetVersion") && ask(&version) == 0 &&
+           version < NO_FAILED_INDEX;
+}
+
+/* `h`: the stream, or in front of it the place for an index. */
+#define BATCH(name, none_is, has_index)                                                            \
+    int name(const handle *to, const handle *from, const size_t *bytes, size_t count,              \
+             const struct attributes *attributes, const size_t *first, size_t attribute_count,     \
+             handle h, handle i);                                                                  \
+    int name(const handle *to, const handle *from, const size_t *bytes, size_t count,              \
+             const struct attributes *attributes, const size_t *first, size_t attribute_count,     \
+             handle h, handle i)                                                                   \
+    {                                                                                              \
+        REAL(name, (const handle *, const handle *, const size_t *, size_t,                        \
+                    const struct attributes *, const size_t *, size_t, handle, handle))            \
+        const word none = none_is;                                                                 \
+        const struct batch batch = {to, from, bytes, count, attributes, attribute_count};          \
+        const struct call call = tape_begin(RECORDING_COPY_BATCH);                                 \
+        const int result = real(to, from, bytes, count, attributes, first, attribute_count, h, i); \
+        const handle stream = has_index ? i : h;                                                   \
+        end_batch(&call, result, ON(stream), &batch);                                              \
+        return result;                                                                             \
+    }
+BATCH(cudaMemcpyBatchAsync, LEGACY, has_failed_index())
+BATCH(cudaMemcpyBatchAsync_ptsz, PER_THREAD, has_failed_index())
+BATCH(cuMemcpyBatchAsync, LEGACY, true)
+BATCH(cuMemcpyBatchAsync_ptsz, PER_THREAD, true)
+BATCH(cuMemcpyBatchAsync_v2, LEGACY, false)
+BATCH(cuMemcpyBatchAsync_v2_ptsz, PER_THREAD, false)
