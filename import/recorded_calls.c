@@ -251,22 +251,37 @@ static bool wait_for_event(const struct walk *walk, struct recorded_stream *stre
            walk_add(walk, stream, &op);
 }
 
-/* In a capture: of an event that each launch of the graph records, or waits for. A plan's graph has only events of its own,
-   so the node is left out and told. */
+/* In a capture: of an event that each launch of the graph records, or waits for. */
 static bool is_external(const struct walk *walk, const struct recorded_stream *stream)
 {
-    return stream && stream->capture >= 0 && (walk->item->word[2] & 1) != 0;
+    return stream->capture >= 0 && (walk->item->word[2] & 1) != 0;
+}
+
+static bool add_external(const struct walk *walk, const struct recorded_stream *stream,
+                         const struct recorded_event *event, enum op_kind kind)
+{
+    struct recorded_op op = walk_op(walk, kind);
+    op.device = stream->device;
+    op.event_device = event->device;
+    op.op.stream = stream->name;
+    op.op.object = event->name;
+    op.op.external = true;
+    op.event = (size_t)(event - walk->process->events);
+    return walk_add(walk, stream, &op);
 }
 
 static bool take_record(const struct walk *walk)
 {
     struct recorded_event *event = walk_event(walk, walk->item->word[0]);
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
-    if (is_external(walk, stream))
-        return walk_unmodelled(walk, "cudaEventRecordWithFlags of an external event in a capture");
-    if (event && stream)
-        event->recorded = walk_order_here(walk);
-    return event && stream && record_event(walk, event, stream);
+    if (!event || !stream)
+        return false;
+    if (is_external(walk, stream)) {
+        event->device = stream->device;
+        return add_external(walk, stream, event, OP_RECORD);
+    }
+    event->recorded = walk_order_here(walk);
+    return record_event(walk, event, stream);
 }
 
 /* A stream that waits for an event of a capture belongs to it from then on. */
@@ -277,7 +292,7 @@ static bool take_wait(const struct walk *walk)
     if (!event || !stream)
         return false;
     if (is_external(walk, stream))
-        return walk_unmodelled(walk, "cudaStreamWaitEvent for an external event in a capture");
+        return add_external(walk, stream, event, OP_WAIT);
     if (event->capture >= 0 && !walk->process->graphs[event->capture].over)
         stream->capture = event->capture;
     walk_order_use(walk, &event->recorded);
@@ -585,6 +600,54 @@ static bool name_graph(const struct walk *walk, struct recorded_graph *graph)
     return plan->graphs[graph->index].name != NULL;
 }
 
+/* An event of the process that each launch records, or waits for; NULL: it is no such operation. */
+static struct recorded_event *external_of(const struct walk *walk, const struct recorded_op *op,
+                                          enum op_kind kind)
+{
+    return op->op.external && op->op.kind == kind ? &walk->process->events[op->event] : NULL;
+}
+
+/* What a launch records means something in the midst of it: all that the launch comes behind is done then, and the launch is
+   not. When that is, is not known. */
+static bool record_externals(const struct walk *walk, const struct recorded_graph *graph,
+                             struct recorded_stream *stream)
+{
+    for (size_t i = 0; i < graph->ops.count; i++) {
+        struct recorded_event *event = external_of(walk, &graph->ops.items[i], OP_RECORD);
+        if (!event)
+            continue;
+        event->capture = -1;
+        event->ready_ns = RECORDED_UNKNOWN_NS;
+        event->records++;
+        event->recorded = walk_order_here(walk);
+        if (!walk_note_record(walk, event, stream))
+            return false;
+        event->implied = stream->pushes - 1;
+    }
+    return true;
+}
+
+static void use_externals(const struct walk *walk, const struct recorded_graph *graph)
+{
+    for (size_t i = 0; i < graph->ops.count; i++) {
+        const struct recorded_event *event = external_of(walk, &graph->ops.items[i], OP_WAIT);
+        if (event)
+            walk_order_use(walk, &event->recorded);
+    }
+}
+
+/* Behind record_externals: what a launch records need not come behind what it waits for. */
+static bool await_externals(const struct walk *walk, const struct recorded_graph *graph,
+                            struct recorded_stream *stream)
+{
+    for (size_t i = 0; i < graph->ops.count; i++) {
+        const struct recorded_event *event = external_of(walk, &graph->ops.items[i], OP_WAIT);
+        if (event && !walk_known_wait(walk, stream, event))
+            return false;
+    }
+    return true;
+}
+
 static bool take_graph_launch(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
@@ -604,7 +667,9 @@ static bool take_graph_launch(const struct walk *walk)
     op.op.graph = graph->index;
     op.op.name = walk->job->plan->graphs[graph->index].name;
     recorded_clock_graph(walk->job, process, walk->thread->push, graph);
-    return walk_push(walk, stream, &op);
+    use_externals(walk, graph);
+    return walk_push(walk, stream, &op) && record_externals(walk, graph, stream) &&
+           await_externals(walk, graph, stream);
 }
 
 /* ---- the walk --------------------------------------------------------------------------------- */

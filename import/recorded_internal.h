@@ -53,6 +53,7 @@ struct recorded_op {
     uint64_t place; /* items of the thread up to it */
     int device;     /* of the process */
     int event_device; /* WAIT, SYNC */
+    size_t event;     /* external RECORD, WAIT: of the process */
     int signal;       /* the flag that is set behind it; -1: none */
     struct recorded_access *accesses;
     size_t access_count, access_cap;
@@ -165,8 +166,8 @@ struct recorded_event {
     int64_t ready_ns; /* the record is done */
     uint64_t records, synced;
     struct recorded_use recorded; /* the last time ... */
-    size_t stream;                /* ... in that one, behind so many pushes */
-    uint64_t pushes;
+    size_t stream;                /* ... in that one: it is done when so many pushes are, ... */
+    uint64_t pushes, implied;     /* ... and so many are when it is */
     struct recorded_behind behind;
     int64_t synced_by;
     struct recorded_askers askers;

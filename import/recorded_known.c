@@ -124,7 +124,7 @@ bool walk_known_record(const struct walk *walk, struct recorded_event *event,
                        struct recorded_stream *stream)
 {
     event->stream = index_of(walk, stream);
-    event->pushes = stream->pushes;
+    event->pushes = event->implied = stream->pushes;
     event->behind.count = 0;
     if (stream->tangled || stream->capture >= 0)
         return true;
@@ -149,7 +149,7 @@ bool walk_known_wait(const struct walk *walk, struct recorded_stream *stream,
 {
     return stream->capture >= 0 || stream->tangled || !is_plain(walk, event) ||
            &walk->process->streams[event->stream] == stream ||
-           add_all(walk, &stream->behind, event->stream, event->pushes, &event->behind);
+           add_all(walk, &stream->behind, event->stream, event->implied, &event->behind);
 }
 
 /* ---- what a thread knows ------------------------------------------------------------------------- */
@@ -217,7 +217,7 @@ bool walk_known_stream(const struct walk *walk, struct recorded_stream *stream, 
 bool walk_known_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
 {
     return !is_plain(walk, event) ||
-           learn_all(walk, event->stream, event->pushes, &event->behind, by_wait);
+           learn_all(walk, event->stream, event->implied, &event->behind, by_wait);
 }
 
 bool walk_known_hear(const struct walk *walk, size_t other, uint64_t count)

@@ -6,7 +6,8 @@
  *
  * Work that CUDA refuses to capture is refused here: work that ends outside of the stream in which the capture began,
  * streams that do not fork from it, waits for events of other work ("Prohibited and Unhandled Operations",
- * CUDA programming guide). The streams and events of a graph are its own.
+ * CUDA programming guide). The streams and events of a graph are its own; external events are those of the plan, which each
+ * launch records or waits for (cudaEventRecordExternal, cudaEventWaitExternal).
  */
 #include <string.h>
 
@@ -44,7 +45,8 @@ static bool check_kinds(struct parser *parser, const struct graph *graph)
 static int record_before(const struct graph *graph, size_t at)
 {
     for (size_t i = at; i-- > 0;)
-        if (graph->ops[i].kind == OP_RECORD && graph->ops[i].object == graph->ops[at].object)
+        if (graph->ops[i].kind == OP_RECORD && !graph->ops[i].external &&
+            graph->ops[i].object == graph->ops[at].object)
             return (int)i;
     return -1;
 }
@@ -56,16 +58,16 @@ static bool check_forks(struct parser *parser, const struct graph *graph)
         bool first = op->stream != graph->ops[0].stream;
         for (size_t k = 0; first && k < i; k++)
             first = graph->ops[k].stream != op->stream;
-        if (first && op->kind != OP_WAIT)
+        if (first && (op->kind != OP_WAIT || op->external))
             return parse_error(
                 parser, op->mark,
                 "found another stream in the graph, expected it to wait first for an "
                 "event of the graph: else it is not captured");
-        if (op->kind == OP_WAIT && record_before(graph, i) < 0)
+        if (op->kind == OP_WAIT && !op->external && record_before(graph, i) < 0)
             return parse_error(
                 parser, op->mark,
                 "found a wait for an event that the graph has not recorded, expected "
-                "one of its own: captured work cannot wait for other work");
+                "one of its own, or external: captured work cannot wait for other work");
     }
     return true;
 }
@@ -81,11 +83,11 @@ static bool check_joins(struct parser *parser, const struct graph *graph)
     for (size_t i = graph->op_count; i-- > 0;) {
         const struct host_op *op = &graph->ops[i];
         joined[op->stream] |= awaited[i];
-        if (op_is_stream_work(op->kind) && !joined[op->stream])
+        if ((op_is_stream_work(op->kind) || op->external) && !joined[op->stream])
             return parse_error(parser, op->mark,
                                "found work that the first stream of the graph does not wait for, "
                                "expected every stream to be joined at the end");
-        if (op->kind == OP_WAIT && joined[op->stream])
+        if (op->kind == OP_WAIT && !op->external && joined[op->stream])
             awaited[record_before(graph, i)] = true;
     }
     return true;
@@ -132,7 +134,7 @@ static bool name_events(struct parser *parser, struct graph *graph)
     if (!graph->events)
         return parse_no_memory(parser);
     for (size_t i = 0; i < graph->op_count; i++) {
-        bool event = op_operand(graph->ops[i].kind) == OPERAND_EVENT;
+        bool event = op_operand(graph->ops[i].kind) == OPERAND_EVENT && !graph->ops[i].external;
         graph->events[i] =
             event ? own_name(parser, TABLE_EVENTS, graph, plan->events.items[graph->ops[i].object])
                   : -1;

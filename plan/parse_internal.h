@@ -84,6 +84,7 @@ struct symbols {
 
 struct parser {
     struct plan *plan;
+    bool in_graph; /* the operations that are read are those of a graph */
     struct diag *diag;
     const char *source; /* the whole text, NUL-terminated */
     size_t source_length;

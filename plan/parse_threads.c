@@ -108,8 +108,9 @@ static const struct field GROUP_fields[] = {
     OP_WORK,
     OP_PROCESS_GROUP,
 };
-static const struct field RECORD_fields[] = {OP_OWN("record", TABLE_EVENTS), OP_PUSH};
-static const struct field WAIT_fields[] = {OP_EVENT("wait"), OP_PUSH};
+#define OP_EXTERNAL OP_FIELD("external", external, field_bool)
+static const struct field RECORD_fields[] = {OP_OWN("record", TABLE_EVENTS), OP_PUSH, OP_EXTERNAL};
+static const struct field WAIT_fields[] = {OP_EVENT("wait"), OP_PUSH, OP_EXTERNAL};
 static const struct field SYNC_fields[] = {
     OP_FIELD("sync", sync, field_word, .words = keywords_sync),
     OP_STREAM,
@@ -440,6 +441,11 @@ static bool finish_op(struct parser *parser, const struct node *item, struct hos
         return false;
     if (op->kind == OP_COPY && !parse_check_pageable(parser, item, op->direction))
         return false;
+    if (op->external && !parser->in_graph)
+        return parse_error(
+            parser, node_find(item, "external")->mark,
+            "found \"external\" outside of a graph, expected it of a record or a wait "
+            "of a graph: other events are the plan's anyway");
     fill_work(op);
     if (!parse_check_jitter(parser, item, "jitter", op->kind == OP_HOST ? "host" : "time",
                             op->times ? 1 : op->time_ns))
@@ -502,7 +508,10 @@ static bool parse_ops(struct parser *parser, const struct node *list, const stru
 
 bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph)
 {
-    return parse_ops(parser, list, NULL, &graph->ops, &graph->op_count);
+    parser->in_graph = true;
+    const bool done = parse_ops(parser, list, NULL, &graph->ops, &graph->op_count);
+    parser->in_graph = false;
+    return done;
 }
 
 static bool field_body(struct parser *parser, const struct node *value, void *member,

@@ -495,6 +495,8 @@ struct host_op {
     enum sync_kind sync;
     enum direction direction; /* COPY */
     bool pageable;
+    bool
+        external; /* RECORD, WAIT of a graph: the event is the plan's, and each launch records it, or waits for it */
     int64_t ticket; /* TICKET */
     int64_t bytes;
     int64_t time_ns;                      /* CPU work: CPU time; else device time */

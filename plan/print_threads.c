@@ -146,6 +146,7 @@ static void put_op(struct printer *printer, const struct host_op *op, bool in_bo
     put_pair_bytes(printer, "bytes", op->bytes, 0);
     put_pair_bool(printer, "graph", op->is_graph, false);
     put_pair_bool(printer, "pageable", op->pageable, false);
+    put_pair_bool(printer, "external", op->external, false);
     if (op->kind != OP_HOST)
         put_pair_times(printer, "time", op->time_ns, op->times);
     put_pair_times(printer, "host_time", op->host_time_ns, op->host_times);

@@ -550,6 +550,10 @@ op COPY.name lower '{copy: h2d}' '{copy: h2d, name: n}'
 row repeat.repeat predict 'threads: {r0.m: [{repeat: @, body: [{host: 1ms}]}]}' 2 3
 row repeat.body predict 'threads: {r0.m: [{repeat: 2, body: [{host: 1ms}@]}]}' '' ', {host: 1ms}'
 row COPY.bytes moved 'threads: {r0.main: [{copy: h2d, bytes: @}]}' 4B 16MiB
+row RECORD.external lower 'graphs: {g: [{launch: k}, {record: e@}]}
+threads: {r0.main: [{launch: g, graph: true}]}' '' ', external: true'
+row WAIT.external lower 'graphs: {g: [{record: e}, {wait: e@}]}
+threads: {r0.main: [{launch: g, graph: true}]}' '' ', external: true'
 op COPY.pageable lower '{copy: h2d}' '{copy: h2d, pageable: true}'
 pushes COPY 'copy: h2d' 'copy: h2d'
 # meets KEY WHAT A B: in a call of rank 0 that meets one of rank 1
@@ -640,6 +644,7 @@ op RECORD_STREAM.stream lower '{alloc: a}, {record_stream: a}' '{alloc: a}, {rec
 
 refuses 'found "pageable" in a copy on the device' 'threads: {r0.main: [{copy: d2d, pageable: true}]}'
 refuses 'found "pageable" in a copy on the device' 'schedule: {A: {work: {copy: d2d, bytes: 1KiB, pageable: true}}}'
+refuses 'found "external" outside of a graph' 'threads: {r0.main: [{record: e, external: true}]}'
 refuses 'found "jitter" without "time"' 'threads: {r0.main: [{launch: k, jitter: exponential}]}'
 refuses 'found "jitter" without "time"' 'schedule: {A: {jitter: exponential}}'
 refuses 'found "host_jitter" without "host_time"' 'schedule: {A: {host_jitter: exponential}}'

@@ -89,7 +89,10 @@ if grep -q 'cudaStreamBeginCaptureToGraph' "$program"; then
 else
     skip "CUDA before 12.3 has no captures into graphs"
 fi
-check "an event that a graph records" but_for external_event '1 call of cudaEventRecordWithFlags of an external event in a capture: the recording does not model it'
+check "an event that a graph records too early" finds external_record 'race.*axpy.*fill\|race.*fill.*axpy'
+check "a graph that waits for an event that is not recorded yet" finds external_wait 'race.*axpy.*fill\|race.*fill.*axpy'
+check "external_record, repaired" proves external_record
+check "external_wait, repaired" proves external_wait
 
 check "a half of the ranks: one of them sums fewer" hangs split 'mismatch.*all_reduce'
 check "divided in a group: a race" finds split_in_group 'race.*all_reduce.*all_reduce'

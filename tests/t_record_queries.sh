@@ -85,6 +85,7 @@ counts older_record 1 0 0
 counts more_than_record 1 0 0
 counts by_legacy 0 0 0
 counts beside_legacy 1 0 0
+counts in_graph 1 0 0
 counts another_waits 0 0 0
 counts another_waits_unheard 1 0 0
 

@@ -208,6 +208,8 @@ void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane);
 cudaError_t graph_join(struct CUstream_st *stream, const struct point *point);
 /* A node that records an event at every launch; NULL: no memory. */
 struct operation *graph_add_record(struct CUstream_st *stream, struct CUevent_st *event);
+/* A node that waits for an event at every launch. */
+struct operation *graph_add_wait(struct CUstream_st *stream, struct CUevent_st *event);
 void graph_number(struct CUgraph_st *graph, struct point *point);
 uint64_t graph_capture(const struct CUstream_st *stream); /* as in a point */
 /* A call that a capture does not allow: it ends the capture. cudaSuccess: no capture forbids it. */

@@ -83,6 +83,17 @@ struct operation *graph_add_record(struct CUstream_st *stream, struct CUevent_st
     return operation;
 }
 
+/* Without a point: which it waits for is known at the launch. */
+struct operation *graph_add_wait(struct CUstream_st *stream, struct CUevent_st *event)
+{
+    struct operation *operation = operation_new(OPERATION_WAIT, NULL, 0);
+    if (operation) {
+        operation->event = event;
+        graph_add(stream->graph, operation, stream->lane);
+    }
+    return operation;
+}
+
 void graph_number(struct CUgraph_st *graph, struct point *point)
 {
     point->capture = graph->capture;
@@ -241,9 +252,9 @@ static int is_joined(const struct CUgraph_st *graph)
         const struct operation *at = all[i];
         if (at->kind == OPERATION_POINT)
             lanes[at->lane] = lanes[at->lane] || points[at->point->number];
-        else if (!lanes[at->lane])
+        if (!lanes[at->lane] && (at->kind != OPERATION_POINT || at->event))
             joined = 0;
-        else if (at->kind == OPERATION_WAIT)
+        else if (at->kind == OPERATION_WAIT && at->point)
             points[at->point->number] = true;
     }
     free(all);
@@ -446,6 +457,11 @@ static bool push_point(struct CUstream_st *stream, const struct operation *opera
     return true;
 }
 
+static bool wait_for_event(struct CUstream_st *stream, const struct CUevent_st *event)
+{
+    return !event->last || stream_wait_for(stream, event->last) == cudaSuccess;
+}
+
 static bool push_copy(struct CUstream_st *stream, const struct operation *operation,
                       struct point **points, uint32_t correlation)
 {
@@ -453,6 +469,8 @@ static bool push_copy(struct CUstream_st *stream, const struct operation *operat
     switch (operation->kind) {
     case OPERATION_POINT: return push_point(stream, operation, points);
     case OPERATION_WAIT:
+        if (operation->event)
+            return wait_for_event(stream, event_of(operation->event, "cudaGraphLaunch"));
         return stream_wait_for(stream, points[operation->point->number]) == cudaSuccess;
     case OPERATION_WORK:
         copy = copy_one(operation);

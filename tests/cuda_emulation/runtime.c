@@ -583,7 +583,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t stream_han
     return call_end(graph_add_record(stream, event) ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-/* A stream does not wait for an event that was never recorded. */
+/* A stream does not wait for an event that was never recorded. External, in a captured stream: a node that waits at every
+   launch for what the event means then. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned flags)
 {
     cudaError_t error = call_begin(__func__);
@@ -591,10 +592,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, 
         return error;
     struct CUevent_st *event = event_of(handle, __func__);
     struct CUstream_st *stream = any_stream(stream_handle, __func__);
-    if (flags != 0)
-        return call_end(cudaErrorInvalidValue);
     if (!stream)
         return call_end(cudaErrorMemoryAllocation);
+    if (flags == cudaEventWaitExternal && stream->graph)
+        return call_end(graph_add_wait(stream, event) ? cudaSuccess : cudaErrorMemoryAllocation);
+    if (flags != 0)
+        return call_end(cudaErrorInvalidValue);
     error = event->last ? graph_join(stream, event->last) : cudaSuccess;
     if (error != cudaSuccess || !event->last)
         return call_end(error);

@@ -269,22 +269,51 @@ static void graphs(void)
 }
 #endif
 
-/* An event that each launch of a graph records. */
-static void external_event(void)
+static cudaGraphExec_t end_graph(cudaStream_t stream)
 {
     cudaGraph_t graph;
     cudaGraphExec_t executable;
-    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
-    produce(one);
-    CHECK(cudaEventRecordWithFlags(event, one, cudaEventRecordExternal));
-    CHECK(cudaStreamEndCapture(one, &graph));
+    CHECK(cudaStreamEndCapture(stream, &graph));
     CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    return executable;
+}
+
+/* Each launch of a graph records the event in its midst: what comes behind that is not done for those who wait for it. */
+static void external_record(void)
+{
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+    if (fixed)
+        produce(one);
+    CHECK(cudaEventRecordWithFlags(event, one, cudaEventRecordExternal));
+    if (!fixed)
+        produce(one);
+    CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    const cudaGraphExec_t executable = end_graph(one);
     CHECK(cudaGraphLaunch(executable, one));
-    CHECK(cudaEventSynchronize(event));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    consume(two);
     CHECK(cudaDeviceSynchronize());
     CHECK(cudaGraphExecDestroy(executable));
-    CHECK(cudaGraphDestroy(graph));
+}
+
+/* Each launch waits for what the event means then: the first for nothing, if it comes too early. */
+static void external_wait(void)
+{
+    CHECK(cudaStreamBeginCapture(two, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaStreamWaitEvent(two, event, cudaEventWaitExternal));
     consume(two);
+    const cudaGraphExec_t executable = end_graph(two);
+    if (!fixed) {
+        CHECK(cudaGraphLaunch(executable, two));
+        luck();
+    }
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaGraphLaunch(executable, two));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphExecDestroy(executable));
 }
 
 /* ---- launches with attributes -------------------------------------------------------------------- */
@@ -647,7 +676,8 @@ static const struct {
 #if CUDART_VERSION >= 12030
     {"graphs", graphs, NULL, 0},
 #endif
-    {"external_event", external_event, NULL, 0},
+    {"external_record", external_record, NULL, 0},
+    {"external_wait", external_wait, NULL, 0},
     {"attributes", attributes, NULL, 0},
 #if CUDART_VERSION >= 13000
     {"batch", batch, NULL, 0},

@@ -391,6 +391,29 @@ static void beside_legacy(void)
     consume(two);
 }
 
+/* An event that a graph records in its midst says of the work before the launch, and nothing of the launch. */
+static void in_graph(void)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaEventRecordWithFlags(event, one, cudaEventRecordExternal));
+    CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    CHECK(cudaStreamEndCapture(one, &graph));
+    CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
+    CHECK(cudaGraphDestroy(graph));
+    produce(one);
+    CHECK(cudaEventRecord(other, one));
+    CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaEventSynchronize(event));
+    CHECK(cudaEventQuery(other));
+    CHECK(cudaEventQuery(event));
+    luck();
+    expect(cudaStreamQuery(one), true);
+    CHECK(cudaGraphExecDestroy(executable));
+    consume(two);
+}
+
 static sem_t semaphore;
 
 static void *wait_then_tell(void *unused)
@@ -469,6 +492,7 @@ static const struct {
     {"more_than_record", more_than_record},
     {"by_legacy", by_legacy},
     {"beside_legacy", beside_legacy},
+    {"in_graph", in_graph},
     {"another_waits", another_waits},
     {"another_waits_unheard", another_waits_unheard},
 };
