@@ -35,12 +35,13 @@ if [ ! -x "$program" ]; then
 fi
 
 export SWSIM_EMULATED_GPUS=4 SWSIM_RECORD_TIMES=0
+how=
 record()
 {
     races=report_bugs=0 # the program's own, which the thread sanitizer must not end it for
     [ "${2-}" = fixed ] && races=
     rm -rf "$dir/$1.swr"
-    TSAN_OPTIONS="${TSAN_OPTIONS-} $races" "$SWSIM" record -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1
+    TSAN_OPTIONS="${TSAN_OPTIONS-} $races" "$SWSIM" record $how -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1
     ended=$?
     "$SWSIM" import -o "$dir/$1.yaml" "$dir/$1.swr" >>"$dir/log" 2>&1 || cat "$dir/log"
     return $ended
@@ -120,6 +121,10 @@ if grep -q cudaMemcpyBatchAsync "$program"; then
     check "... writes what the first one reads" finds batch_reads 'race.*fill.*copy\|race.*copy.*fill'
     check "... repaired" proves batch
     check "... repaired" proves batch_reads
+    how=--host-accesses
+    check "the host reads what a batch copies for it, too early" finds batch_to_host 'race.*read pinned\|race.*copy'
+    check "... repaired" proves batch_to_host
+    how=
     check "copies of a batch that depend on each other" but_for batch_depends '1 call of cudaMemcpyBatchAsync with copies that depend on each other: the recording does not model it'
     check "calls that nothing models" but_for batch_in_call "3 calls of cudaMemcpyBatchAsync that reads out of the stream.s order: the recording does not model them"
     check "more copies than an item can say, and as many" but_for batch_of_many '1 call of cudaMemcpyBatchAsync of more than 170 copies: the recording does not model it'

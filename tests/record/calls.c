@@ -390,6 +390,22 @@ static void batch_reads(void)
     produce(two);
 }
 
+/* The host reads what the first copy writes, behind a wait or too early. */
+static void batch_to_host(void)
+{
+    float *pinned;
+    CHECK(cudaHostAlloc((void **)&pinned, BYTES, 0));
+    copy_two(pinned, x, z, y, cudaMemcpySrcAccessOrderStream);
+    if (fixed)
+        CHECK(cudaStreamSynchronize(one));
+    luck();
+    const float first = *(volatile float *)pinned;
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaFreeHost(pinned));
+    if (first != 0)
+        fprintf(stderr, "%g\n", (double)first);
+}
+
 static void batch_depends(void)
 {
     copy_two(y, x, z, y, cudaMemcpySrcAccessOrderStream);
@@ -682,6 +698,7 @@ static const struct {
 #if CUDART_VERSION >= 13000
     {"batch", batch, NULL, 0},
     {"batch_reads", batch_reads, NULL, 0},
+    {"batch_to_host", batch_to_host, NULL, 0},
     {"batch_depends", batch_depends, NULL, 0},
     {"batch_in_call", batch_in_call, NULL, 0},
     {"batch_of_many", batch_of_many, NULL, 0},
