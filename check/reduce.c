@@ -168,16 +168,14 @@ static int take_turn(struct reducer *reducer, struct free_queue *queue)
     return take_out(queue, last);
 }
 
-/* Of the agents of the current component, the first of those whose rank lags most; host programs
-   have no iterations, there it is the one that has waited longest. Taken out; -1: none is ready. */
+/* Pipelines: of the agents of the current component, the first of those whose rank lags most. Taken out; -1: none is
+   ready. */
 static int take_first(struct reducer *reducer, const struct state *state, struct free_queue *queue)
 {
     const struct program *p = reducer->program;
     int first = -1;
     int64_t least = 0;
-    if (!p->tasks && !reducer->has_components)
-        return take_oldest(queue);
-    for (int k = 0; k < queue->count && (first < 0 || p->tasks); k++) {
+    for (int k = 0; k < queue->count; k++) {
         int agent = peek(queue, k), rank = p->agents[agent].rank;
         if (component_of(reducer, agent) != reducer->current || !keeps_pace(reducer, state, agent))
             continue;
@@ -190,18 +188,21 @@ static int take_first(struct reducer *reducer, const struct state *state, struct
     return first < 0 ? -1 : take_out(queue, first);
 }
 
-/* Host programs let the device go first: then little is queued. */
+/* Host programs have no iterations, and are one component: the agent that has waited longest goes first. They let the
+   device go first: then little is queued. */
 static int take_free(struct reducer *reducer, const struct state *state)
 {
     struct free_queue *hosts = &reducer->hosts, *devices = &reducer->devices;
-    bool host_first = reducer->program->tasks > 0;
-    int agent = take_first(reducer, state, host_first ? hosts : devices);
-    if (agent >= 0 || host_first)
+    if (reducer->program->tasks > 0) {
+        int agent = take_first(reducer, state, hosts);
         return agent >= 0 ? agent : take_first(reducer, state, devices);
-    agent = take_turn(reducer, hosts);
+    }
+    int agent = take_oldest(devices);
+    if (agent < 0)
+        agent = take_turn(reducer, hosts);
     if (agent >= 0)
         return agent;
-    reducer->turn = take_first(reducer, state, hosts);
+    reducer->turn = take_oldest(hosts);
     reducer->turn_left = TURN_STEPS;
     return reducer->turn;
 }
