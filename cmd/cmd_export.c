@@ -59,7 +59,7 @@ static enum status check_passes(struct app *app, const struct plan *plan)
             if (action->kind == ACTION_IDLE || action->kind == ACTION_OVERLAP_F_B ||
                 comms_is_pass(action))
                 continue;
-            return diag_error_at(&app->diag, plan->file, NULL, action->mark,
+            return plan_error_at(plan, &app->diag, action->mark,
                                  "found %s, expected passes alone for --comms and --pytorch",
                                  comms_action_name(action, name, sizeof name));
         }

@@ -132,9 +132,8 @@ static enum status check_devices(const struct lowering *lowering)
     const struct program *program = lowering->program;
     for (int rank = 0; rank < program->ranks; rank++)
         if (program->fellows[rank] != program->fellows[program->device[rank]])
-            return diag_error_at(
-                lowering->diag, lowering->plan->file, NULL,
-                lowering->plan->machine.share_device_mark,
+            return plan_error_at(
+                lowering->plan, lowering->diag, lowering->plan->machine.share_device_mark,
                 "found ranks %d and %d on one device, which no communicator connects, expected a "
                 "collective or message that both take part in, directly or through others: else "
                 "one "

@@ -121,7 +121,7 @@ enum status lower_comms(struct lowering *lowering)
                                  .eager_bytes = from->eager_bytes};
         program->member_count += to->count;
         if (from->members && from->members[from->member_count - 1] >= program->ranks)
-            return diag_error_at(lowering->diag, plan->file, NULL, from->mark,
+            return plan_error_at(plan, lowering->diag, from->mark,
                                  "found rank %d in communicator %s, expected ranks below %d",
                                  from->members[from->member_count - 1], from->name, program->ranks);
     }

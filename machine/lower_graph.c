@@ -74,7 +74,7 @@ enum status lower_graph(struct lowering *lowering, int home, const struct host_o
     int rank = host_op_rank(launch, home);
     const struct graph *graph = &lowering->plan->graphs[launch->graph];
     if (is_shared(lowering->plan, rank, launch->graph))
-        return diag_error_at(lowering->diag, lowering->plan->file, NULL, launch->mark,
+        return plan_error_at(lowering->plan, lowering->diag, launch->mark,
                              "found graph %s launched by several threads of rank %d, expected one: "
                              "graphs are not synchronised between threads",
                              graph->name, rank);

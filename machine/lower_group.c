@@ -24,8 +24,8 @@ static enum status check_member(struct lowering *lowering, int rank, int comm, s
 {
     if (lower_member(lowering, comm, rank) >= 0)
         return STATUS_OK;
-    return diag_error_at(
-        lowering->diag, lowering->plan->file, NULL, mark,
+    return plan_error_at(
+        lowering->plan, lowering->diag, mark,
         "found an operation of rank %d on communicator %s, expected one of its members", rank,
         lowering->plan->comms[comm].name);
 }
@@ -34,7 +34,7 @@ static enum status check_root(struct lowering *lowering, int comm, int root, str
 {
     if (root < 0 || lower_member(lowering, comm, root) >= 0)
         return STATUS_OK;
-    return diag_error_at(lowering->diag, lowering->plan->file, NULL, mark,
+    return plan_error_at(lowering->plan, lowering->diag, mark,
                          "found root %d, expected a member of communicator %s", root,
                          lowering->plan->comms[comm].name);
 }
@@ -280,7 +280,7 @@ static enum status check_part(struct lowering *lowering, int rank, int comm,
         return status;
     if (part->is_collective || lower_member(lowering, comm, part->peer) >= 0)
         return check_member(lowering, rank, comm, part->mark);
-    return diag_error_at(lowering->diag, lowering->plan->file, NULL, part->mark,
+    return plan_error_at(lowering->plan, lowering->diag, part->mark,
                          "found peer %d on rank %d, expected a member of communicator %s",
                          part->peer, rank, lowering->plan->comms[comm].name);
 }

@@ -144,17 +144,17 @@ static enum status check_member(struct lowering *lowering, int rank, const struc
     const struct plan *plan = lowering->plan;
     bool p2p = task->work.kind != WORK_COLLECTIVE;
     if (lower_member(lowering, comm, rank) < 0)
-        return diag_error_at(
-            lowering->diag, plan->file, NULL, task->mark,
+        return plan_error_at(
+            plan, lowering->diag, task->mark,
             "found task %s of rank %d on communicator %s, expected one of its members "
             "(other work under \"rank_overrides\")",
             task->name, rank, plan->comms[comm].name);
     if (task->work.root >= 0 && lower_member(lowering, comm, task->work.root) < 0)
-        return diag_error_at(lowering->diag, plan->file, NULL, task->mark,
+        return plan_error_at(plan, lowering->diag, task->mark,
                              "found root %d in task %s, expected a member of communicator %s",
                              task->work.root, task->name, plan->comms[comm].name);
     if (p2p && (task->work.peer == rank || lower_member(lowering, comm, task->work.peer) < 0))
-        return diag_error_at(lowering->diag, plan->file, NULL, task->mark,
+        return plan_error_at(plan, lowering->diag, task->mark,
                              "found peer %d in task %s of rank %d, expected another member of "
                              "communicator %s",
                              task->work.peer, task->name, rank, plan->comms[comm].name);

@@ -321,8 +321,8 @@ static enum status check_allocs(struct lowering *lowering)
             continue;
         struct mark *known = &first[op->object];
         if (known->line)
-            status = diag_error_at(
-                lowering->diag, lowering->plan->file, NULL, op->mark,
+            status = plan_error_at(
+                lowering->plan, lowering->diag, op->mark,
                 "found a second alloc of %s (first at %u:%u), expected one: give new memory a name "
                 "of its own",
                 program->buffers[op->object].name, known->line, known->col);

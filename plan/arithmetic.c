@@ -41,20 +41,20 @@ static enum status check(const struct plan *plan, struct diag *diag)
     const struct arithmetic *arithmetic = &programs->arithmetic;
     int dim = divides(plan);
     if (dim >= 0)
-        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+        return plan_error_at(plan, diag, arithmetic->mark,
                              "found \"arithmetic\" with %s: %d, expected data parallelism alone",
                              dim_key((enum dim)dim), programs->parallel.size[dim]);
     if (!programs->parallel.given && programs->fsdp_replicas > 1)
-        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+        return plan_error_at(plan, diag, arithmetic->mark,
                              "found \"arithmetic\" with %d replicas of sharded parameters, "
                              "expected one, or \"parallel: {dp: %d}\"",
                              programs->fsdp_replicas, programs->fsdp_replicas);
     if (parallel_replicas(plan) > 1 && programs->stages.model.distributed)
-        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+        return plan_error_at(plan, diag, arithmetic->mark,
                              "found \"arithmetic\" with a distributed optimizer, expected "
                              "gradients that are whole on each rank");
     if (programs->fragment)
-        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+        return plan_error_at(plan, diag, arithmetic->mark,
                              "found \"arithmetic\" in a fragment, expected all passes");
     return STATUS_OK;
 }
@@ -64,12 +64,12 @@ static enum status check_stage(const struct plan *plan, int stage, int layers, s
     const struct arithmetic *arithmetic = &plan->programs.arithmetic;
     int64_t layer = (int64_t)arithmetic->batch * arithmetic->width * arithmetic->width;
     if (layers == 0)
-        return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+        return plan_error_at(plan, diag, arithmetic->mark,
                              "found no layer in stage %d, expected one that can be computed",
                              stage);
     if (layers <= ARITHMETIC_MOST_WORK / layer)
         return STATUS_OK;
-    return diag_error_at(diag, plan->file, NULL, arithmetic->mark,
+    return plan_error_at(plan, diag, arithmetic->mark,
                          "found %d layers of %lld multiplications in stage %d, expected at most "
                          "%lld multiplications in a pass",
                          layers, (long long)layer, stage, (long long)ARITHMETIC_MOST_WORK);

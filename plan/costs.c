@@ -153,11 +153,11 @@ static enum status check_balance(const struct plan *plan, const struct layers *l
     for (size_t s = 0; s < spec->balanced_count; s++)
         sum += spec->balanced[s];
     if (spec->balanced_count != (size_t)stages)
-        return diag_error_at(diag, plan->file, NULL, spec->balance_mark,
+        return plan_error_at(plan, diag, spec->balance_mark,
                              "found the layers of %zu stages, expected those of %d",
                              spec->balanced_count, stages);
     if (sum != layers->count)
-        return diag_error_at(diag, plan->file, NULL, spec->balance_mark,
+        return plan_error_at(plan, diag, spec->balance_mark,
                              "found %lld layers in the stages, expected %d as \"layers\" says",
                              (long long)sum, layers->count);
     return STATUS_OK;
@@ -169,7 +169,7 @@ static enum status check_even(const struct plan *plan, const struct layers *laye
 {
     if (layers->count >= stages)
         return STATUS_OK;
-    return diag_error_at(diag, plan->file, NULL, layers->mark,
+    return plan_error_at(plan, diag, layers->mark,
                          "found %d layers for %d stages, expected one a stage at least, or "
                          "\"balance\" to list those of each",
                          layers->count, stages);
@@ -269,7 +269,7 @@ static enum status put_stages(const struct plan *plan, int stages, int length,
     for (int c = 0; c < COST_COUNT; c++) {
         const struct cost_list *list = &table->of[c];
         if (list->count > 1 && list->count != (size_t)stages && list->count != (size_t)length)
-            return diag_error_at(diag, plan->file, NULL, list->mark,
+            return plan_error_at(plan, diag, list->mark,
                                  "found \"%s\" of %zu stages, expected one for all or %d",
                                  cost_key((enum cost)c), list->count, stages);
         for (int s = 0; list->count && s < stages; s++) {
@@ -316,7 +316,7 @@ static enum status refuse_cost(const struct plan *plan, const char *what, bool t
         units_show_bytes((double)COST_MOST_BYTES, most);
     }
     /* A negative one is the result of a model too large for 64 bits. */
-    return diag_error_at(diag, plan->file, NULL, mark, "found %s of %s, expected at most %s", what,
+    return plan_error_at(plan, diag, mark, "found %s of %s, expected at most %s", what,
                          value < 0 ? "more than 64 bits hold" : found, most);
 }
 

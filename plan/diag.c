@@ -165,14 +165,21 @@ void diag_note(struct diag *diag, const char *format, ...)
     va_end(args);
 }
 
+enum status diag_verror_at(struct diag *diag, const char *file, const char *source,
+                           struct mark mark, const char *format, va_list args)
+{
+    add(diag, SEVERITY_ERROR, file, source, mark, format, args);
+    return STATUS_INPUT;
+}
+
 enum status diag_error_at(struct diag *diag, const char *file, const char *source, struct mark mark,
                           const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    add(diag, SEVERITY_ERROR, file, source, mark, format, args);
+    enum status status = diag_verror_at(diag, file, source, mark, format, args);
     va_end(args);
-    return STATUS_INPUT;
+    return status;
 }
 
 void diag_warn_at(struct diag *diag, const char *file, const char *source, struct mark mark,

@@ -58,6 +58,10 @@ void diag_note(struct diag *diag, const char *format, ...) __attribute__((format
 enum status diag_error_at(struct diag *diag, const char *file, const char *source, struct mark mark,
                           const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+enum status diag_verror_at(struct diag *diag, const char *file, const char *source,
+                           struct mark mark, const char *format, va_list args)
+    __attribute__((format(printf, 5, 0)));
+
 /* The same for a warning, which is no error. */
 void diag_warn_at(struct diag *diag, const char *file, const char *source, struct mark mark,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));

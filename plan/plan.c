@@ -6,6 +6,7 @@
 #include "keywords.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <string.h>
 
 void plan_init(struct plan *plan)
@@ -26,6 +27,16 @@ static bool is_unrecorded(const struct plan *plan, const char *what)
         if (strcmp(plan->unrecorded[i].what, what) == 0)
             return true;
     return false;
+}
+
+enum status plan_error_at(const struct plan *plan, struct diag *diag, struct mark mark,
+                          const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    enum status status = diag_verror_at(diag, plan->file, plan->text, mark, format, args);
+    va_end(args);
+    return status;
 }
 
 bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why)

@@ -702,6 +702,10 @@ struct plan {
 void plan_init(struct plan *plan);
 void plan_fini(struct plan *plan);
 
+/* Add an error at a place of the plan's text, with that line. Returns STATUS_INPUT. */
+enum status plan_error_at(const struct plan *plan, struct diag *diag, struct mark mark,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+
 /* Add an entry of `unrecorded:`, unless there is one of the same `what`. False: no memory, also where a text is NULL. */
 bool plan_add_unrecorded(struct plan *plan, const char *what, const char *why);
 

@@ -51,25 +51,25 @@ enum status groups_check(const struct lowering *lowering)
         for (int i = 0; i < lowering->list_count; i++)
             for (size_t k = 0; k < lowering->lists[i].program->count; k++)
                 if (lowering->lists[i].program->actions[k].kind == ACTION_REDUCE_EMBEDDING)
-                    return diag_error_at(lowering->diag, plan->file, NULL,
+                    return plan_error_at(plan, lowering->diag,
                                          lowering->lists[i].program->actions[k].mark,
                                          "found REDUCE_EMBEDDING without \"parallel\", expected "
                                          "both: it names the groups");
         return STATUS_OK;
     }
     if (spec->size[DIM_PP] != lowering->rank_count)
-        return diag_error_at(lowering->diag, plan->file, NULL, spec->mark,
+        return plan_error_at(plan, lowering->diag, spec->mark,
                              "found pipelines of %d ranks, expected %d as the lists say",
                              spec->size[DIM_PP], lowering->rank_count);
     if (rank_programs_copies(plan) > 1 && ends_differ(lowering))
-        return diag_error_at(lowering->diag, plan->file, NULL, spec->mark,
+        return plan_error_at(plan, lowering->diag, spec->mark,
                              "found gradients reduced in groups beside %d copies of the model, "
                              "expected \"grad_reduce: none\" and \"embedding: none\": which copies "
                              "share gradients is not said",
                              rank_programs_copies(plan));
     for (size_t i = 0; plan->programs.fragment && i < spec->differing_count; i++)
         if (spec->differing[i].has_program)
-            return diag_error_at(lowering->diag, plan->file, NULL, spec->differing[i].mark,
+            return plan_error_at(plan, lowering->diag, spec->differing[i].mark,
                                  "found a list of one rank in a fragment, expected whole lists");
     return STATUS_OK;
 }

@@ -202,15 +202,15 @@ static enum status check_partner(const struct lowering *lowering, int rank,
     char name[ACTION_NAME];
     comms_action_name(action, name, sizeof name);
     if (partner > 0 && !within && comms_rank_of(&lowering->map, partner) >= 0)
-        return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
+        return plan_error_at(lowering->plan, lowering->diag, action->mark,
                              "found %s on rank %d, but stages %d and %d are of different copies of "
                              "the model",
                              name, rank, action->stage, partner);
     if (partner < 0)
-        return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
+        return plan_error_at(lowering->plan, lowering->diag, action->mark,
                              "found %s on rank %d, expected no such message: stage 0 is the first",
                              name, rank);
-    return diag_error_at(lowering->diag, lowering->plan->file, NULL, action->mark,
+    return plan_error_at(lowering->plan, lowering->diag, action->mark,
                          "found %s on rank %d, but no rank holds stage %d", name, rank, partner);
 }
 
@@ -241,8 +241,8 @@ static enum status check_stages(const struct lowering *lowering)
             for (size_t j = 0; j < count; j++)
                 if (comms_rank_of(&lowering->map, parts[j].stage) != list->own ||
                     parts[j].microbatch >= lowering->map.microbatches)
-                    return diag_error_at(
-                        lowering->diag, lowering->plan->file, NULL, parts[j].mark,
+                    return plan_error_at(
+                        lowering->plan, lowering->diag, parts[j].mark,
                         "found stage %d, microbatch %d in the list of rank %d, expected those of "
                         "the lists of all pipelines",
                         parts[j].stage, parts[j].microbatch,
@@ -288,7 +288,7 @@ static enum status check_edges(const struct lowering *lowering)
         const struct edge_link *edge = &links->edges[i];
         int most = edge->from > edge->to ? edge->from : edge->to;
         if (most >= lowering->rank_count)
-            return diag_error_at(lowering->diag, lowering->plan->file, NULL, edge->mark,
+            return plan_error_at(lowering->plan, lowering->diag, edge->mark,
                                  "found an edge of rank %d, expected ranks below %d", most,
                                  lowering->rank_count);
     }

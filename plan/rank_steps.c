@@ -137,7 +137,7 @@ enum status routes_check(const struct lowering *lowering)
         for (size_t k = 0; k < out->comm_count; k++)
             made |= strcmp(out->comms[k].name, plan->comms[i].name) == 0;
         if (!made)
-            return diag_error_at(lowering->diag, plan->file, NULL, plan->comms[i].mark,
+            return plan_error_at(plan, lowering->diag, plan->comms[i].mark,
                                  "found communicator %s, which no message uses, expected %s%s",
                                  plan->comms[i].name,
                                  out->comm_count ? "one that `p2p: {fifo}` makes, like " : "none",

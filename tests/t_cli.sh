@@ -33,6 +33,17 @@ threads:
 expect: {mismatch: always}
 PLAN
 
+# Understood, but no program can be made of it.
+cat >"$dir/twice.yaml" <<'PLAN'
+swplan: 1
+name: twice
+threads:
+  r0.main:
+    - {alloc: b, stream: s}
+    - {alloc: b, stream: s}
+buffers: {b: {scope: shared}}
+PLAN
+
 # says CODE TEXT COMMAND...: exits with CODE, TEXT is in its messages and nothing on standard output.
 says()
 {
@@ -211,6 +222,8 @@ searched=${srcdir:-.}/plans/traps/sequencer_inversion_fixed.yaml # proved, but n
 check "a limit" exits 4 "$SWSIM" verify --limit states=1 "$searched"
 check "the limit loses to the violation" \
     exits 1 "$SWSIM" verify --limit states=2 "$searched" "$crossed"
+check "a plan that no program can be made of" says 3 "twice.yaml:6:" "$SWSIM" verify "$dir/twice.yaml"
+check "its line is shown" says 3 "    - {alloc: b, stream: s}" "$SWSIM" verify "$dir/twice.yaml"
 check "a bad plan wins over a violation" exits 3 "$SWSIM" verify "$crossed" "$dir/bad.yaml" "$good"
 check "a bad plan wins over a missing one" exits 3 "$SWSIM" verify "$dir/none.yaml" "$dir/bad.yaml"
 check "a missing plan wins over a violation" exits 2 "$SWSIM" verify "$crossed" "$dir/none.yaml"

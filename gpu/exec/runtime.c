@@ -404,7 +404,7 @@ static enum status check_kernels(const struct plan *plan, const struct runtime_o
         for (size_t i = 0; i < plan->threads[t].op_count; i++) {
             const struct host_op *op = &plan->threads[t].ops[i];
             if (op->kind == OP_LAUNCH && op->body_count > 0)
-                return diag_error_at(diag, plan->file, NULL, op->mark,
+                return plan_error_at(plan, diag, op->mark,
                                      "found a kernel with a body, which only the host device can "
                                      "run, expected a launch without one");
         }
