@@ -23,7 +23,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void contradict(struct recorded_job *job, int64_t by_ns)
+void recorded_clock_contradict(struct recorded_job *job, int64_t by_ns)
 {
     job->contradiction_ns = later(job->contradiction_ns, by_ns);
 }
@@ -93,7 +93,7 @@ bool recorded_clock_push(struct recorded_job *job, const struct recorded_process
         time->end_ns = later(time->end_ns, spans[i].end_ns);
     }
     stream->ready_ns = time->end_ns;
-    contradict(job, op->begin_ns - time->start_ns);
+    recorded_clock_contradict(job, op->begin_ns - time->start_ns);
     return note_latency(job, op);
 }
 
@@ -101,7 +101,7 @@ void recorded_clock_sync(struct recorded_job *job, struct recorded_op *op, int64
 {
     op->device_time.ready_ns = ready_ns;
     if (ready_ns < RECORDED_UNKNOWN_NS)
-        contradict(job, ready_ns - op->end_ns);
+        recorded_clock_contradict(job, ready_ns - op->end_ns);
 }
 
 void recorded_clock_graph(struct recorded_job *job, const struct recorded_process *process,

@@ -332,6 +332,8 @@ bool recorded_comes_before(const struct recorded_stream *other,
 /* The device's work of a push of the walk; the stream's work so far has ended then. */
 bool recorded_clock_push(struct recorded_job *job, const struct recorded_process *process,
                          uint64_t push, struct recorded_stream *stream, struct recorded_op *op);
+/* Measured times are wrong by so much, at least; <= 0: this is right. */
+void recorded_clock_contradict(struct recorded_job *job, int64_t by_ns);
 /* A wait for what is ready then. */
 void recorded_clock_sync(struct recorded_job *job, struct recorded_op *op, int64_t ready_ns);
 /* When all work of a device's streams so far has ended; `stream`: that of this one, and what its order implies. */
