@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reading of the pages: a host program (`threads:`) as operations of the machine (steps.py).
+
+Written from doc/semantics.md, sections 1 (scope of names), 3 (operations, repeats, barriers, tickets), 7 (knobs that are
+lowered) and 10 (defaults), and from swplan(5), HOST PROGRAMS. It shares no code with the program. It knows the keys that
+generate.py writes, and refuses others: `async`, graphs, `device:`, the legacy stream, `first_use_blocks`, `lazy_load` and
+`alloc_may_sync` are not read here.
+"""
+
+import re
+from collections import Counter, defaultdict
+
+from steps import Access, Comm, Part, Program
+
+KEYS = {"swplan", "ranks", "machine", "comms", "queues", "streams", "buffers", "inputs", "threads"}
+MACHINE_KEYS = {"sm_slots", "share_device", "hw_queues", "launch_queue", "launch_lock", "launch_order_implicit",
+                "launch_blocking", "eager_messages", "eager_bytes", "memory"}
+PUSHED_UNDER_LOCK = {"launch", "copy", "collective", "group", "record", "wait", "callback"}  # not `alloc`
+PUSHED = PUSHED_UNDER_LOCK | {"alloc"}
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+
+
+def size(text):
+    """Bytes of a size as plans write it; 0 for none."""
+    if text is None:
+        return 0
+    number, unit = re.fullmatch(r"(\d+)(B|KiB|MiB)", text).groups()
+    return int(number) * UNITS[unit]
+
+
+def refuse_unknown(keys, known):
+    for key in keys:
+        if key not in known:
+            raise ValueError(f"{key}: not read by this oracle")
+
+
+def rank_of(thread):
+    return int(thread[1:thread.index(".")])
+
+
+def kind_of(step):
+    return next(iter(step))
+
+
+def plain_steps(steps):
+    """The steps of a thread without its repeats, each body once."""
+    for step in steps:
+        if kind_of(step) == "repeat":
+            yield from plain_steps(step["body"])
+        else:
+            yield step
+
+
+class HostProgram:
+    """Fills in a Program from a plan."""
+
+    def __init__(self, plan):
+        refuse_unknown(plan, KEYS)
+        self.plan = plan
+        self.machine = plan.get("machine", {})
+        refuse_unknown(self.machine, MACHINE_KEYS)
+        self.comms = plan.get("comms", {})
+        self.comm_names = list(self.comms)
+        self.queue_names = list(plan.get("queues", {}))
+        named = [rank_of(thread) for thread in plan["threads"]]
+        named += [rank for members in self.comms.values() for rank in members]
+        self.program = Program(plan.get("ranks") or 1 + max(named))
+        self.messages = Counter()  # (communicator, from, to, tag): sends less receives
+        self.notice_threads()
+        for stream in self.pushers:
+            Program.number(self.program.streams, stream)
+
+    def notice_threads(self):
+        """Which threads push to a stream, record an event, name a barrier."""
+        self.pushers, self.recorders, self.barriers = defaultdict(set), defaultdict(set), defaultdict(list)
+        for thread, steps in self.plan["threads"].items():
+            rank = rank_of(thread)
+            for step in plain_steps(steps):
+                kind = kind_of(step)
+                if kind in PUSHED:
+                    self.pushers[rank, step.get("stream", "main")].add(thread)
+                if kind == "record":
+                    self.recorders[rank, step["record"]].add(thread)
+                if kind == "barrier" and thread not in self.barriers[step["barrier"]]:
+                    self.barriers[step["barrier"]].append(thread)
+
+    # ---- the operations of a step -----------------------------------------------------------------------------
+
+    def lower_thread(self, thread, steps):
+        self.thread, self.rank, self.out, self.meetings = thread, rank_of(thread), [], Counter()
+        iteration = 0
+        for step in steps:
+            if kind_of(step) != "repeat":
+                self.lower(step, None)
+                continue
+            for _ in range(step["repeat"]):
+                for inner in step["body"]:
+                    self.lower(inner, iteration)
+                iteration += 1
+        return self.out
+
+    def emit(self, kind, **fields):
+        self.out.append(self.program.add(kind, **fields))
+
+    def lower(self, step, iteration):
+        """Add the operations of a step; `iteration` is that of its repeat, or None."""
+        kind = kind_of(step)
+        self.iteration = iteration
+        self.name = (self.rank, step.get("stream", "main"))
+        self.stream = Program.number(self.program.streams, self.name) if self.name in self.pushers else None
+        locked = self.machine.get("launch_lock") and kind in PUSHED_UNDER_LOCK
+        lock = Program.number(self.program.locks, (self.rank, "the context")) if locked else None
+        if locked:
+            self.emit("lock", object=lock)
+        getattr(self, "lower_" + kind)(step)
+        if locked:
+            self.emit("unlock", object=lock)
+        if kind == "copy" and step.get("pageable"):
+            self.sync_stream()
+        elif kind in ("launch", "collective", "group") and self.machine.get("launch_blocking"):
+            self.sync_stream()
+
+    def accesses(self, step):
+        return [((self.rank, name), "read") for name in step.get("reads", [])] + \
+            [((self.rank, name), "write") for name in step.get("writes", [])]
+
+    def lower_compute(self, step):
+        self.emit("compute", accesses=self.accesses(step))
+
+    lower_host = lower_compute
+
+    def body(self, steps):
+        """The operations of a body, apart from those of the thread."""
+        outside, inside, stream, name = self.out, [], self.stream, self.name
+        self.out = inside
+        for step in steps:
+            self.lower(step, self.iteration)
+        self.out, self.stream, self.name = outside, stream, name
+        return tuple(inside)
+
+    def lower_launch(self, step):
+        if "body" in step:
+            self.lower_callback(step)
+        else:
+            self.emit("kernel", stream=self.stream, slots=step.get("sm", 0), accesses=self.accesses(step))
+
+    def lower_copy(self, step):
+        self.emit("kernel", stream=self.stream, accesses=self.accesses(step))
+
+    def lower_callback(self, step):
+        body = self.body(step["body"])
+        self.emit("callback", stream=self.stream, slots=step.get("sm", 0), body=body)
+
+    def lower_collective(self, step):
+        kind = step.get("op", "all_reduce")
+        root = step.get("root", self.comms[step["comm"]][0]) if kind == "broadcast" else None
+        self.emit("collective", stream=self.stream, slots=step.get("sm", 0), root=root,
+                  comm=self.comm_names.index(step["comm"]), accesses=self.accesses(step),
+                  match=(step["collective"], kind, root, size(step.get("bytes"))))
+
+    def lower_group(self, step):
+        parts = []
+        for part in step["group"]:
+            send = "send" in part
+            tag = part["send" if send else "recv"]
+            parts.append(Part(send, part["peer"], tag, size(part.get("bytes"))))
+            ends = (self.rank, part["peer"]) if send else (part["peer"], self.rank)
+            self.messages[step["comm"], ends, tag] += 1 if send else -1
+        self.emit("group", stream=self.stream, slots=step.get("sm", 0), comm=self.comm_names.index(step["comm"]),
+                  parts=tuple(parts), accesses=self.accesses(step))
+
+    def event(self, name):
+        return Program.number(self.program.events, (self.rank, name))
+
+    def lower_record(self, step):
+        self.emit("record", stream=self.stream, object=self.event(step["record"]))
+
+    def lower_wait(self, step):
+        self.emit("wait", stream=self.stream, object=self.event(step["wait"]))
+
+    def sync_stream(self):
+        """A wait for the stream of the step; two steps where other threads push to it."""
+        others = bool(self.pushers[self.name] - {self.thread})
+        self.emit("sync", stream=Program.number(self.program.streams, self.name), others=others)
+
+    def lower_sync(self, step):
+        if step["sync"] == "stream":
+            self.sync_stream()
+        elif step["sync"] == "event":
+            others = bool(self.recorders[self.rank, step["event"]] - {self.thread})
+            self.emit("sync_event", object=self.event(step["event"]), others=others)
+        else:
+            others = any(threads - {self.thread} for name, threads in self.pushers.items() if name[0] == self.rank)
+            self.emit("sync", object=self.rank, others=others)
+
+    def lower_signal(self, step):
+        self.emit("signal", object=Program.number(self.program.flags, (step["signal"], self.iteration)))
+
+    def lower_await(self, step):
+        self.emit("await", object=Program.number(self.program.flags, (step["await"], self.iteration)))
+
+    def lower_put(self, step):
+        self.emit("put", object=self.queue_names.index(step["put"]))
+
+    def lower_get(self, step):
+        self.emit("get", object=self.queue_names.index(step["get"]))
+
+    def lower_lock(self, step):
+        self.emit("lock", object=Program.number(self.program.locks, (self.rank, step["lock"])))
+
+    def lower_unlock(self, step):
+        self.emit("unlock", object=Program.number(self.program.locks, (self.rank, step["unlock"])))
+
+    def lower_ticket(self, step):
+        self.emit("ticket", object=step["ticket"])
+
+    def lower_serve(self, step):
+        self.emit("serve")
+
+    def lower_barrier(self, step):
+        """The k-th use sets a flag, and awaits those of the k-th use of all others that name the barrier."""
+        name = step["barrier"]
+        use = self.meetings[name]
+        self.meetings[name] += 1
+        flags = {thread: Program.number(self.program.flags, ("barrier", name, use, thread))
+                 for thread in self.barriers[name]}
+        self.emit("signal", object=flags[self.thread])
+        for thread, flag in flags.items():
+            if thread != self.thread:
+                self.emit("await", object=flag)
+
+    def buffer(self, name):
+        return Program.number(self.program.buffers, (self.rank, name))
+
+    def lower_alloc(self, step):
+        buffer = self.buffer(step["alloc"])
+        self.emit("alloc", stream=self.stream, object=buffer)
+        self.program.allocated[buffer] = len(self.program.accesses)
+        self.program.accesses.append(Access(buffer, "alloc", self.stream, self.out[-1]))
+
+    def lower_free(self, step):
+        self.emit("free", object=self.buffer(step["free"]))
+
+    def lower_record_stream(self, step):
+        self.emit("record_stream", stream=self.stream, object=self.buffer(step["record_stream"]))
+
+    # ---- the machine ------------------------------------------------------------------------------------------
+
+    def knobs(self):
+        program, machine = self.program, self.machine
+        program.queues = list(self.plan.get("queues", {}).values())
+        for name, members in self.comms.items():
+            program.comms.append(Comm(members, machine.get("eager_messages", {}).get(name, 0),
+                                      size(machine.get("eager_bytes", {}).get(name))))
+        for ranks in machine.get("share_device", []):
+            for rank in ranks:
+                program.device[rank] = ranks[0]
+        program.sm_slots = machine.get("sm_slots", 0)
+        program.order_implicit = machine.get("launch_order_implicit", False)
+        program.memory = [size(machine.get("memory"))] * program.ranks
+        if "launch_queue" in machine:
+            program.room = dict.fromkeys(range(len(program.streams)), machine["launch_queue"])
+        named = {name: keys["hw_queue"] for name, keys in self.plan.get("streams", {}).items() if "hw_queue" in keys}
+        program.deal_hardware_queues(machine.get("hw_queues", 0), named)
+
+    def values(self):
+        """Which buffers hold a value from the beginning, and how big they are."""
+        program = self.program
+        made = {program.buffers[access.buffer][1] for access in program.accesses if access.how != "read"}
+        for buffer, (_, name) in enumerate(program.buffers):
+            program.bytes[buffer] = size(self.plan.get("buffers", {}).get(name, {}).get("bytes"))
+            if name in self.plan["inputs"] if "inputs" in self.plan else name not in made:
+                program.inputs.add(buffer)
+
+    def lowered(self):
+        for thread, steps in self.plan["threads"].items():
+            self.program.threads.append((rank_of(thread), self.lower_thread(thread, steps)))
+        for operation in self.program.operations:
+            if operation.kind == "free":  # it may be reused in the stream that it was allocated for
+                allocation = self.program.allocated[operation.object]
+                operation.stream = self.program.accesses[allocation].stream
+        self.knobs()
+        self.values()
+        self.program.unmatched = any(self.messages.values())
+        return self.program
+
+
+def lower_host(plan):
+    return HostProgram(plan).lowered()

@@ -1,0 +1,676 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reading of the pages: the machine of a plan, one step of one agent at a time.
+
+Written from doc/semantics.md alone: section 2 (agents, streams, immediate effects), section 3 (operations), section 7
+(residency slots, hardware queues, launch queues, order of issue) and section 9 (happens-before, values, lifetime,
+bound). It shares no code with the program, and reduces nothing: it is slow, and short enough to be read beside the page.
+
+A state is a dict with the same keys in the same order for a whole search; all values are immutable. What an agent or an
+object knows (section 9, happens-before) is an int: bit n says that access n is known to have happened.
+"""
+
+from dataclasses import dataclass, field
+
+BLOCKED, DONE, HALF = "blocked", "done", "half"  # HALF: the call of a wait is made, its end is a step of its own
+IMMEDIATE = ("record", "wait", "alloc")  # section 2: they take effect at the head of a stream, at once
+MARK = -1  # in the place of an operation: the thread named behind it waits for what is before this place
+
+
+@dataclass
+class Operation:
+    """One operation; what its fields name depends on its kind."""
+
+    kind: str
+    stream: int = None
+    slots: int = 0
+    comm: int = None
+    match: tuple = ()  # of a collective: what all members must agree in
+    root: int = None  # of a broadcast
+    parts: tuple = ()  # of a group
+    accesses: list = field(default_factory=list)
+    body: tuple = ()  # of a callback
+    object: int = None  # an event, flag, lock, queue, buffer, rank or number of a turn
+    others: bool = False  # of a sync: other threads push to what it waits for, so it is two steps
+    iteration: int = None  # of a pipeline
+    source: int = None  # of a pipeline's wait and await: the instance that is meant
+    instances: tuple = ()  # of a pipeline's driver
+
+
+@dataclass
+class Part:
+    """A send or a receive of a group."""
+
+    send: bool
+    peer: int
+    tag: tuple
+    bytes: int
+
+
+@dataclass
+class Access:
+    """What an operation does to a buffer: `read`, `write` or `alloc`."""
+
+    buffer: int
+    how: str
+    stream: int
+    operation: int
+    serial: int = 0  # the writes to its buffer that a serial run has made before it
+
+
+@dataclass
+class Comm:
+    """A communicator."""
+
+    members: list
+    eager_messages: int = 0
+    eager_bytes: int = 0
+
+
+class Program:
+    """Operations and objects, all known by number; the front ends (host.py, pipeline.py) fill it in."""
+
+    def __init__(self, ranks):
+        self.ranks = ranks
+        self.streams, self.events, self.flags, self.locks, self.buffers = [], [], [], [], []
+        self.operations, self.accesses, self.comms = [], [], []
+        self.threads = []  # (rank, list of operations)
+        self.queues = []  # capacities
+        self.room = {}  # stream: how many items it holds
+        self.hardware_queue = {}  # stream: its queue, if streams share some
+        self.device = list(range(ranks))
+        self.sm_slots = 0
+        self.order_implicit = False
+        self.inputs = set()  # buffers that hold a value from the beginning
+        self.bytes = {}  # buffer: its size
+        self.memory = [0] * ranks  # 0: any number of bytes
+        self.allocated = {}  # buffer: the number of the access that its alloc is
+        self.unmatched = False  # section 9, `message`
+
+    @staticmethod
+    def number(table, key):
+        if key not in table:
+            table.append(key)
+        return table.index(key)
+
+    def add(self, kind, accesses=(), **fields):
+        """Add an operation; `accesses` are (buffer, how) in the order of the plan. Returns its number."""
+        operation = Operation(kind, **fields)
+        for buffer, how in accesses:
+            operation.accesses.append(len(self.accesses))
+            where = Program.number(self.buffers, buffer)
+            self.accesses.append(Access(where, how, operation.stream, len(self.operations)))
+        self.operations.append(operation)
+        return len(self.operations) - 1
+
+    def deal_hardware_queues(self, count, named):
+        """Section 7: streams of a rank share `count` queues if there are more, or if the plan names one's queue."""
+        for rank in range(self.ranks):
+            mine = [stream for stream in self.streams if stream[0] == rank]
+            chosen = {stream: named[stream[1]] for stream in mine if stream[1] in named}
+            if not count or (len(mine) <= count and not chosen):
+                continue
+            dealt = 0
+            for stream in mine:
+                if stream in chosen:
+                    queue = chosen[stream]
+                else:
+                    queue, dealt = dealt % count, dealt + 1
+                self.hardware_queue[self.streams.index(stream)] = queue
+
+    def close(self):
+        """What follows from all accesses together."""
+        self.writes = [0] * len(self.buffers)
+        self.touches = [0] * len(self.buffers)
+        for number, access in enumerate(self.accesses):
+            if access.how != "alloc":
+                self.touches[access.buffer] |= 1 << number
+            if access.how == "write":
+                self.writes[access.buffer] |= 1 << number
+        self.conflicts = []
+        for access in self.accesses:
+            against = 0 if access.how == "alloc" else self.touches[access.buffer]
+            if access.how == "read":
+                against = self.writes[access.buffer]
+            for same in self.operations[access.operation].accesses:
+                against &= ~(1 << same)
+            self.conflicts.append(against)
+
+
+class Machine:
+    """The steps of a program."""
+
+    serial = False  # whether `serial` is judged: in pipelines
+    drains = False  # whether a run has an end of the data
+
+    def __init__(self, program):
+        self.program = program
+        program.close()
+
+    # ---- states -----------------------------------------------------------------------------------------
+
+    def start(self):
+        """The state in which a run begins."""
+        program = self.program
+        state = {"made": 0, "violated": frozenset()}
+        for thread in range(len(program.threads)):
+            state["position", thread] = 0
+            state["knows", thread] = 0
+            state["sync", thread] = None
+        for stream in range(len(program.streams)):
+            state["items", stream] = ()
+            state["running", stream] = False
+            state["carries", stream] = 0
+            state["body", stream] = 0
+            state["freed in", stream] = ()
+        for event in range(len(program.events)):
+            state["record", event] = None
+        for flag in range(len(program.flags)):
+            state["flag", flag] = None
+        for lock in range(len(program.locks)):
+            state["lock", lock] = (False, 0)
+        for queue in range(len(program.queues)):
+            state["queue", queue] = ((), ())
+        for number, operation in enumerate(program.operations):
+            if operation.kind == "record":
+                state["reached", number] = None
+        for rank in range(program.ranks):
+            state["served", rank] = (0, 0)
+            state["not started", rank] = ()
+            state["slots", rank] = 0
+            for queue in set(program.hardware_queue.values()):
+                state["hardware", rank, queue] = ()
+        for number, comm in enumerate(program.comms):
+            for rank in comm.members:
+                state["issued", number, rank] = ()
+                state["collective", number, rank] = None
+                for peer in comm.members:
+                    state["channel", number, rank, peer] = ((), ())
+        for buffer in range(len(program.buffers)):
+            state["freed", buffer] = False
+            state["held", buffer] = buffer not in program.allocated
+            state["noted", buffer] = ()
+        return state
+
+    def violate(self, state, what):
+        state["violated"] = state["violated"] | {what}
+
+    def work_remains(self, state):
+        return any(state["position", thread] < len(operations)
+                   for thread, (_, operations) in enumerate(self.program.threads)) or \
+            any(state["items", stream] for stream in range(len(self.program.streams)))
+
+    def end(self, state):
+        """The property that a state without a step violates, or None."""
+        return "deadlock" if self.work_remains(state) else None
+
+    # ---- section 9: accesses ----------------------------------------------------------------------------
+
+    def access(self, state, operation, row):
+        """Make the accesses of an operation: it reads before it writes. `row` is the key of what its agent knows."""
+        program, known = self.program, state[row]
+        for how in ("read", "write"):
+            for number in operation.accesses:
+                access = program.accesses[number]
+                if access.how != how:
+                    continue
+                written = state["made"] & program.writes[access.buffer]
+                if state["made"] & program.conflicts[number] & ~known:
+                    self.violate(state, "race")
+                if how == "read" and access.buffer not in program.inputs and not written:
+                    self.violate(state, "value")
+                if self.serial and written & ~(1 << number) != access.serial:
+                    self.violate(state, "serial")
+                allocation = program.allocated.get(access.buffer)
+                if allocation is not None and not known >> allocation & 1:
+                    self.violate(state, "lifetime")
+        for number in operation.accesses:
+            state["made"] |= 1 << number
+            state[row] |= 1 << number
+
+    def check_freed(self, state, operation):
+        """A push of work, or CPU work, that accesses a freed buffer."""
+        if any(state["freed", self.program.accesses[number].buffer] for number in operation.accesses):
+            self.violate(state, "lifetime")
+
+    def check_bound(self, state):
+        """A host program holds what it never allocates, and what is allocated and not freed."""
+        program = self.program
+        for rank, size in enumerate(program.memory):
+            held = sum(program.bytes.get(buffer, 0) for buffer, name in enumerate(program.buffers)
+                       if name[0] == rank and state["held", buffer])
+            if size and held > size:
+                self.violate(state, "bound")
+
+    def in_use(self, state, buffer, stream):
+        """Whether a freed buffer is still in use when it is handed out again in this stream."""
+        program = self.program
+        for number, access in enumerate(program.accesses):
+            unknown = state["made"] >> number & 1 and not state["carries", stream] >> number & 1
+            if access.buffer == buffer and unknown and access.stream not in state["noted", buffer]:
+                return True
+        for other, (rank, _) in enumerate(program.streams):
+            if other == stream or rank != program.streams[stream][0] or other in state["noted", buffer]:
+                continue
+            queued = state["items", other][1 if state["running", other] else 0:]
+            for number, _, _ in queued:
+                if number != MARK and any(program.accesses[access].buffer == buffer
+                                          for access in program.operations[number].accesses):
+                    return True
+        return False
+
+    # ---- section 3: operations of a thread or of a callback's body ------------------------------------------
+
+    def do_compute(self, state, number, row):
+        operation = self.program.operations[number]
+        self.check_freed(state, operation)
+        self.access(state, operation, row)
+        return DONE
+
+    def push(self, state, number, row, bound=None):
+        """Add an operation to its stream; `bound` is the record that a wait waits for."""
+        program, operation = self.program, self.program.operations[number]
+        stream = operation.stream
+        rank = program.streams[stream][0]
+        held = sum(item[0] != MARK for item in state["items", stream])
+        if stream in program.room and held >= program.room[stream]:
+            return BLOCKED
+        self.check_freed(state, operation)
+        state["items", stream] += ((number, state[row], bound),)
+        if stream in program.hardware_queue:
+            state["hardware", rank, program.hardware_queue[stream]] += (stream,)
+        if operation.comm is not None:
+            state["issued", operation.comm, rank] += (number,)
+            state["not started", rank] += (number,)
+        return DONE
+
+    do_kernel = do_collective = do_group = do_callback = push
+
+    def do_record(self, state, number, row):
+        if self.push(state, number, row) == BLOCKED:
+            return BLOCKED
+        state["record", self.program.operations[number].object] = number
+        return DONE
+
+    def do_wait(self, state, number, row):
+        return self.push(state, number, row, state["record", self.program.operations[number].object])
+
+    def do_alloc(self, state, number, row):
+        if self.push(state, number, row) == BLOCKED:
+            return BLOCKED
+        state["held", self.program.operations[number].object] = True
+        return DONE
+
+    def do_free(self, state, number, row):
+        operation = self.program.operations[number]
+        if state["freed", operation.object]:
+            self.violate(state, "lifetime")
+        else:
+            state["freed", operation.object] = True
+            state["freed in", operation.stream] += (operation.object,)
+        state["held", operation.object] = False
+        return DONE
+
+    def do_record_stream(self, state, number, row):
+        operation = self.program.operations[number]
+        noted = state["noted", operation.object]
+        state["noted", operation.object] = tuple(sorted({*noted, operation.stream}))
+        return DONE
+
+    def do_sync(self, state, number, row):
+        """Wait for a stream or (`object`: a rank) for all streams of a device."""
+        program, operation = self.program, self.program.operations[number]
+        streams = [operation.stream]
+        if operation.stream is None:
+            streams = [stream for stream, name in enumerate(program.streams) if name[0] == operation.object]
+        busy = [stream for stream in streams if state["items", stream]]
+        if not operation.others:
+            if busy:
+                return BLOCKED
+            for stream in streams:
+                state[row] |= state["carries", stream]
+            return DONE
+        thread = row[1]
+        if state["sync", thread] is None:
+            learnt = 0
+            for stream in streams:
+                if stream in busy:
+                    state["items", stream] += ((MARK, thread, None),)
+                else:
+                    learnt |= state["carries", stream]
+            state["sync", thread] = (len(busy), learnt)
+            return HALF
+        left, learnt = state["sync", thread]
+        if left:
+            return BLOCKED
+        state[row] |= learnt
+        state["sync", thread] = None
+        return DONE
+
+    def do_sync_event(self, state, number, row):
+        operation = self.program.operations[number]
+        record = state["record", operation.object]
+        if operation.others:
+            thread = row[1]
+            if state["sync", thread] is None:
+                state["sync", thread] = ("record", record)
+                return HALF
+            record = state["sync", thread][1]
+        if record is not None:
+            if state["reached", record] is None:
+                return BLOCKED
+            state[row] |= state["reached", record]
+        if operation.others:
+            state["sync", row[1]] = None
+        return DONE
+
+    def do_signal(self, state, number, row):
+        flag = self.program.operations[number].object
+        if state["flag", flag] is None:
+            state["flag", flag] = state[row]
+        return DONE
+
+    def do_await(self, state, number, row):
+        flag = self.program.operations[number].object
+        if state["flag", flag] is None:
+            return BLOCKED
+        state[row] |= state["flag", flag]
+        return DONE
+
+    def do_put(self, state, number, row):
+        queue = self.program.operations[number].object
+        items, free = state["queue", queue]
+        if len(items) == self.program.queues[queue]:
+            return BLOCKED
+        if free:
+            state[row] |= free[0]
+        state["queue", queue] = (items + (state[row],), free[1:])
+        return DONE
+
+    def do_get(self, state, number, row):
+        queue = self.program.operations[number].object
+        items, free = state["queue", queue]
+        if not items:
+            return BLOCKED
+        state[row] |= items[0]
+        state["queue", queue] = (items[1:], free + (state[row],))
+        return DONE
+
+    def do_lock(self, state, number, row):
+        lock = self.program.operations[number].object
+        held, known = state["lock", lock]
+        if held:
+            return BLOCKED
+        state[row] |= known
+        state["lock", lock] = (True, known)
+        return DONE
+
+    def do_unlock(self, state, number, row):
+        lock = self.program.operations[number].object
+        state["lock", lock] = (False, state["lock", lock][1] | state[row])
+        return DONE
+
+    def rank_of(self, row):
+        """The rank of an agent, by the key of what it knows."""
+        table = self.program.threads if row[0] == "knows" else self.program.streams
+        return table[row[1]][0]
+
+    def do_ticket(self, state, number, row):
+        served, known = state["served", self.rank_of(row)]
+        if served != self.turn(state, number, row):
+            return BLOCKED
+        state[row] |= known
+        return DONE
+
+    def turn(self, state, number, row):
+        return self.program.operations[number].object
+
+    def do_serve(self, state, number, row):
+        served, known = state["served", self.rank_of(row)]
+        state["served", self.rank_of(row)] = (served + 1, known | state[row])
+        return DONE
+
+    # ---- section 2: streams ------------------------------------------------------------------------------
+
+    def at_front(self, state, stream):
+        """Whether the stream is at the front of its hardware queue."""
+        queue = self.program.hardware_queue.get(stream)
+        return queue is None or state["hardware", self.program.streams[stream][0], queue][0] == stream
+
+    def leave_front(self, state, stream):
+        queue = self.program.hardware_queue.get(stream)
+        if queue is not None:
+            key = ("hardware", self.program.streams[stream][0], queue)
+            state[key] = state[key][1:]
+
+    def settle(self, state):
+        """Let immediate effects happen until there are no more of them."""
+        changed = True
+        while changed:
+            changed = False
+            for stream in range(len(self.program.streams)):
+                while self.immediate_effect(state, stream):
+                    changed = True
+
+    def immediate_effect(self, state, stream):
+        if not state["items", stream] or state["running", stream]:
+            return False
+        number, known, bound = state["items", stream][0]
+        if number == MARK:
+            left, learnt = state["sync", known]
+            state["sync", known] = (left - 1, learnt | state["carries", stream])
+            state["items", stream] = state["items", stream][1:]
+            return True
+        operation = self.program.operations[number]
+        if operation.kind not in IMMEDIATE or not self.at_front(state, stream):
+            return False
+        if bound is not None and state["reached", bound] is None:
+            return False
+        state["carries", stream] |= known
+        if bound is not None:
+            state["carries", stream] |= state["reached", bound]
+        if operation.kind == "record":
+            state["reached", number] = state["carries", stream]
+        if operation.kind == "alloc":
+            if any(self.in_use(state, buffer, stream) for buffer in state["freed in", stream]):
+                self.violate(state, "lifetime")
+            allocation = 1 << self.program.allocated[operation.object]
+            state["made"] |= allocation
+            state["carries", stream] |= allocation
+        self.leave_front(state, stream)
+        state["items", stream] = state["items", stream][1:]
+        return True
+
+    def slots_of(self, number):
+        return self.program.operations[number].slots if self.program.sm_slots else 0
+
+    def can_start(self, state, stream):
+        number = state["items", stream][0][0]
+        operation = self.program.operations[number]
+        rank = self.program.streams[stream][0]
+        if number == MARK or operation.kind in IMMEDIATE or not self.at_front(state, stream):
+            return False
+        used = state["slots", self.program.device[rank]]
+        if self.slots_of(number) and used + operation.slots > self.program.sm_slots:
+            return False
+        if operation.comm is None:
+            return True
+        if self.program.order_implicit and state["not started", rank][0] != number:
+            return False
+        return state["issued", operation.comm, rank][0] == number
+
+    def begin(self, state, stream):
+        """Start the head of a stream. Returns whether that is a mismatch."""
+        number, known, _ = state["items", stream][0]
+        operation = self.program.operations[number]
+        rank = self.program.streams[stream][0]
+        state["running", stream] = True
+        state["body", stream] = 0
+        state["carries", stream] |= known
+        state["slots", self.program.device[rank]] += self.slots_of(number)
+        self.leave_front(state, stream)
+        if operation.comm is not None:
+            left = state["not started", rank]
+            state["not started", rank] = tuple(other for other in left if other != number)
+        self.access(state, operation, ("carries", stream))
+        if operation.kind == "collective":
+            return self.join_collective(state, number, rank)
+        if operation.kind == "group":
+            return self.join_channels(state, number, rank, state["carries", stream])
+        return False
+
+    def finish(self, state, stream):
+        """The running head of a stream is over."""
+        number = state["items", stream][0][0]
+        rank = self.program.streams[stream][0]
+        comm = self.program.operations[number].comm
+        state["slots", self.program.device[rank]] -= self.slots_of(number)
+        if comm is not None:
+            state["issued", comm, rank] = state["issued", comm, rank][1:]
+        state["items", stream] = state["items", stream][1:]
+        state["running", stream] = False
+
+    # ---- section 3: collectives and groups --------------------------------------------------------------------
+
+    def join_collective(self, state, number, rank):
+        operation = self.program.operations[number]
+        state["collective", operation.comm, rank] = number
+        for member in self.program.comms[operation.comm].members:
+            other = state["collective", operation.comm, member]
+            if other is not None and self.program.operations[other].match != operation.match:
+                return True
+        return False
+
+    def complete_collective(self, state, comm):
+        """All members are in one: its data go from the root of a broadcast to all, else from all to all."""
+        members = self.program.comms[comm].members
+        streams, learnt = {}, 0
+        for member in members:
+            operation = self.program.operations[state["collective", comm, member]]
+            streams[member] = operation.stream
+            if operation.root in (None, member):
+                learnt |= state["carries", operation.stream]
+        for member in members:
+            state["carries", streams[member]] |= learnt
+            state["collective", comm, member] = None
+            self.finish(state, streams[member])
+
+    def channel(self, number, part, rank):
+        comm = self.program.operations[number].comm
+        return ("channel", comm, rank, part.peer) if part.send else ("channel", comm, part.peer, rank)
+
+    def join_channels(self, state, number, rank, known):
+        """Each part of a group takes the next place of its channel, and must agree with what is opposite."""
+        mismatch = False
+        operation = self.program.operations[number]
+        for index, part in enumerate(operation.parts):
+            key = self.channel(number, part, rank)
+            sides = [*state[key]]
+            mine, others = (0, 1) if part.send else (1, 0)
+            place = len(sides[mine])
+            sides[mine] += ((number, index, known),)
+            state[key] = tuple(sides)
+            if place < len(sides[others]):
+                opposite = self.program.operations[sides[others][place][0]]
+                peer = opposite.parts[sides[others][place][1]]
+                sizes = part.bytes and peer.bytes and part.bytes != peer.bytes
+                same = part.tag == peer.tag and operation.iteration == opposite.iteration
+                mismatch = mismatch or not same or bool(sizes)
+        return mismatch
+
+    def place(self, state, number, index, rank):
+        """The key of a part's channel, and its place there."""
+        part = self.program.operations[number].parts[index]
+        key = self.channel(number, part, rank)
+        side = state[key][0 if part.send else 1]
+        return key, [entry[:2] for entry in side].index((number, index))
+
+    def part_matched(self, state, number, index, rank):
+        operation = self.program.operations[number]
+        part = operation.parts[index]
+        key, place = self.place(state, number, index, rank)
+        sends, receives = state[key]
+        if not part.send:
+            return place < len(sends)
+        if place < len(receives):
+            return True
+        if part.peer == rank:
+            return False
+        comm = self.program.comms[operation.comm]
+        unmatched = sends[len(receives):place + 1]
+        size = sum(self.program.operations[other].parts[its].bytes for other, its, _ in unmatched)
+        return len(unmatched) <= comm.eager_messages or 0 < comm.eager_bytes >= size
+
+    def finish_group(self, state, stream):
+        number = state["items", stream][0][0]
+        rank = self.program.streams[stream][0]
+        operation = self.program.operations[number]
+        comm = self.program.comms[operation.comm]
+        for index, part in enumerate(operation.parts):
+            key, place = self.place(state, number, index, rank)
+            sends, receives = state[key]
+            if not part.send:
+                state["carries", stream] |= sends[place][2]
+            elif not comm.eager_messages and not comm.eager_bytes:
+                state["carries", stream] |= receives[place][2]
+        self.finish(state, stream)
+
+    # ---- section 2: the steps of all agents -----------------------------------------------------------------
+
+    def carry_out(self, state, number, row):
+        return getattr(self, "do_" + self.program.operations[number].kind)(state, number, row)
+
+    def step_thread(self, state, thread):
+        """One step of a thread, done to `state`; False where it has none."""
+        operations = self.program.threads[thread][1]
+        position = state["position", thread]
+        if position == len(operations):
+            return False
+        done = self.carry_out(state, operations[position], ("knows", thread))
+        if done == DONE:
+            state["position", thread] += 1
+        return done != BLOCKED
+
+    def step_stream(self, state, stream):
+        """Likewise; "mismatch" where the step is one."""
+        if not state["items", stream]:
+            return False
+        if not state["running", stream]:
+            if not self.can_start(state, stream):
+                return False
+            return "mismatch" if self.begin(state, stream) else True
+        number = state["items", stream][0][0]
+        operation = self.program.operations[number]
+        if operation.kind == "collective":
+            return False
+        if operation.kind == "group":
+            rank = self.program.streams[stream][0]
+            if not all(self.part_matched(state, number, index, rank) for index in range(len(operation.parts))):
+                return False
+            self.finish_group(state, stream)
+            return True
+        position = state["body", stream]
+        if position < len(operation.body):
+            state["body", stream] += 1
+            return self.carry_out(state, operation.body[position], ("carries", stream)) != BLOCKED
+        self.finish(state, stream)
+        return True
+
+    def step_comm(self, state, comm):
+        members = self.program.comms[comm].members
+        if any(state["collective", comm, member] is None for member in members):
+            return False
+        self.complete_collective(state, comm)
+        return True
+
+    def steps(self, state):
+        """The states that one step leads to, each with whether that step is a mismatch."""
+        agents = [(self.step_thread, thread) for thread in range(len(self.program.threads))]
+        agents += [(self.step_stream, stream) for stream in range(len(self.program.streams))]
+        agents += [(self.step_comm, comm) for comm in range(len(self.program.comms))]
+        for step, agent in agents:
+            after = dict(state)
+            taken = step(after, agent)
+            if taken:
+                self.settle(after)
+                self.check_bound(after)
+                yield after, taken == "mismatch"
