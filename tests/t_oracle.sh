@@ -13,7 +13,7 @@ if [ -n "${SWSIM_LONG-}" ]; then
     : "${SWSIM_PLANS:=1000}"
     limit=20000
 fi
-: "${SWSIM_PLANS:=60}" "${SWSIM_SEED:=1}"
+: "${SWSIM_PLANS:=150}" "${SWSIM_SEED:=1000}"
 echo "# SWSIM_SEED=$SWSIM_SEED SWSIM_PLANS=$SWSIM_PLANS"
 
 # oracle FORM PLANS [CHANGE]
@@ -55,5 +55,6 @@ verdicts()
 }
 
 verdicts host "message deadlock mismatch race lifetime value bound"
+verdicts pipeline "message deadlock mismatch race value serial slot bound drain"
 
 done_testing

@@ -3,11 +3,13 @@
 
     python3 compare.py SWSIM FORM SEED PLANS LIMIT [CHANGE]
 
-judges PLANS random plans of the FORM `host`, the first of them from SEED, with search.py and with `SWSIM verify --json`,
-and compares the answer for each property, by the rules of doc/semantics.md, section 9, on what is undecided, and the
-length of the story that is shown. A plan with more than LIMIT states is left out and counted. It prints each disagreement
-with its seed and plan, then what was compared and how often each property was violated; it exits with 1 where there is
-one. CHANGE is `PROPERTY:OLD:NEW`: the program's answer OLD is read as NEW, which must then be seen.
+judges PLANS random plans of the FORM `host` or `pipeline` (these under both drivers), the first
+of them from SEED, with search.py and with `SWSIM verify --json`, and compares the answer for
+each property, by the rules of doc/semantics.md, section 9, on what is undecided, and the length
+of the story that is shown. A plan with more than LIMIT states is left out and counted. It
+prints each disagreement with its seed and plan, then what was compared and how often each
+property was violated; it exits with 1 where there is one. CHANGE is `PROPERTY:OLD:NEW`: the
+program's answer OLD is read as NEW, which must then be seen.
 """
 
 import json
@@ -17,8 +19,9 @@ import sys
 import tempfile
 from collections import Counter
 
-from generate import generate_host
+from generate import generate_host, generate_pipeline
 from host import lower_host
+from pipeline import NotRead, PipelineMachine
 from search import PROPERTIES, search
 from steps import Machine
 
@@ -29,8 +32,13 @@ def verdicts(swsim, plan, options):
         path = os.path.join(folder, "plan.yaml")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(plan, file)
-        ran = subprocess.run([swsim, "verify", "--json", "--no-fix", *options, path], capture_output=True, text=True,
-                             check=False, timeout=120)
+        ran = subprocess.run(
+            [swsim, "verify", "--json", "--no-fix", *options, path],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
     if ran.returncode not in (0, 1, 3, 4):
         raise RuntimeError(f"{swsim} exits with {ran.returncode}: {ran.stderr}")
     return [json.loads(line) for line in ran.stdout.splitlines()]
@@ -61,7 +69,8 @@ def differences(answers, unmatched, verdict, properties):
         yield f"message: {said['message']}, expected {message}"
     shown = verdict["violation"]
     if shown in answers.length and len(verdict["witness"]) != answers.length[shown]:
-        yield f"a story of {shown} of {len(verdict['witness'])} steps, expected {answers.length[shown]}"
+        steps = len(verdict["witness"])
+        yield f"a story of {shown} of {steps} steps, expected {answers.length[shown]}"
 
 
 class Comparison:
@@ -105,12 +114,28 @@ class Comparison:
         properties = [what for what in PROPERTIES if what not in ("serial", "slot", "drain")]
         self.compare(f"host program {seed}", plan, Machine(lower_host(plan)), said, properties)
 
+    def pipeline(self, swsim, seed):
+        plan, _, iterations = generate_pipeline(seed)
+        options = [] if "batches" in plan else ["-n", str(iterations)]
+        for driver in ("clock", "dataflow"):
+            title = f"pipeline {seed}, {' '.join([*options, '--driver=' + driver])}"
+            said = verdicts(swsim, plan, [*options, "--driver=" + driver])[0]
+            if "properties" not in said:
+                self.refused(title, plan, said)
+                return
+            try:
+                machine = PipelineMachine(plan, driver, iterations)
+            except NotRead:
+                self.counts["not read"] += 1
+                continue
+            self.compare(title, plan, machine, said, PROPERTIES)
+
     def refused(self, title, plan, said):
         self.counts["refused"] += 1
         print(f"refused: {title}: {said['errors'][0]['text']}\n{json.dumps(plan)}")
 
     def summary(self):
-        for what in ("compared", "states", "too large", "refused", "disagree"):
+        for what in ("compared", "states", "too large", "not read", "refused", "disagree"):
             print(f"{what}: {self.counts[what]}")
         for what, count in sorted(self.answers.items()):
             print(f"answer {what}: {count}")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second reading of the pages: a host program (`threads:`) as operations of the machine (steps.py).
+"""A second reading of the pages: a host program (`threads:`) as operations of the machine
+(steps.py).
 
-Written from doc/semantics.md, sections 1 (scope of names), 3 (operations, repeats, barriers, tickets), 7 (knobs that are
-lowered) and 10 (defaults), and from swplan(5), HOST PROGRAMS. It shares no code with the program. It knows the keys that
-generate.py writes, and refuses others: `async`, graphs, `device:`, the legacy stream, `first_use_blocks`, `lazy_load` and
+Written from doc/semantics.md, sections 1 (scope of names), 3 (operations, repeats, barriers,
+tickets), 7 (knobs that are lowered) and 10 (defaults), and from swplan(5), HOST PROGRAMS. It
+shares no code with the program. It knows the keys that generate.py writes, and refuses others:
+`async`, graphs, `device:`, the legacy stream, `first_use_blocks`, `lazy_load` and
 `alloc_may_sync` are not read here.
 """
 
@@ -13,9 +15,19 @@ from collections import Counter, defaultdict
 from steps import Access, Comm, Part, Program
 
 KEYS = {"swplan", "ranks", "machine", "comms", "queues", "streams", "buffers", "inputs", "threads"}
-MACHINE_KEYS = {"sm_slots", "share_device", "hw_queues", "launch_queue", "launch_lock", "launch_order_implicit",
-                "launch_blocking", "eager_messages", "eager_bytes", "memory"}
-PUSHED_UNDER_LOCK = {"launch", "copy", "collective", "group", "record", "wait", "callback"}  # not `alloc`
+MACHINE_KEYS = set("""
+    sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
+    launch_blocking eager_messages eager_bytes memory
+    """.split())
+PUSHED_UNDER_LOCK = {
+    "launch",
+    "copy",
+    "collective",
+    "group",
+    "record",
+    "wait",
+    "callback",
+}  # not `alloc`
 PUSHED = PUSHED_UNDER_LOCK | {"alloc"}
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 
@@ -35,7 +47,7 @@ def refuse_unknown(keys, known):
 
 
 def rank_of(thread):
-    return int(thread[1:thread.index(".")])
+    return int(thread[1 : thread.index(".")])
 
 
 def kind_of(step):
@@ -72,7 +84,11 @@ class HostProgram:
 
     def notice_threads(self):
         """Which threads push to a stream, record an event, name a barrier."""
-        self.pushers, self.recorders, self.barriers = defaultdict(set), defaultdict(set), defaultdict(list)
+        self.pushers, self.recorders, self.barriers = (
+            defaultdict(set),
+            defaultdict(set),
+            defaultdict(list),
+        )
         for thread, steps in self.plan["threads"].items():
             rank = rank_of(thread)
             for step in plain_steps(steps):
@@ -84,7 +100,7 @@ class HostProgram:
                 if kind == "barrier" and thread not in self.barriers[step["barrier"]]:
                     self.barriers[step["barrier"]].append(thread)
 
-    # ---- the operations of a step -----------------------------------------------------------------------------
+    # ---- the operations of a step --------------------------------------------------------------
 
     def lower_thread(self, thread, steps):
         self.thread, self.rank, self.out, self.meetings = thread, rank_of(thread), [], Counter()
@@ -107,7 +123,9 @@ class HostProgram:
         kind = kind_of(step)
         self.iteration = iteration
         self.name = (self.rank, step.get("stream", "main"))
-        self.stream = Program.number(self.program.streams, self.name) if self.name in self.pushers else None
+        self.stream = (
+            Program.number(self.program.streams, self.name) if self.name in self.pushers else None
+        )
         locked = self.machine.get("launch_lock") and kind in PUSHED_UNDER_LOCK
         lock = Program.number(self.program.locks, (self.rank, "the context")) if locked else None
         if locked:
@@ -121,8 +139,9 @@ class HostProgram:
             self.sync_stream()
 
     def accesses(self, step):
-        return [((self.rank, name), "read") for name in step.get("reads", [])] + \
-            [((self.rank, name), "write") for name in step.get("writes", [])]
+        return [((self.rank, name), "read") for name in step.get("reads", [])] + [
+            ((self.rank, name), "write") for name in step.get("writes", [])
+        ]
 
     def lower_compute(self, step):
         self.emit("compute", accesses=self.accesses(step))
@@ -142,7 +161,9 @@ class HostProgram:
         if "body" in step:
             self.lower_callback(step)
         else:
-            self.emit("kernel", stream=self.stream, slots=step.get("sm", 0), accesses=self.accesses(step))
+            self.emit(
+                "kernel", stream=self.stream, slots=step.get("sm", 0), accesses=self.accesses(step)
+            )
 
     def lower_copy(self, step):
         self.emit("kernel", stream=self.stream, accesses=self.accesses(step))
@@ -154,9 +175,15 @@ class HostProgram:
     def lower_collective(self, step):
         kind = step.get("op", "all_reduce")
         root = step.get("root", self.comms[step["comm"]][0]) if kind == "broadcast" else None
-        self.emit("collective", stream=self.stream, slots=step.get("sm", 0), root=root,
-                  comm=self.comm_names.index(step["comm"]), accesses=self.accesses(step),
-                  match=(step["collective"], kind, root, size(step.get("bytes"))))
+        self.emit(
+            "collective",
+            stream=self.stream,
+            slots=step.get("sm", 0),
+            root=root,
+            comm=self.comm_names.index(step["comm"]),
+            accesses=self.accesses(step),
+            match=(step["collective"], kind, root, size(step.get("bytes"))),
+        )
 
     def lower_group(self, step):
         parts = []
@@ -166,8 +193,14 @@ class HostProgram:
             parts.append(Part(send, part["peer"], tag, size(part.get("bytes"))))
             ends = (self.rank, part["peer"]) if send else (part["peer"], self.rank)
             self.messages[step["comm"], ends, tag] += 1 if send else -1
-        self.emit("group", stream=self.stream, slots=step.get("sm", 0), comm=self.comm_names.index(step["comm"]),
-                  parts=tuple(parts), accesses=self.accesses(step))
+        self.emit(
+            "group",
+            stream=self.stream,
+            slots=step.get("sm", 0),
+            comm=self.comm_names.index(step["comm"]),
+            parts=tuple(parts),
+            accesses=self.accesses(step),
+        )
 
     def event(self, name):
         return Program.number(self.program.events, (self.rank, name))
@@ -190,14 +223,22 @@ class HostProgram:
             others = bool(self.recorders[self.rank, step["event"]] - {self.thread})
             self.emit("sync_event", object=self.event(step["event"]), others=others)
         else:
-            others = any(threads - {self.thread} for name, threads in self.pushers.items() if name[0] == self.rank)
+            others = any(
+                threads - {self.thread}
+                for name, threads in self.pushers.items()
+                if name[0] == self.rank
+            )
             self.emit("sync", object=self.rank, others=others)
 
     def lower_signal(self, step):
-        self.emit("signal", object=Program.number(self.program.flags, (step["signal"], self.iteration)))
+        self.emit(
+            "signal", object=Program.number(self.program.flags, (step["signal"], self.iteration))
+        )
 
     def lower_await(self, step):
-        self.emit("await", object=Program.number(self.program.flags, (step["await"], self.iteration)))
+        self.emit(
+            "await", object=Program.number(self.program.flags, (step["await"], self.iteration))
+        )
 
     def lower_put(self, step):
         self.emit("put", object=self.queue_names.index(step["put"]))
@@ -218,12 +259,14 @@ class HostProgram:
         self.emit("serve")
 
     def lower_barrier(self, step):
-        """The k-th use sets a flag, and awaits those of the k-th use of all others that name the barrier."""
+        """The k-th use sets a flag, and awaits those of the k-th use of the other threads."""
         name = step["barrier"]
         use = self.meetings[name]
         self.meetings[name] += 1
-        flags = {thread: Program.number(self.program.flags, ("barrier", name, use, thread))
-                 for thread in self.barriers[name]}
+        flags = {
+            thread: Program.number(self.program.flags, ("barrier", name, use, thread))
+            for thread in self.barriers[name]
+        }
         self.emit("signal", object=flags[self.thread])
         for thread, flag in flags.items():
             if thread != self.thread:
@@ -244,14 +287,19 @@ class HostProgram:
     def lower_record_stream(self, step):
         self.emit("record_stream", stream=self.stream, object=self.buffer(step["record_stream"]))
 
-    # ---- the machine ------------------------------------------------------------------------------------------
+    # ---- the machine ---------------------------------------------------------------------------
 
     def knobs(self):
         program, machine = self.program, self.machine
         program.queues = list(self.plan.get("queues", {}).values())
         for name, members in self.comms.items():
-            program.comms.append(Comm(members, machine.get("eager_messages", {}).get(name, 0),
-                                      size(machine.get("eager_bytes", {}).get(name))))
+            program.comms.append(
+                Comm(
+                    members,
+                    machine.get("eager_messages", {}).get(name, 0),
+                    size(machine.get("eager_bytes", {}).get(name)),
+                )
+            )
         for ranks in machine.get("share_device", []):
             for rank in ranks:
                 program.device[rank] = ranks[0]
@@ -260,13 +308,19 @@ class HostProgram:
         program.memory = [size(machine.get("memory"))] * program.ranks
         if "launch_queue" in machine:
             program.room = dict.fromkeys(range(len(program.streams)), machine["launch_queue"])
-        named = {name: keys["hw_queue"] for name, keys in self.plan.get("streams", {}).items() if "hw_queue" in keys}
+        named = {
+            name: keys["hw_queue"]
+            for name, keys in self.plan.get("streams", {}).items()
+            if "hw_queue" in keys
+        }
         program.deal_hardware_queues(machine.get("hw_queues", 0), named)
 
     def values(self):
         """Which buffers hold a value from the beginning, and how big they are."""
         program = self.program
-        made = {program.buffers[access.buffer][1] for access in program.accesses if access.how != "read"}
+        made = {
+            program.buffers[access.buffer][1] for access in program.accesses if access.how != "read"
+        }
         for buffer, (_, name) in enumerate(program.buffers):
             program.bytes[buffer] = size(self.plan.get("buffers", {}).get(name, {}).get("bytes"))
             if name in self.plan["inputs"] if "inputs" in self.plan else name not in made:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A second reading of the pages: all interleavings of a machine (steps.py), breadth first, and what they violate.
+"""A second reading of the pages: all interleavings of a machine (steps.py), breadth first, and what
+they violate.
 
-Written from doc/semantics.md, section 9: the answers `proved`, `some` and `always`, and what ends a run. Nothing is
-reduced, so the first violation found is a shortest one. It shares no code with the program.
+Written from doc/semantics.md, section 9: the answers `proved`, `some` and `always`, and what
+ends a run. Nothing is reduced, so the first violation found is a shortest one. It shares no
+code with the program.
 """
 
-LASTING = ("race", "value", "lifetime", "bound", "slot", "serial")  # a run that has violated one stays one that has
-ENDS = ("deadlock", "drain", "mismatch")  # a run ends with one of them, or well
+# A run that has violated one of the first stays one that has; one of the second ends it.
+LASTING = ("race", "value", "lifetime", "bound", "slot", "serial")
+ENDS = ("deadlock", "drain", "mismatch")
 PROPERTIES = LASTING + ENDS
 
 
@@ -21,7 +24,7 @@ class Answers:
         self.length.setdefault(what, length)
 
     def run_ends(self, violated, end):
-        """A run is over that has violated these lasting properties, and ends with this one, or well."""
+        """A run has violated these lasting properties, and ends with this one, or well."""
         self.avoided.update(what for what in LASTING if what not in violated)
         self.avoided.update(what for what in ENDS if what != end)
 
@@ -32,7 +35,7 @@ class Answers:
 
 
 def search(machine, limit):
-    """The answers of all runs of a machine, and the number of states: None instead where these are more than `limit`."""
+    """The answers of all runs, and the number of states; no answers above `limit` states."""
     answers = Answers()
     first = machine.start()
     machine.check_bound(first)

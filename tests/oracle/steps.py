@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second reading of the pages: the machine of a plan, one step of one agent at a time.
 
-Written from doc/semantics.md alone: section 2 (agents, streams, immediate effects), section 3 (operations), section 7
-(residency slots, hardware queues, launch queues, order of issue) and section 9 (happens-before, values, lifetime,
-bound). It shares no code with the program, and reduces nothing: it is slow, and short enough to be read beside the page.
+Written from doc/semantics.md alone: section 2 (agents, streams, immediate effects), section 3
+(operations), section 7 (residency slots, hardware queues, launch queues, order of issue) and
+section 9 (happens-before, values, lifetime, bound). It shares no code with the program, and
+reduces nothing: it is slow, and short enough to be read beside the page.
 
-A state is a dict with the same keys in the same order for a whole search; all values are immutable. What an agent or an
-object knows (section 9, happens-before) is an int: bit n says that access n is known to have happened.
+A state is a dict with the same keys in the same order for a whole search; all values are
+immutable. What an agent or an object knows (section 9, happens-before) is an int: bit n says
+that access n is known to have happened.
 """
 
 from dataclasses import dataclass, field
 
-BLOCKED, DONE, HALF = "blocked", "done", "half"  # HALF: the call of a wait is made, its end is a step of its own
-IMMEDIATE = ("record", "wait", "alloc")  # section 2: they take effect at the head of a stream, at once
-MARK = -1  # in the place of an operation: the thread named behind it waits for what is before this place
+# HALF: the call of a wait is made, its end is a step of its own.
+BLOCKED, DONE, HALF = "blocked", "done", "half"
+# Section 2: they take effect at the head of a stream, at once.
+IMMEDIATE = ("record", "wait", "alloc")
+# In the place of an operation: the thread named behind it waits for what is before this place.
+MARK = -1
 
 
 @dataclass
@@ -67,7 +72,7 @@ class Comm:
 
 
 class Program:
-    """Operations and objects, all known by number; the front ends (host.py, pipeline.py) fill it in."""
+    """Operations and objects, all known by number; host.py and pipeline.py fill it in."""
 
     def __init__(self, ranks):
         self.ranks = ranks
@@ -93,7 +98,7 @@ class Program:
         return table.index(key)
 
     def add(self, kind, accesses=(), **fields):
-        """Add an operation; `accesses` are (buffer, how) in the order of the plan. Returns its number."""
+        """Add an operation; `accesses` are (buffer, how). Returns its number."""
         operation = Operation(kind, **fields)
         for buffer, how in accesses:
             operation.accesses.append(len(self.accesses))
@@ -103,7 +108,7 @@ class Program:
         return len(self.operations) - 1
 
     def deal_hardware_queues(self, count, named):
-        """Section 7: streams of a rank share `count` queues if there are more, or if the plan names one's queue."""
+        """Section 7: streams share `count` queues if they are more, or if one's is named."""
         for rank in range(self.ranks):
             mine = [stream for stream in self.streams if stream[0] == rank]
             chosen = {stream: named[stream[1]] for stream in mine if stream[1] in named}
@@ -146,7 +151,7 @@ class Machine:
         self.program = program
         program.close()
 
-    # ---- states -----------------------------------------------------------------------------------------
+    # ---- states --------------------------------------------------------------------------------
 
     def start(self):
         """The state in which a run begins."""
@@ -195,18 +200,19 @@ class Machine:
         state["violated"] = state["violated"] | {what}
 
     def work_remains(self, state):
-        return any(state["position", thread] < len(operations)
-                   for thread, (_, operations) in enumerate(self.program.threads)) or \
-            any(state["items", stream] for stream in range(len(self.program.streams)))
+        return any(
+            state["position", thread] < len(operations)
+            for thread, (_, operations) in enumerate(self.program.threads)
+        ) or any(state["items", stream] for stream in range(len(self.program.streams)))
 
     def end(self, state):
         """The property that a state without a step violates, or None."""
         return "deadlock" if self.work_remains(state) else None
 
-    # ---- section 9: accesses ----------------------------------------------------------------------------
+    # ---- section 9: accesses -------------------------------------------------------------------
 
     def access(self, state, operation, row):
-        """Make the accesses of an operation: it reads before it writes. `row` is the key of what its agent knows."""
+        """Make the accesses of an operation. `row` is the key of what its agent knows."""
         program, known = self.program, state[row]
         for how in ("read", "write"):
             for number in operation.accesses:
@@ -229,15 +235,20 @@ class Machine:
 
     def check_freed(self, state, operation):
         """A push of work, or CPU work, that accesses a freed buffer."""
-        if any(state["freed", self.program.accesses[number].buffer] for number in operation.accesses):
+        if any(
+            state["freed", self.program.accesses[number].buffer] for number in operation.accesses
+        ):
             self.violate(state, "lifetime")
 
     def check_bound(self, state):
         """A host program holds what it never allocates, and what is allocated and not freed."""
         program = self.program
         for rank, size in enumerate(program.memory):
-            held = sum(program.bytes.get(buffer, 0) for buffer, name in enumerate(program.buffers)
-                       if name[0] == rank and state["held", buffer])
+            held = sum(
+                program.bytes.get(buffer, 0)
+                for buffer, name in enumerate(program.buffers)
+                if name[0] == rank and state["held", buffer]
+            )
             if size and held > size:
                 self.violate(state, "bound")
 
@@ -249,16 +260,22 @@ class Machine:
             if access.buffer == buffer and unknown and access.stream not in state["noted", buffer]:
                 return True
         for other, (rank, _) in enumerate(program.streams):
-            if other == stream or rank != program.streams[stream][0] or other in state["noted", buffer]:
+            if (
+                other == stream
+                or rank != program.streams[stream][0]
+                or other in state["noted", buffer]
+            ):
                 continue
-            queued = state["items", other][1 if state["running", other] else 0:]
+            queued = state["items", other][1 if state["running", other] else 0 :]
             for number, _, _ in queued:
-                if number != MARK and any(program.accesses[access].buffer == buffer
-                                          for access in program.operations[number].accesses):
+                if number != MARK and any(
+                    program.accesses[access].buffer == buffer
+                    for access in program.operations[number].accesses
+                ):
                     return True
         return False
 
-    # ---- section 3: operations of a thread or of a callback's body ------------------------------------------
+    # ---- section 3: operations of a thread or of a callback's body -----------------------------
 
     def do_compute(self, state, number, row):
         operation = self.program.operations[number]
@@ -292,7 +309,9 @@ class Machine:
         return DONE
 
     def do_wait(self, state, number, row):
-        return self.push(state, number, row, state["record", self.program.operations[number].object])
+        return self.push(
+            state, number, row, state["record", self.program.operations[number].object]
+        )
 
     def do_alloc(self, state, number, row):
         if self.push(state, number, row) == BLOCKED:
@@ -321,7 +340,9 @@ class Machine:
         program, operation = self.program, self.program.operations[number]
         streams = [operation.stream]
         if operation.stream is None:
-            streams = [stream for stream, name in enumerate(program.streams) if name[0] == operation.object]
+            streams = [
+                stream for stream, name in enumerate(program.streams) if name[0] == operation.object
+            ]
         busy = [stream for stream in streams if state["items", stream]]
         if not operation.others:
             if busy:
@@ -429,12 +450,14 @@ class Machine:
         state["served", self.rank_of(row)] = (served + 1, known | state[row])
         return DONE
 
-    # ---- section 2: streams ------------------------------------------------------------------------------
+    # ---- section 2: streams --------------------------------------------------------------------
 
     def at_front(self, state, stream):
         """Whether the stream is at the front of its hardware queue."""
         queue = self.program.hardware_queue.get(stream)
-        return queue is None or state["hardware", self.program.streams[stream][0], queue][0] == stream
+        return (
+            queue is None or state["hardware", self.program.streams[stream][0], queue][0] == stream
+        )
 
     def leave_front(self, state, stream):
         queue = self.program.hardware_queue.get(stream)
@@ -529,7 +552,7 @@ class Machine:
         state["items", stream] = state["items", stream][1:]
         state["running", stream] = False
 
-    # ---- section 3: collectives and groups --------------------------------------------------------------------
+    # ---- section 3: collectives and groups -----------------------------------------------------
 
     def join_collective(self, state, number, rank):
         operation = self.program.operations[number]
@@ -541,7 +564,7 @@ class Machine:
         return False
 
     def complete_collective(self, state, comm):
-        """All members are in one: its data go from the root of a broadcast to all, else from all to all."""
+        """Data go from the root of a broadcast to all members, else from all to all."""
         members = self.program.comms[comm].members
         streams, learnt = {}, 0
         for member in members:
@@ -556,10 +579,12 @@ class Machine:
 
     def channel(self, number, part, rank):
         comm = self.program.operations[number].comm
-        return ("channel", comm, rank, part.peer) if part.send else ("channel", comm, part.peer, rank)
+        return (
+            ("channel", comm, rank, part.peer) if part.send else ("channel", comm, part.peer, rank)
+        )
 
     def join_channels(self, state, number, rank, known):
-        """Each part of a group takes the next place of its channel, and must agree with what is opposite."""
+        """Each part takes the next place of its channel, and must agree with its opposite."""
         mismatch = False
         operation = self.program.operations[number]
         for index, part in enumerate(operation.parts):
@@ -596,7 +621,7 @@ class Machine:
         if part.peer == rank:
             return False
         comm = self.program.comms[operation.comm]
-        unmatched = sends[len(receives):place + 1]
+        unmatched = sends[len(receives) : place + 1]
         size = sum(self.program.operations[other].parts[its].bytes for other, its, _ in unmatched)
         return len(unmatched) <= comm.eager_messages or 0 < comm.eager_bytes >= size
 
@@ -614,7 +639,7 @@ class Machine:
                 state["carries", stream] |= receives[place][2]
         self.finish(state, stream)
 
-    # ---- section 2: the steps of all agents -----------------------------------------------------------------
+    # ---- section 2: the steps of all agents ----------------------------------------------------
 
     def carry_out(self, state, number, row):
         return getattr(self, "do_" + self.program.operations[number].kind)(state, number, row)
@@ -644,7 +669,10 @@ class Machine:
             return False
         if operation.kind == "group":
             rank = self.program.streams[stream][0]
-            if not all(self.part_matched(state, number, index, rank) for index in range(len(operation.parts))):
+            if not all(
+                self.part_matched(state, number, index, rank)
+                for index in range(len(operation.parts))
+            ):
                 return False
             self.finish_group(state, stream)
             return True

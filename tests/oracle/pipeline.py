@@ -1,0 +1,703 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reading of the pages: a pipeline (`schedule:`) of a given number of iterations, under
+one of its drivers.
+
+Written from doc/semantics.md, sections 4 (drivers, retiring, the knobs of implementations), 5
+(slots), 7 (the launch queue of pipelines), 9 (serial, slot, bound, drain) and 10 (defaults),
+and from swplan(5). It shares no code with the program. It knows the keys that generate.py
+writes. An open number of iterations, failures, `staleness`, work that is pageable and a period
+whose dependences form a cycle are not read here.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+
+from host import refuse_unknown, size
+from steps import BLOCKED, DONE, Comm, Machine, Part, Program
+
+KEYS = set("""
+    swplan ranks schedule intra_iter_deps inter_iter_deps machine comms buffers inputs
+    rank_overrides enqueue_order retire batches num_slots max_depth max_in_flight slot_reset
+    elide_same_stream ticket_at forget_done retired_dep
+    """.split())
+MACHINE_KEYS = set("""
+    sm_slots share_device hw_queues launch_queue launch_order_implicit eager_messages
+    eager_bytes memory
+    """.split())
+TASK_KEYS = set("""
+    stage stream thread_group globally_ordered holds host_sync sync_after host_time
+    host_after work sm reads writes
+    """.split())
+
+
+class NotRead(Exception):
+    """A plan that this reading has no rule for."""
+
+
+@dataclass
+class Instance:
+    """A task of one iteration on one rank."""
+
+    rank: int
+    task: str
+    iteration: int
+    worker: int  # its thread
+    flag: int  # its place among the CPU signals
+    event: int
+    operations: list = field(default_factory=list)
+    record: int = None
+    needs: list = field(default_factory=list)  # the instances it depends on
+    successors: list = field(default_factory=list)
+
+
+def sorted_by_need(tasks, needs, cost):
+    """A topological order, of ready tasks by cost and name. None for a cycle."""
+    order = []
+    while len(order) < len(tasks):
+        ready = [
+            task
+            for task in tasks
+            if task not in order and all(need in order for need in needs[task])
+        ]
+        if not ready:
+            return None
+        order.append(min(ready, key=lambda task: (cost[task], task)))
+    return order
+
+
+class Pipeline:
+    """Fills in a Program from a plan: instances, and the operations of workers and drivers."""
+
+    def __init__(self, plan, driver, iterations):
+        refuse_unknown(plan, KEYS)
+        refuse_unknown(plan.get("machine", {}), MACHINE_KEYS)
+        self.plan = plan
+        self.dataflow = driver == "dataflow"
+        self.ranks = plan.get("ranks", 1)
+        self.tasks = list(plan["schedule"])
+        self.intra = plan.get("intra_iter_deps", [])
+        self.inter = [(*dependence, 1)[:3] for dependence in plan.get("inter_iter_deps", [])]
+        self.schedules = [self.schedule_of(rank) for rank in range(self.ranks)]
+        self.batches = plan.get("batches") or [iterations] * self.ranks
+        self.iterations = max(self.batches)
+        self.depth = 1 + max(
+            keys["stage"] for schedule in self.schedules for keys in schedule.values()
+        )
+        self.contexts = plan.get("max_depth", self.depth) if self.dataflow else self.depth
+        self.slots = plan.get(
+            "num_slots", self.contexts + max((far for _, _, far in self.inter), default=0)
+        )
+        self.serial_order = self.topological()
+        self.orders = [self.enqueue_order(rank) for rank in range(self.ranks)]
+        self.program = Program(self.ranks)
+        self.name_comms()
+        self.messages = Counter()
+        self.instances, self.numbers = [], {}
+
+    def schedule_of(self, rank):
+        """The tasks of a rank with defaults and overrides (section 10)."""
+        changes = self.plan.get("rank_overrides", {}).get(str(rank), {}).get("schedule", {})
+        schedule = {}
+        for task, keys in self.plan["schedule"].items():
+            refuse_unknown({**keys, **changes.get(task, {})}, TASK_KEYS)
+            schedule[task] = {
+                "stage": 0,
+                "stream": "main",
+                "thread_group": "default",
+                "work": {},
+                **keys,
+                **changes.get(task, {}),
+            }
+        return schedule
+
+    def name_comms(self):
+        """A communicator that a `work` names and `comms:` does not spans all ranks."""
+        machine = self.plan.get("machine", {})
+        members = dict(self.plan.get("comms", {}))
+        for schedule in self.schedules:
+            for keys in schedule.values():
+                if "comm" in keys["work"]:
+                    members.setdefault(keys["work"]["comm"], list(range(self.ranks)))
+        self.comm_names = list(members)
+        for name, ranks in members.items():
+            self.program.comms.append(
+                Comm(
+                    ranks,
+                    machine.get("eager_messages", {}).get(name, 0),
+                    size(machine.get("eager_bytes", {}).get(name)),
+                )
+            )
+
+    # ---- section 4: orders ---------------------------------------------------------------------
+
+    def topological(self):
+        needs = {task: [on for task_of, on in self.intra if task_of == task] for task in self.tasks}
+        return sorted_by_need(self.tasks, needs, dict.fromkeys(self.tasks, 0))
+
+    def enqueue_order(self, rank):
+        changes = self.plan.get("rank_overrides", {}).get(str(rank), {})
+        order = changes.get("enqueue_order", self.plan.get("enqueue_order", "ready-first"))
+        schedule = self.schedules[rank]
+        stage = {task: keys["stage"] for task, keys in schedule.items()}
+        if isinstance(order, list):
+            return order
+        if order == "stage-descending":
+            return sorted(self.serial_order, key=lambda task: -stage[task])
+        if order == "stage-ascending":
+            return sorted(self.serial_order, key=lambda task: stage[task])
+        needs = defaultdict(list)  # within a period
+        for task, on, far in [(task, on, 0) for task, on in self.intra] + self.inter:
+            if stage[on] == stage[task] + far:
+                needs[task].append(on)
+        cost = {
+            task: sum(schedule[on]["stream"] != schedule[task]["stream"] for on in needs[task])
+            for task in self.tasks
+        }
+        found = sorted_by_need(self.tasks, needs, cost)
+        if found is None:
+            raise NotRead("a cycle within a period")
+        return found
+
+    def handed_out(self, rank, period):
+        """Clock: the instances of a period, as (iteration, task)."""
+        for task in self.orders[rank]:
+            iteration = period - self.schedules[rank][task]["stage"]
+            if 0 <= iteration < self.batches[rank]:
+                yield iteration, task
+
+    def turns(self, rank):
+        """The tickets of a rank's globally ordered instances."""
+        if self.dataflow:
+            ordered = [
+                task for task in self.orders[0] if self.schedules[0][task].get("globally_ordered")
+            ]
+            return {
+                (iteration, task): iteration * len(ordered) + place
+                for iteration in range(self.iterations)
+                for place, task in enumerate(ordered)
+            }
+        turns = {}
+        for period in range(self.batches[rank] + self.depth):
+            for instance in self.handed_out(rank, period):
+                if self.schedules[rank][instance[1]].get("globally_ordered"):
+                    turns[instance] = len(turns)
+        return turns
+
+    # ---- instances -----------------------------------------------------------------------------
+
+    def name_instances(self):
+        """Streams, workers, places and dependences, before any operation."""
+        program = self.program
+        workers = {}
+        for rank in range(self.ranks):
+            for task in self.tasks:
+                Program.number(program.streams, (rank, self.schedules[rank][task]["stream"]))
+                workers.setdefault(
+                    (rank, self.schedules[rank][task]["thread_group"]), self.ranks + len(workers)
+                )
+        for rank in range(self.ranks):
+            for iteration in range(self.iterations):
+                for task in self.tasks:
+                    place = (rank, task, iteration % self.slots)
+                    self.numbers[rank, iteration, task] = len(self.instances)
+                    self.instances.append(
+                        Instance(
+                            rank,
+                            task,
+                            iteration,
+                            workers[rank, self.schedules[rank][task]["thread_group"]],
+                            Program.number(program.flags, place),
+                            Program.number(program.events, place),
+                        )
+                    )
+        for instance in self.instances:
+            following = [(task, 0) for task, on in self.intra if on == instance.task]
+            following += [(task, far) for task, on, far in self.inter if on == instance.task]
+            for task, far in following:
+                key = (instance.rank, instance.iteration + far, task)
+                if key in self.numbers:
+                    instance.successors.append(self.numbers[key])
+        return workers
+
+    def dependences(self, task, iteration):
+        """(task, iteration) that an instance depends on, in the order of the plan."""
+        return [(on, iteration) for task_of, on in self.intra if task_of == task] + [
+            (on, iteration - far) for task_of, on, far in self.inter if task_of == task
+        ]
+
+    def scope(self, name, iteration):
+        """The iteration of a buffer instance, or None for a shared one."""
+        shared = self.plan.get("buffers", {}).get(name, {}).get("scope") == "shared"
+        return None if shared else iteration
+
+    def lower_instance(self, instance, turn):
+        """Section 4, "How a worker executes an instance": the steps behind `take`, in order."""
+        rank, task, iteration = instance.rank, instance.task, instance.iteration
+        keys = self.schedules[rank][task]
+        self.out, self.rank, self.keys, self.iteration = instance.operations, rank, keys, iteration
+        self.stream = self.program.streams.index((rank, keys["stream"]))
+        for on, earlier in self.dependences(task, iteration):
+            self.lower_dependence("await", on, earlier, instance)
+        for on, earlier in self.dependences(task, iteration):
+            same = self.schedules[rank][on]["stream"] == keys["stream"]
+            if not (same and self.plan.get("elide_same_stream")):
+                self.lower_dependence("wait", on, earlier, instance)
+        if keys.get("globally_ordered"):
+            self.emit("ticket", object=turn)
+        locks = [Program.number(self.program.locks, (rank, name)) for name in keys.get("holds", [])]
+        for lock in locks:
+            self.emit("lock", object=lock)
+        if "host_sync" in keys:
+            self.lower_sync(keys["host_sync"])
+        if "host_time" in keys and "host" not in keys["work"]:
+            self.emit("nothing")
+        self.lower_work(task)
+        if "host_after" in keys:
+            self.emit("nothing")
+        if "sync_after" in keys:
+            self.lower_sync(keys["sync_after"])
+        for lock in reversed(locks):
+            self.emit("unlock", object=lock)
+        if keys.get("globally_ordered"):
+            self.emit("serve")
+        instance.record = self.emit("record", stream=self.stream, object=instance.event)
+        self.emit("signal", object=instance.flag)
+        self.emit("complete", instances=(self.numbers[rank, iteration, task],))
+
+    def emit(self, kind, **fields):
+        self.out.append(self.program.add(kind, iteration=self.iteration, **fields))
+        return self.out[-1]
+
+    def lower_dependence(self, kind, on, earlier, instance):
+        """Its signal or its event; one before the first iteration has no effect."""
+        if earlier < 0:
+            self.emit("nothing")
+            return
+        source = self.numbers[instance.rank, earlier, on]
+        if kind == "await":
+            instance.needs.append(source)
+            number = self.emit("await", object=self.instances[source].flag, source=source)
+        else:
+            number = self.emit(
+                "wait", stream=self.stream, object=self.instances[source].event, source=source
+            )
+        self.program.operations[number].iteration = earlier
+
+    def lower_sync(self, what):
+        """Wait for a stream or the device; two steps where other workers push to it."""
+        groups = defaultdict(set)
+        for keys in self.schedules[self.rank].values():
+            groups[keys["stream"]].add(keys["thread_group"])
+        if what == "stream":
+            self.emit("sync", stream=self.stream, others=len(groups[self.keys["stream"]]) > 1)
+        else:
+            others = any(pushing - {self.keys["thread_group"]} for pushing in groups.values())
+            self.emit("sync", object=self.rank, others=others)
+
+    def lower_work(self, task):
+        keys, work = self.keys, self.keys["work"]
+        accesses = [
+            ((self.rank, name, self.scope(name, self.iteration)), how)
+            for how in ("read", "write")
+            for name in keys.get(how + "s", [])
+        ]
+        if "host" in work:
+            self.emit("compute", accesses=accesses)
+            return
+        fields = {"stream": self.stream, "slots": keys.get("sm", 0), "accesses": accesses}
+        if "comm" in work:
+            fields["comm"] = self.comm_names.index(work["comm"])
+        if "collective" in work:
+            members = self.program.comms[fields["comm"]].members
+            root = work.get("root", members[0]) if work["collective"] == "broadcast" else None
+            match = (task, self.iteration, work["collective"], root, size(work.get("bytes")))
+            self.emit("collective", root=root, match=match, **fields)
+        elif "comm" in work:
+            send = "send" in work
+            part = Part(
+                send, work["peer"], work["send" if send else "recv"], size(work.get("bytes"))
+            )
+            if not self.iteration:
+                ends = (self.rank, part.peer) if send else (part.peer, self.rank)
+                self.messages[work["comm"], ends, part.tag] += 1 if send else -1
+            self.emit("group", parts=(part,), **fields)
+        else:
+            self.emit("kernel", **fields)
+
+    # ---- section 4: what drivers do ------------------------------------------------------------
+
+    def driver_operations(self, rank):
+        self.out, self.iteration = [], None
+        batches = self.batches[rank]
+        if self.dataflow:
+            for iteration in range(min(self.contexts, batches)):
+                self.emit("admit", object=iteration)
+        else:
+            for period in range(self.depth):
+                self.lower_period(rank, period)
+        for iteration in range(batches):
+            self.emit("retire", object=iteration)
+            if self.dataflow and self.contexts + iteration < batches:
+                self.emit("admit", object=self.contexts + iteration)
+            if (
+                not self.dataflow and iteration + 1 < batches
+            ):  # the last period is batches + depth - 2
+                self.lower_period(rank, self.depth + iteration)
+        return self.out
+
+    def lower_period(self, rank, period):
+        """All ranks admit an iteration in the first period that touches it on one of them."""
+        first = min(keys["stage"] for schedule in self.schedules for keys in schedule.values())
+        admitted = max(0, min(self.batches[rank], period - first + 1))
+        handed = tuple(
+            self.numbers[rank, iteration, task] for iteration, task in self.handed_out(rank, period)
+        )
+        self.emit("enqueue", object=admitted, instances=handed)
+
+    # ---- the machine ---------------------------------------------------------------------------
+
+    def launch_queues(self):
+        """Section 7: what depth + 2 iterations push; with `retire: device` depth, and no more."""
+        program, plan = self.program, self.plan
+        given = plan.get("machine", {}).get("launch_queue")
+        to_device = plan.get("retire") == "device"
+        pushed = Counter()
+        for rank, schedule in enumerate(self.schedules):
+            for task, keys in schedule.items():
+                stream = program.streams.index((rank, keys["stream"]))
+                waits = [
+                    on
+                    for on, _ in self.dependences(task, 0)
+                    if not (
+                        plan.get("elide_same_stream") and schedule[on]["stream"] == keys["stream"]
+                    )
+                ]
+                pushed[stream] += len(waits) + ("host" not in keys["work"]) + 1
+        for stream, count in pushed.items():
+            usual = count * (self.contexts if to_device else self.contexts + 2)
+            program.room[stream] = (
+                usual if given is None else min(given, usual) if to_device else given
+            )
+
+    def serial_run(self):
+        """Section 9, `serial`: the writes that a serial run has made before each access."""
+        program = self.program
+        moments = {}
+        for instance in self.instances:
+            for number in instance.operations:
+                for access in program.operations[number].accesses:
+                    moments[access] = (instance.iteration, self.serial_order.index(instance.task))
+        for number, access in enumerate(program.accesses):
+            access.serial = sum(
+                1 << other
+                for other, written in enumerate(program.accesses)
+                if written.buffer == access.buffer
+                and written.how == "write"
+                and moments[other] < moments[number]
+            )
+
+    def buffers(self):
+        program, plan = self.program, self.plan
+        declared = plan.get("buffers", {})
+        for name in declared:
+            for rank in range(self.ranks):
+                for iteration in range(self.iterations):
+                    Program.number(program.buffers, (rank, name, self.scope(name, iteration)))
+        for buffer, (_, name, iteration) in enumerate(program.buffers):
+            program.bytes[buffer] = size(declared.get(name, {}).get("bytes"))
+            if name in plan["inputs"] if "inputs" in plan else iteration is None:
+                program.inputs.add(buffer)
+
+    def lowered(self):
+        workers = self.name_instances()
+        for rank in range(self.ranks):
+            turns = self.turns(rank)
+            for instance in self.instances:
+                if instance.rank == rank:
+                    self.lower_instance(instance, turns.get((instance.iteration, instance.task), 0))
+        self.serial_run()
+        for rank in range(self.ranks):
+            self.program.threads.append((rank, self.driver_operations(rank)))
+        for rank, _ in workers:
+            self.program.threads.append((rank, ()))
+        machine = self.plan.get("machine", {})
+        for ranks in machine.get("share_device", []):
+            for rank in ranks:
+                self.program.device[rank] = ranks[0]
+        self.program.sm_slots = machine.get("sm_slots", 0)
+        self.program.order_implicit = machine.get("launch_order_implicit", False)
+        self.program.memory = [size(machine.get("memory"))] * self.ranks
+        self.program.deal_hardware_queues(machine.get("hw_queues", 0), {})
+        self.launch_queues()
+        self.buffers()
+        self.program.unmatched = any(self.messages.values())
+        return self
+
+
+class PipelineMachine(Machine):
+    """The machine with the drivers' operations and slots."""
+
+    serial = True
+
+    def __init__(self, plan, driver, iterations):
+        self.pipeline = Pipeline(plan, driver, iterations).lowered()
+        self.plan = plan
+        self.instances = self.pipeline.instances
+        self.retire_rule = plan.get("retire", "submit")
+        self.at_fire = self.pipeline.dataflow and plan.get("ticket_at") == "fire"
+        super().__init__(self.pipeline.program)
+
+    def start(self):
+        state = super().start()
+        for worker in range(self.pipeline.ranks, len(self.program.threads)):
+            state["queue of", worker] = ()
+            state["instance", worker] = None
+        for flag in range(len(self.program.flags)):
+            state["owner of flag", flag] = None
+        for event in range(len(self.program.events)):
+            state["owner of event", event] = None
+        for rank in range(self.pipeline.ranks):
+            state["admitted", rank] = state["retired", rank] = state["next turn", rank] = 0
+            for iteration in range(self.pipeline.iterations):
+                state["admission", rank, iteration] = 0  # what the driver knew
+        for number in range(len(self.instances)):
+            state["fired", number] = False
+            state["submitted", number] = None  # what its worker knew
+            state["turn", number] = None
+        return state
+
+    def at(self, rank, iteration, tasks):
+        return [self.pipeline.numbers[rank, iteration, task] for task in tasks]
+
+    # ---- workers -------------------------------------------------------------------------------
+
+    def step_thread(self, state, thread):
+        if thread < self.pipeline.ranks:
+            return super().step_thread(state, thread)
+        if state["instance", thread] is None:
+            return self.take(state, thread)
+        operations = self.instances[state["instance", thread]].operations
+        done = self.carry_out(state, operations[state["position", thread]], ("knows", thread))
+        if done == DONE:
+            state["position", thread] += 1
+            if state["position", thread] == len(operations):
+                state["instance", thread], state["position", thread] = None, 0
+        return done != BLOCKED
+
+    def take(self, state, worker):
+        if not state["queue of", worker]:
+            return False
+        number, known = state["queue of", worker][0]
+        state["queue of", worker] = state["queue of", worker][1:]
+        state["instance", worker] = number
+        state["knows", worker] |= known
+        if self.plan.get("slot_reset") == "submit":
+            self.clear_place(state, number)
+        return True
+
+    def do_nothing(self, state, number, row):
+        return DONE
+
+    def do_complete(self, state, number, row):
+        (instance,) = self.program.operations[number].instances
+        state["submitted", instance] = state[row]
+        if self.pipeline.dataflow:
+            for successor in self.instances[instance].successors:
+                self.fire(state, successor)
+        return DONE
+
+    def turn(self, state, number, row):
+        if self.at_fire:
+            return state["turn", state["instance", row[1]]]
+        return super().turn(state, number, row)
+
+    # ---- section 5: slots ----------------------------------------------------------------------
+
+    def clear_place(self, state, number):
+        instance = self.instances[number]
+        state["flag", instance.flag] = state["record", instance.event] = None
+        state["owner of flag", instance.flag] = state["owner of event", instance.event] = (
+            instance.iteration
+        )
+
+    def check_owner(self, state, kind, operation):
+        if state["owner of " + kind, operation.object] != operation.iteration:
+            self.violate(state, "slot")
+
+    def skipped(self, state, operation, row):
+        """`retired_dep: skip`: of a retired iteration. The worker learns what the driver knows."""
+        source = self.instances[operation.source]
+        if (
+            self.plan.get("retired_dep") != "skip"
+            or source.iteration >= state["retired", source.rank]
+        ):
+            return False
+        state[row] |= state["knows", source.rank]
+        return True
+
+    def do_record(self, state, number, row):
+        done = super().do_record(state, number, row)
+        if done == DONE:
+            self.check_owner(state, "event", self.program.operations[number])
+        return done
+
+    def do_wait(self, state, number, row):
+        operation = self.program.operations[number]
+        if self.skipped(state, operation, row):
+            return DONE
+        done = super().do_wait(state, number, row)
+        if done == DONE:
+            self.check_owner(state, "event", operation)
+        return done
+
+    def do_signal(self, state, number, row):
+        self.check_owner(state, "flag", self.program.operations[number])
+        return super().do_signal(state, number, row)
+
+    def do_await(self, state, number, row):
+        operation = self.program.operations[number]
+        if self.skipped(state, operation, row):
+            return DONE
+        done = super().do_await(state, number, row)
+        if done == DONE:
+            self.check_owner(state, "flag", operation)
+        return done
+
+    # ---- section 4: drivers --------------------------------------------------------------------
+
+    def admit(self, state, rank, iteration):
+        state["admitted", rank] = iteration + 1
+        if self.plan.get("slot_reset") != "submit":
+            for number in self.at(rank, iteration, self.pipeline.tasks):
+                self.clear_place(state, number)
+
+    def do_enqueue(self, state, number, row):
+        operation = self.program.operations[number]
+        for iteration in range(state["admitted", row[1]], operation.object):
+            self.admit(state, row[1], iteration)
+        for instance in operation.instances:
+            state["queue of", self.instances[instance].worker] += ((instance, state[row]),)
+        return DONE
+
+    def do_admit(self, state, number, row):
+        rank, iteration = row[1], self.program.operations[number].object
+        state["admission", rank, iteration] = state[row]
+        self.admit(state, rank, iteration)
+        for instance in self.at(rank, iteration, self.pipeline.orders[rank]):
+            self.fire(state, instance)
+        return DONE
+
+    def fire(self, state, number):
+        """Data-flow: put an instance into its worker's queue, if it can be."""
+        instance = self.instances[number]
+        rank, retired = instance.rank, state["retired", instance.rank]
+        if state["fired", number] or not retired <= instance.iteration < state["admitted", rank]:
+            return
+        for need in instance.needs:
+            forgotten = (
+                self.plan.get("forget_done") == "retire"
+                and self.instances[need].iteration < retired
+            )
+            if forgotten or state["submitted", need] is None:
+                return
+        state["fired", number] = True
+        if self.at_fire and self.pipeline.schedules[0][instance.task].get("globally_ordered"):
+            state["turn", number] = state["next turn", rank]
+            state["next turn", rank] += 1
+        known = state["admission", rank, instance.iteration]
+        state["queue of", instance.worker] += ((number, known),)
+
+    def retired_by(self, state, rank, iteration):
+        """What is known once an iteration is over by the plan's rule; None where it is not."""
+        waited = []
+        last = self.pipeline.numbers[rank, iteration, self.pipeline.serial_order[-1]]
+        for number in self.at(rank, iteration, self.pipeline.tasks):
+            if self.retire_rule != "last-task":
+                waited.append(state["submitted", number])
+            if self.retire_rule == "device" or (self.retire_rule == "last-task" and number == last):
+                waited.append(state["reached", self.instances[number].record])
+        return None if None in waited else waited
+
+    def do_retire(self, state, number, row):
+        rank, iteration = row[1], self.program.operations[number].object
+        waited = self.retired_by(state, rank, iteration)
+        if waited is None:
+            return BLOCKED
+        for known in waited:
+            state[row] |= known
+        state["retired", rank] = iteration + 1
+        if self.pipeline.dataflow:
+            for later in range(iteration + 1, state["admitted", rank]):
+                for instance in self.at(rank, later, self.pipeline.orders[rank]):
+                    self.fire(state, instance)
+        return DONE
+
+    # ---- section 9 -----------------------------------------------------------------------------
+
+    def in_flight(self, state, rank):
+        """The iterations admitted whose tasks are not all submitted with their events reached."""
+        return [
+            iteration
+            for iteration in range(state["admitted", rank])
+            if any(
+                state["submitted", number] is None
+                or state["reached", self.instances[number].record] is None
+                for number in self.at(rank, iteration, self.pipeline.tasks)
+            )
+        ]
+
+    def check_bound(self, state):
+        most = self.plan.get("max_in_flight")
+        for rank, room in enumerate(self.program.memory):
+            if not state["admitted", rank] or not room and not most:
+                continue  # section 7: looked at when an iteration is admitted
+            flying = self.in_flight(state, rank)
+            held = sum(
+                self.program.bytes[buffer]
+                for buffer, (owner, _, iteration) in enumerate(self.program.buffers)
+                if owner == rank and (iteration is None or iteration in flying)
+            )
+            if (most and len(flying) > most) or (room and held > room):
+                self.violate(state, "bound")
+
+    def work_remains(self, state):
+        workers = range(self.pipeline.ranks, len(self.program.threads))
+        return (
+            super().work_remains(state)
+            or any(
+                state["instance", worker] is not None or state["queue of", worker]
+                for worker in workers
+            )
+            or any(
+                instance.iteration < state["admitted", instance.rank]
+                and state["submitted", number] is None
+                for number, instance in enumerate(self.instances)
+            )
+        )
+
+    def end(self, state):
+        if not self.work_remains(state):
+            return "drain" if self.messages_left(state) else None
+        self.find_stale_waits(state)
+        admitted = all(
+            state["admitted", rank] == count for rank, count in enumerate(self.pipeline.batches)
+        )
+        return "drain" if admitted else "deadlock"
+
+    def messages_left(self, state):
+        """A message that the next fill would receive."""
+        return any(
+            len(sides[0]) > len(sides[1]) for key, sides in state.items() if key[0] == "channel"
+        )
+
+    def find_stale_waits(self, state):
+        """Section 5: a thread is blocked at an `await` of a younger iteration's place."""
+        for worker in range(self.pipeline.ranks, len(self.program.threads)):
+            if state["instance", worker] is None:
+                continue
+            operations = self.instances[state["instance", worker]].operations
+            operation = self.program.operations[operations[state["position", worker]]]
+            if operation.kind == "await":
+                owner = state["owner of flag", operation.object]
+                if owner is not None and owner > operation.iteration:
+                    self.violate(state, "slot")
