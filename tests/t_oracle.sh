@@ -4,7 +4,7 @@
 # plans the verdicts of swsim verify: each property's answer, and the length of the story shown. SWSIM_PLANS plans of a form,
 # the first from SWSIM_SEED; SWSIM_LONG=1: more of them, and larger ones.
 . "${srcdir:-.}/tests/tap.sh"
-command -v python3 >/dev/null || skip_all "no python3 for the second reading"
+python3 -c "import dataclasses" 2>/dev/null || skip_all "no python3 (3.7 or later) for the second reading"
 PYTHONDONTWRITEBYTECODE=1 # the sources may be read-only
 export PYTHONDONTWRITEBYTECODE
 given=${SWSIM_PLANS-}${SWSIM_SEED-}
