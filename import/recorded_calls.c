@@ -607,7 +607,7 @@ static struct recorded_event *external_of(const struct walk *walk, const struct 
     return op->op.external && op->op.kind == kind ? &walk->process->events[op->event] : NULL;
 }
 
-/* What a launch records means something in the midst of it: all that the launch comes behind is done then, and the launch is
+/* A record of a launch means something in the midst of it: all that the launch comes behind is done then, and the launch is
    not. When that is, is not known. */
 static bool record_externals(const struct walk *walk, const struct recorded_graph *graph,
                              struct recorded_stream *stream)

@@ -110,7 +110,7 @@ static bool say_no(const struct walk *walk, struct recorded_askers *askers, uint
     return true;
 }
 
-/* What the yes says: what the thread knew, or the end of a loop, or what could have been otherwise. `waited`: it had no need
+/* The meaning of a yes: what the thread knew, or the end of a loop, or what could have been otherwise. `waited`: it had no need
    to ask. */
 enum meaning { CLEAR, LOOP, OPEN };
 static enum meaning take_yes(const struct walk *walk, struct recorded_askers *askers,

@@ -267,7 +267,7 @@ static bool retire(struct engine *engine, int rank, int64_t oldest, int64_t bega
     return true;
 }
 
-/* What drive_await has said can be done. False: the run stopped. */
+/* The step that drive_await has said can be taken. False: the run stopped. */
 static bool take_step(struct engine *engine, int rank, const struct drive_step *step,
                       const struct swpipe_source *source, int64_t began_ns)
 {
@@ -296,7 +296,7 @@ static bool has_place(const struct engine *engine, int rank)
     return feed->begun - least < ahead - 1 && feed->retired - engine->retired < ahead - 1;
 }
 
-/* What others have come of when a rank yields. */
+/* How the others have gone on while a rank yields. */
 enum others { OTHERS_STEPPED, OTHERS_WAIT, OTHERS_ARE_HELD, OTHERS_STOPPED };
 
 /* HELD: a rank that cannot go on before somebody hands out something. */

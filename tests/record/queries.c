@@ -323,7 +323,7 @@ static void behind_two_waits(void)
     CHECK(cudaStreamQuery(two));
 }
 
-/* What the host waits for was recorded in front of the wait. */
+/* The work that the host waits for was recorded in front of the wait. */
 static void before_wait(void)
 {
     CHECK(cudaEventRecord(other, two));
