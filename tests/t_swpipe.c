@@ -705,6 +705,22 @@ static int nothing(struct swpipe_context *context, void *arg)
     return 0;
 }
 
+/* A recorded run of nine iterations is a run of the machine. */
+static void check_recorded(const char *text, struct swpipe_task *tasks, size_t count,
+                           const char *what)
+{
+    struct swpipe_config config = {
+        .threads = way, .plan_text = text, .tasks = tasks, .task_count = count};
+    struct numbers numbers = {0, 9, -1};
+    struct swpipe_source source = source_of(&numbers);
+    struct swpipe_recorded recorded = {0};
+    struct swpipe *pipe;
+    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
+              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
+          "a recorded run, %s: %s", what, swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 /* CPU work behind the device work of a function has its step there. */
 static void test_record_after(void)
 {
@@ -715,20 +731,11 @@ static void test_record_after(void)
         "intra_iter_deps: [[B, A]]\n";
     struct swpipe_task tasks[] = {{"A", nothing, NULL, NULL, 0},
                                   {"B", count_and_work, NULL, NULL, 0}};
-    struct swpipe_config config = {
-        .threads = way, .plan_text = text, .tasks = tasks, .task_count = 2};
-    struct numbers numbers = {0, 9, -1};
-    struct swpipe_source source = source_of(&numbers);
-    struct swpipe_recorded recorded = {0};
-    struct swpipe *pipe;
-    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
-              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
-          "functions with CPU work behind their device work: %s", swpipe_error(pipe));
-    swpipe_close(pipe);
+    check_recorded(text, tasks, 2, "CPU work behind device work");
 }
 
 /* Between the CPU work of a task and its device work there may be more of the plan: the lock of the context, and waits for
-   what the legacy stream orders. A function works behind that, alone and with the plan's own work. */
+   the order of the legacy stream. A function is called behind all that, with the plan's own work or without. */
 static void test_record_ordered(const char *knob)
 {
     static const char tasks_text[] =
@@ -742,16 +749,7 @@ static void test_record_ordered(const char *knob)
     struct swpipe_task tasks[] = {{"A", nothing, NULL, NULL, 0},
                                   {"B", count_and_work, NULL, NULL, 0},
                                   {"C", nothing, NULL, NULL, 0}};
-    struct swpipe_config config = {
-        .threads = way, .plan_text = text, .tasks = tasks, .task_count = 3};
-    struct numbers numbers = {0, 9, -1};
-    struct swpipe_source source = source_of(&numbers);
-    struct swpipe_recorded recorded = {0};
-    struct swpipe *pipe;
-    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
-              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
-          "functions with CPU work, %s: %s", knob, swpipe_error(pipe));
-    swpipe_close(pipe);
+    check_recorded(text, tasks, 3, knob);
 }
 
 /* The loading of a kernel belongs to a launch, not to a task that may be a function. */
@@ -761,15 +759,7 @@ static void test_record_load(void)
                                "  A: {stage: 0, stream: s, work: {axpy: {elements: 8}}}\n"
                                "  B: {stage: 1, work: {axpy: {elements: 8}}}\n"
                                "intra_iter_deps: [[B, A]]\n";
-    struct swpipe_config config = {.threads = way, .plan_text = text};
-    struct numbers numbers = {0, 9, -1};
-    struct swpipe_source source = source_of(&numbers);
-    struct swpipe_recorded recorded = {0};
-    struct swpipe *pipe;
-    check(swpipe_open(&config, &pipe) == SWPIPE_OK && swpipe_record(pipe, "") == SWPIPE_OK &&
-              swpipe_run(pipe, &source, NULL) == SWPIPE_OK && is_legal(pipe, &recorded, 9),
-          "kernels that are loaded when they are launched: %s", swpipe_error(pipe));
-    swpipe_close(pipe);
+    check_recorded(text, NULL, 0, "kernels that are loaded when they are launched");
 }
 
 /* All kinds of tasks as functions: with CPU work, without device work, with residency slots and lazy

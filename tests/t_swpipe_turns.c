@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_swpipe_turns.c - ranks of one process that are not alike: one may need what another one hands out only iterations
- * later. A plan that is proved runs to its end, whoever calls the functions; batches are asked for in one order, all are
+ * later. A proved plan runs to its end, with worker threads and without; batches are asked for in one order, all are
  * given back, and each iteration's result is there when progress returns it. Ranks that are processes: t_swpipe_group.
  */
 #include <stdbool.h>

@@ -68,7 +68,7 @@ static struct feed *feed_of(const struct engine *engine, int rank)
     return &engine->feeds[rank - engine->pipe->first_rank];
 }
 
-/* Stages differ by less than a window, from a rank to the next, of at most all. */
+/* One rank waits for what another one hands out less than a window later, which may wait for a third one so, and so on. */
 enum status turns_open(struct engine *engine, struct diag *diag)
 {
     size_t window = (size_t)engine->program->window, ranks = (size_t)engine->pipe->local_ranks;

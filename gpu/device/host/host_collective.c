@@ -9,7 +9,7 @@
  *     arrive ... arrive, all here --> take_own (without the lock): take --> all took: adjourn --> leave ... leave
  *
  * or, of little data, without a thread for each (in one process), or from desk to desk (between processes: host_desk.c).
- * What moves is host_delivery.h; see host_comm.c for the rules.
+ * host_delivery.h moves the data; host_comm.c has the rules.
  */
 #include "host_delivery.h"
 

@@ -70,7 +70,7 @@ static size_t pieces_of(size_t bytes)
     return (bytes + DELIVERY_PIECE - 1) / DELIVERY_PIECE;
 }
 
-/* What lies together: the block from one member for another one, or all. */
+/* Bytes that lie together: the block from one member for another one, or all. */
 static size_t stretch_bytes(const struct delivery *all)
 {
     bool blocks = all->kind == COLLECTIVE_ALL_TO_ALL || all->kind == COLLECTIVE_ALL_GATHER;
