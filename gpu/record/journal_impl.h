@@ -44,6 +44,7 @@ struct open_entry {
     int thread;
     int64_t sequence; /* among the entries of the thread that have a stamp */
     bool start_added; /* to the replay */
+    bool over;        /* its stamp was valid when the pass looked */
 };
 
 /* A process sends these records of its log to another: an entry, the stamp of an earlier entry, or (`number`) by how

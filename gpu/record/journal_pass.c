@@ -113,12 +113,30 @@ static size_t read_log(struct journal *journal, struct log *log)
     return count;
 }
 
+static int compare_pushes(const void *a, const void *b)
+{
+    int64_t left = ((const struct open_entry *)a)->entry->stamp.number;
+    int64_t right = ((const struct open_entry *)b)->entry->stamp.number;
+    return (left > right) - (left < right);
+}
+
+/* Entries in the order of their pushes. Stamps become valid meanwhile, and one that is valid has valid ones before it
+   on its stream and communicator: the last is asked first. */
+static void look_which_are_over(struct journal *journal)
+{
+    if (journal->open_count > 0)
+        qsort(journal->open, journal->open_count, sizeof *journal->open, compare_pushes);
+    for (size_t i = journal->open_count; i-- > 0;)
+        journal->open[i].over = log_is_over(journal->open[i].entry);
+}
+
 static void close_entries(struct journal *journal)
 {
     size_t left = 0;
+    look_which_are_over(journal);
     for (size_t i = 0; i < journal->open_count; i++) {
         struct open_entry *open = &journal->open[i];
-        if (!log_is_over(open->entry)) {
+        if (!open->over) {
             if (journal->replay)
                 journal_replay_start(journal, open);
             journal->open[left++] = *open;

@@ -51,6 +51,16 @@ static enum status add_agent(struct trace_writer *trace, int agent, struct diag 
     return store_add_agent(trace->store, trace->run, &row, &trace->agents[agent], diag);
 }
 
+/* Of each communicator and rank, before all times. */
+static int64_t *comm_times(const struct program *p)
+{
+    size_t count = (size_t)p->comm_count * (size_t)p->ranks;
+    int64_t *times = malloc((count + 1) * sizeof *times);
+    for (size_t i = 0; times && i < count; i++)
+        times[i] = INT64_MIN;
+    return times;
+}
+
 static enum status allocate(struct trace_writer *trace, struct diag *diag)
 {
     const struct program *p = trace->program;
@@ -65,9 +75,11 @@ static enum status allocate(struct trace_writer *trace, struct diag *diag)
     trace->instances = calloc(tasks, sizeof *trace->instances);
     trace->retired = calloc((size_t)p->ranks, sizeof *trace->retired);
     trace->iterations = calloc((size_t)p->ranks, sizeof *trace->iterations);
+    trace->comm_span_ends = comm_times(p);
+    trace->comm_step_ends = comm_times(p);
     if (!trace->agents || !trace->names || !trace->recent || !trace->busy_ns || !trace->device_ns ||
         !trace->host_ns || !trace->instances || !trace->retired || !trace->iterations ||
-        !op_stats_open(&trace->op_stats, p))
+        !trace->comm_span_ends || !trace->comm_step_ends || !op_stats_open(&trace->op_stats, p))
         return diag_no_memory(diag);
     return STATUS_OK;
 }
@@ -124,6 +136,8 @@ void trace_writer_close(struct trace_writer *trace)
     free(trace->iterations);
     ends_free(&trace->ends);
     free(trace->retired);
+    free(trace->comm_span_ends);
+    free(trace->comm_step_ends);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -396,6 +410,27 @@ int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct l
 
 /* ---- what streams did ------------------------------------------------------------------------ */
 
+/* The place of the operation's communicator and rank; NULL: it uses none. */
+static int64_t *comm_end(const struct program *p, int64_t *ends, const struct op *op)
+{
+    size_t rank = (size_t)p->streams[op->stream].rank;
+    return op_uses_comm(op->kind) ? &ends[(size_t)op->comm * (size_t)p->ranks + rank] : NULL;
+}
+
+/* When an operation started that is over now. The end of the one before it may be known too late: a function's device
+   work includes more than its operation on the communicator. */
+static int64_t started_ns(struct trace_writer *trace, const struct log_entry *entry)
+{
+    const struct program *p = trace->program;
+    int64_t *end_ns = comm_end(p, trace->comm_span_ends, &p->ops[entry->op]);
+    int64_t start_ns = log_started_ns(entry), over_ns = entry->stamp.end_ns;
+    if (!end_ns)
+        return start_ns;
+    int64_t free_ns = *end_ns < over_ns ? *end_ns : over_ns;
+    *end_ns = over_ns;
+    return free_ns > start_ns ? free_ns : start_ns;
+}
+
 static void device_figures(struct trace_writer *trace, const struct op *op, int64_t dur_ns)
 {
     int rank = trace->program->streams[op->stream].rank;
@@ -414,7 +449,7 @@ void trace_writer_device(struct trace_writer *trace, const struct log_entry *ent
     char name[NAME], cause[NAME];
     struct trace_span span = {.kind = SPAN_DEVICE,
                               .iteration = iteration_of(p, entry->iteration),
-                              .start_ns = log_started_ns(entry),
+                              .start_ns = started_ns(trace, entry),
                               .end_ns = entry->stamp.end_ns};
     int agent = program_stream_agent(p, op->stream);
     trace->finished++;
@@ -538,6 +573,19 @@ static const char *step_text(const struct program *p, const struct replay_step *
     return step->kind == REPLAY_OP ? op_key(p->ops[step->op].kind) : texts[step->kind];
 }
 
+/* The same for a step: here they come in the order of the machine, which lets nothing start too early. */
+static int64_t step_ns(struct trace_writer *trace, const struct replay_step *step)
+{
+    const struct program *p = trace->program;
+    bool ends = step->kind == REPLAY_FINISH;
+    if (!ends && step->kind != REPLAY_START)
+        return step->key_ns;
+    int64_t *end_ns = comm_end(p, trace->comm_step_ends, &p->ops[step->op]);
+    if (end_ns && ends && step->key_ns < INT64_MAX) /* of one that is not over no time is known */
+        *end_ns = step->key_ns;
+    return end_ns && *end_ns > step->key_ns ? *end_ns : step->key_ns;
+}
+
 void trace_writer_step(struct trace_writer *trace, const struct replay_step *step)
 {
     const struct program *p = trace->program;
@@ -556,7 +604,7 @@ void trace_writer_step(struct trace_writer *trace, const struct replay_step *ste
                 : step->task >= 0 ? p->plan->pipeline.tasks[step->task].name
                                   : NULL,
         .iteration = iteration_of(p, step->iteration),
-        .time_ns = step->key_ns - trace->base_ns,
+        .time_ns = step_ns(trace, step) - trace->base_ns,
     };
     fail(trace, store_add_step(trace->store, trace->run, &row, &trace->diag));
 }

@@ -6,6 +6,13 @@
  * One thread at a time. Without a store only figures are kept. A store that cannot be written is
  * remembered in `status` and gets nothing more. Memory: the ends of iterations (ends.h), and
  * the spans of those that were not over long ago.
+ *
+ * A communicator has one operation of a rank at a time, whichever stream each is on. A stream may come to one while its
+ * communicator is busy, and the device stamps that moment. The operation starts, as the machine has it
+ * (doc/semantics.md, section 3), when the one before it has ended; so it is stored:
+ *
+ *     stream main       |== GradDist 7 ==|
+ *     stream data_dist      ^ stamp      |== InputDistStart 9 ==|
  */
 #ifndef SWSIM_TRACE_WRITER_H
 #define SWSIM_TRACE_WRITER_H
@@ -53,7 +60,9 @@ struct trace_writer {
     struct ends
         ends; /* of the lowest rank: when iterations were retired and finished on the device */
     int64_t *retired; /* [rank]: how many iterations */
-    int64_t passes;   /* ended */
+    /* [comm][rank]: when the last operation ended on the communicator, by spans and by steps */
+    int64_t *comm_span_ends, *comm_step_ends;
+    int64_t passes; /* ended */
     const struct runtime_options *options;
     int64_t told; /* iterations that options->retired has been called for */
     int64_t last_admitted_ns;
@@ -70,7 +79,8 @@ void trace_writer_close(struct trace_writer *trace);
 
 /* The span of a thread's operation; returns the span of the push that edges begin at, -1: none. */
 int64_t trace_writer_host(struct trace_writer *trace, int thread, const struct log_entry *entry);
-/* The stream's execution of an entry's operation; `from` is the span that trace_writer_host returned. */
+/* The stream's execution of an entry's operation, those of a communicator in the order of their pushes; `from` is the
+   span that trace_writer_host returned. */
 void trace_writer_device(struct trace_writer *trace, const struct log_entry *entry, int64_t from);
 /* The end of a pass: what there is becomes durable. Dependence edges of a pass follow with the next one,
    because what a task needed may have been read later than the task itself. */
