@@ -40,7 +40,7 @@ with()
 plan=$(cd "$srcdir" && pwd)/plans/reference/sparse_dist.yaml
 bench collective 'all_to_all' ROUNDS=1
 bench compare 'median error' ITERATIONS=12 PLANS="$plan"
-with sqlite3 dlrm ' 64 +1  sparse_dist +[0-9.]+ +[0-9.]+ +[0-9.]+ ' SAMPLES=64 RANKS=1 PLANS=sparse_dist ITERATIONS=20 ROUNDS=1
+bench dlrm ' 64 +1  sparse_dist +[0-9.]+ +[0-9.]+ +[0-9.]+ ' SAMPLES=64 RANKS=1 PLANS=sparse_dist ITERATIONS=20 ROUNDS=1
 bench graph 'us' ARGS='20 1'
 bench hand 'streams .* us an iteration' ARGS='--rounds=1 --ns=0 --iterations=20 futex streams'
 printf "{\"traceEvents\": [{\"ph\": \"X\", \"ts\": 1, \"dur\": 2}]}" | gzip >"$dir/trace.json.gz"

@@ -1,25 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dlrm.sh - doc/examples/dlrm, serial, predicted from its serial run, and pipelined, in turns. `make bench-dlrm` runs it.
+# dlrm.sh - doc/examples/dlrm, serial, predicted from a recorded serial run, and pipelined, in turns. `make bench-dlrm` runs it.
 #
 #   SAMPLES=LIST     an iteration's, for each a program is compiled (default "64 256 1024")
 #   RANKS=LIST       in one process (default "1 2")
 #   PLANS=LIST       default "sparse_dist fused prefetch semi_sync"
-#   ITERATIONS=N     of a run (default 150); the first eighth warms up
+#   ITERATIONS=N     of a run (default 400)
 #   ROUNDS=N         a round runs every row once; figures are medians of the rounds (default 5)
 #   FIRST=COMMAND    in front of each run, such as "chrt -r 1"
 #   DLRM_FLAGS, DLRM_LIBS: how to compile and link against the library; set by make
 #
-# A ratio is the median of the ratios of the rounds. Needs sqlite3.
+# The runs that are compared store nothing. A ratio is the median of the ratios of the rounds.
 set -eu
 : "${srcdir:=.}" "${SWSIM:=./swsim}" "${CC:=cc}" "${DLRM_FLAGS:=}" "${DLRM_LIBS:=-lswpipe}"
 : "${SAMPLES:=64 256 1024}" "${RANKS:=1 2}" "${PLANS:=sparse_dist fused prefetch semi_sync}"
-: "${ITERATIONS:=150}" "${ROUNDS:=5}" "${FIRST:=}"
+: "${ITERATIONS:=400}" "${ROUNDS:=5}" "${FIRST:=}"
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 example=$srcdir/doc/examples/dlrm
-command -v sqlite3 >/dev/null || { echo "dlrm.sh: found no sqlite3, which reads the stores" >&2; exit 1; }
 
 # compile SAMPLES
 compile()
@@ -28,33 +27,35 @@ compile()
     $CC -std=c11 $DLRM_FLAGS "-DDLRM_BATCH=$1" "$example"/*.c $DLRM_LIBS -o "$dir/dlrm$1"
 }
 
-# mean RUN: nanoseconds an iteration of a run in the store, behind its first eighth.
-mean()
-{
-    sqlite3 "$dir/runs.db" "
-        WITH ends AS (SELECT number, max(retire_ns) AS ns FROM iteration WHERE run = $1 GROUP BY number)
-        SELECT (max(ns) - min(ns)) / (count(*) - 1.0) FROM ends WHERE number >= $ITERATIONS / 8"
-}
-
-# run PROGRAM PLAN RANKS OPTION...
+# run PROGRAM PLAN RANKS OPTION...: milliseconds an iteration, on standard output.
 run()
 {
     program=$1 plan=$2 ranks=$3
     shift 3
     # shellcheck disable=SC2086
-    $FIRST "$program" "$plan" --ranks "$ranks" --iterations "$ITERATIONS" --quiet --record "$dir/runs.db" "$@" \
-        >"$dir/out" 2>&1 || { cat "$dir/out" >&2; exit 1; }
+    $FIRST "$program" "$plan" --ranks "$ranks" --iterations "$ITERATIONS" "$@" >"$dir/out" 2>"$dir/err" ||
+        { cat "$dir/err" >&2; exit 1; }
+    sed -n 's/^.*: \([0-9.]*\) ms an iteration$/\1/p' "$dir/out"
 }
 
-# row SAMPLES RANKS PLAN: "serial predicted measured", in nanoseconds, of one round.
+# predicted PLAN RANKS: milliseconds an iteration, by the times of the recorded run.
+predicted()
+{
+    "$SWSIM" predict --json --profile "$dir/runs.db" --ranks "$2" "$1" 2>"$dir/err" >"$dir/json" ||
+        { cat "$dir/err" >&2; exit 1; }
+    sed -n 's/.*"iteration_ns":{"mean":\([0-9.e+]*\),.*/\1/p' "$dir/json" | awk '{ print $1 / 1e6 }'
+}
+
+# row SAMPLES RANKS PLAN: "serial predicted measured" of one round.
 row()
 {
+    plan=$example/$3.yaml
     rm -f "$dir/runs.db"
-    run "$dir/dlrm$1" "$example/$3.yaml" "$2" --serial
-    run "$dir/dlrm$1" "$example/$3.yaml" "$2"
-    "$SWSIM" compare --json --quiet "$dir/runs.db" >"$dir/json"
-    predicted=$(sed -n 's/.*"predicted_ns":\([0-9.e+]*\),"error".*/\1/p' "$dir/json")
-    echo "$(mean 1) $predicted $(mean 2)" >>"$dir/$1.$2.$3"
+    run "$dir/dlrm$1" "$plan" "$2" --serial --record "$dir/runs.db" >"$dir/recorded"
+    serial=$(run "$dir/dlrm$1" "$plan" "$2" --serial)
+    wanted=$(predicted "$plan" "$2")
+    measured=$(run "$dir/dlrm$1" "$plan" "$2")
+    echo "$serial $wanted $measured" >>"$dir/$1.$2.$3"
 }
 
 # for_rows COMMAND: with the arguments of each row.
@@ -86,7 +87,7 @@ print()
             if (n == 0) exit 1
             m = median(off, n)
             printf "%7d %5d  %-12s %8.3f %9.3f %8.3f %9.2f %9.2f   %.2f (%.2f to %.2f)\n", row[1], row[2], row[3],
-                median(serial, n) / 1e6, median(predicted, n) / 1e6, median(measured, n) / 1e6,
+                median(serial, n), median(predicted, n), median(measured, n),
                 median(wanted, n), median(gained, n), m, off[1], off[n]
         }' "$dir/$1.$2.$3"
 }

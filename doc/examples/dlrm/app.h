@@ -20,7 +20,7 @@ struct app {
     struct data *data;
     struct model models[MOST_RANKS]; /* of the ranks in this process, by rank */
     int64_t fetched[MOST_RANKS];
-    float *losses; /* [iterations] */
+    float *losses; /* [iterations], of all ranks' samples */
 };
 
 /* The functions of the tasks; swpipe_task.arg is the app. *count of them, of which the last is Prefetch, which only

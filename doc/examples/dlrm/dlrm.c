@@ -46,13 +46,6 @@ static void release_batch(void *arg, int rank, void *batch)
     free(batch);
 }
 
-/* The sum of all ranks' losses: the same on all of them. */
-static void keep_loss(void *arg, const struct swpipe_retired *retired)
-{
-    struct app *app = arg;
-    app->losses[retired->iteration] = *(float *)retired->result;
-}
-
 /* A thread pushes to the GPU of its rank. */
 static int started(void *arg, int rank, const char *group)
 {
@@ -109,7 +102,7 @@ static int run(struct app *app, struct swpipe_group *group)
         .ranks = app->ranks,
         .group = group,
         .message = app->quiet ? NULL : tell_warning,
-        .hooks = {.retired = keep_loss, .release = release_batch, .arg = app, .started = started}};
+        .hooks = {.release = release_batch, .arg = app, .started = started}};
     struct swpipe *pipe;
     double seconds = 0;
     config.tasks = tasks_of(app, &config.task_count);

@@ -41,11 +41,15 @@ enum { LOAD, FETCH_LENGTHS, FETCH_IDS, PREFETCH, LOOK_UP, FORWARD, BACKWARD, UPD
 struct iteration {
     struct work *work;
     struct later steps[STEPS];
+    float *loss; /* the place of its loss; NULL: another rank of this process keeps it */
 };
 
+/* Called when the device is done with the iteration. It has retired before, when all its work was pushed. */
 static void iteration_close(void *content)
 {
     struct iteration *it = content;
+    if (it->loss)
+        *it->loss = it->work->host->loss;
     work_close(it->work);
     free(it);
 }
@@ -92,10 +96,12 @@ static int load(struct swpipe_context *context, void *arg)
 {
     static const struct swpipe_kind kind = {NULL, iteration_close};
     struct app *app = arg;
-    struct iteration *it =
-        iteration_open(&app->models[swpipe_rank(context)], swpipe_batch(context));
+    int rank = swpipe_rank(context);
+    struct iteration *it = iteration_open(&app->models[rank], swpipe_batch(context));
     if (!it)
         return swpipe_fail(context, "out of memory");
+    if (rank == app->rank || (app->rank < 0 && rank == 0))
+        it->loss = &app->losses[swpipe_iteration(context)];
     if (swpipe_set(context, "iteration", it, &kind) != 0) {
         iteration_close(it);
         return swpipe_fail(context, "out of memory");
@@ -180,10 +186,8 @@ static int grad_dist(struct swpipe_context *context, void *arg)
 
 static int update(struct swpipe_context *context, void *arg)
 {
-    struct iteration *it = iteration_of(context);
     (void)arg;
-    swpipe_set_result(context, &it->work->host->loss);
-    return push(context, &it->steps[UPDATE]);
+    return push(context, &iteration_of(context)->steps[UPDATE]);
 }
 
 const struct swpipe_task *tasks_of(struct app *app, size_t *count)
