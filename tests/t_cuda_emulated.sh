@@ -4,6 +4,7 @@
 # in different ways and with a GPU for each rank; then what swrun says when something breaks. Plans that go well
 # are in t_gpu_run.sh.
 . "${srcdir:-.}/tests/tap.sh"
+. "$srcdir/tests/run_plans.sh"
 suite=tests/t_device_emulated
 SWRUN=$PWD/tests/swrun_emulated
 unset SWSIM_NCCL
@@ -12,17 +13,7 @@ if [ ! -x "$suite" ]; then
     skip_all "built without CUDA's toolkit, which the emulation is compiled against"
 fi
 
-cat >"$dir/quick.yaml" <<'PLAN'
-swplan: 1
-name: quick
-ranks: 3
-schedule:
-  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
-  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
-         work: {collective: all_to_all, comm: dp, bytes: 6KiB}}
-intra_iter_deps: [[Meet, Copy]]
-buffers: {x: {scope: iteration}, y: {scope: shared}}
-PLAN
+quick_plan 3 6KiB >"$dir/quick.yaml"
 
 for seed in 1 2 3; do
     check "conformance, seed $seed" env SWSIM_EMULATION_SEED=$seed "$suite" cuda

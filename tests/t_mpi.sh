@@ -4,6 +4,7 @@
 # code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
 # And `swrun`, which speaks with one voice as well, with ranks on two machines, which are two network namespaces here.
 . "${srcdir:-.}/tests/tap.sh"
+. "$srcdir/tests/run_plans.sh"
 
 one=swm1-$$ two=swm2-$$ # machines, if they can be made
 clean_up()
@@ -242,17 +243,7 @@ elif ! on_two true 2>"$dir/err" >/dev/null </dev/null; then
     skip_all "mpirun does not start anything in another namespace: $(grep -v '^-*$' "$dir/err" | head -n 1)"
 fi
 
-cat >"$dir/quick.yaml" <<'PLAN'
-swplan: 1
-name: quick
-ranks: 3
-schedule:
-  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
-  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
-         work: {collective: all_to_all, comm: dp, bytes: 300KiB}}
-intra_iter_deps: [[Meet, Copy]]
-buffers: {x: {scope: iteration}, y: {scope: shared}}
-PLAN
+quick_plan 3 300KiB >"$dir/quick.yaml"
 cat >"$dir/ring.yaml" <<'PLAN'
 swplan: 1
 name: ring

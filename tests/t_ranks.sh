@@ -3,34 +3,11 @@
 # Ranks as processes: the same results as in one process, one trace store, and an end within the time
 # limit whoever dies, stops or is interrupted. Nothing is left behind: no process, no socket, no file.
 . "${srcdir:-.}/tests/tap.sh"
+. "$srcdir/tests/run_plans.sh"
 
-cat >"$dir/quick.yaml" <<'PLAN'
-swplan: 1
-name: quick
-ranks: 3
-schedule:
-  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
-  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
-         work: {collective: all_to_all, comm: dp, bytes: 6KiB}}
-intra_iter_deps: [[Meet, Copy]]
-buffers: {x: {scope: iteration}, y: {scope: shared}}
-PLAN
-cat >"$dir/stuck.yaml" <<'PLAN'
-swplan: 1
-name: stuck
-comms: {pair: [0, 1]}
-threads:
-  r0.train: [{group: [{send: x, peer: 1}], comm: pair, stream: s}, {sync: device}]
-  r1.train: [{group: [{send: y, peer: 0}], comm: pair, stream: s}, {sync: device}]
-PLAN
-cat >"$dir/mismatch.yaml" <<'PLAN'
-swplan: 1
-name: mismatch
-comms: {A: [0, 1]}
-threads:
-  r0.main: [{collective: x, comm: A, stream: s, bytes: 1KiB}]
-  r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
-PLAN
+quick_plan 3 6KiB >"$dir/quick.yaml"
+stuck_plan >"$dir/stuck.yaml"
+mismatch_plan >"$dir/mismatch.yaml"
 cat >"$dir/unfit.yaml" <<'PLAN'
 swplan: 1
 name: unfit

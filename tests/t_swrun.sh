@@ -3,34 +3,11 @@
 # swrun from the outside: what it prints and returns, that it ends when it is told to, and what is in
 # the trace store after a run that ended well, badly, or not at all.
 . "${srcdir:-.}/tests/tap.sh"
+. "$srcdir/tests/run_plans.sh"
 
-cat >"$dir/quick.yaml" <<'PLAN'
-swplan: 1
-name: quick
-ranks: 2
-schedule:
-  Copy: {stage: 0, stream: memcpy, time: 100us, writes: [x], work: {copy: h2d, bytes: 4KiB}}
-  Meet: {stage: 1, time: 100us, reads: [x], writes: [y], globally_ordered: true,
-         work: {collective: all_to_all, comm: dp, bytes: 4KiB}}
-intra_iter_deps: [[Meet, Copy]]
-buffers: {x: {scope: iteration}, y: {scope: shared}}
-PLAN
-cat >"$dir/stuck.yaml" <<'PLAN'
-swplan: 1
-name: stuck
-comms: {pair: [0, 1]}
-threads:
-  r0.train: [{group: [{send: x, peer: 1}], comm: pair, stream: s}, {sync: device}]
-  r1.train: [{group: [{send: y, peer: 0}], comm: pair, stream: s}, {sync: device}]
-PLAN
-cat >"$dir/mismatch.yaml" <<'PLAN'
-swplan: 1
-name: mismatch
-comms: {A: [0, 1]}
-threads:
-  r0.main: [{collective: x, comm: A, stream: s, bytes: 1KiB}]
-  r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
-PLAN
+quick_plan 2 4KiB >"$dir/quick.yaml"
+stuck_plan >"$dir/stuck.yaml"
+mismatch_plan >"$dir/mismatch.yaml"
 
 # interrupted SIGNAL... -- COMMAND...: the command gets the signals, 0.3 s after it has a handler and 0.1 s
 # after each other, and then ends by itself. Returns its exit code.
