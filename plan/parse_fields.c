@@ -357,8 +357,9 @@ bool field_shares(struct parser *parser, const struct node *value, void *member,
     static const struct field shares_fields[] = {
         FIELD("sm", struct shares, sm, field_share),
         FIELD("link", struct shares, link, field_share),
+        FIELD("core", struct shares, core, field_share),
     };
-    struct shares shares = {{0}, {0}};
+    struct shares shares = {{0}, {0}, {0}};
     if (!parse_want_map(parser, value, "shares of the device, such as {sm: 0.6, link: 0.5}") ||
         !fields_parse(parser, value, shares_fields, FIELD_COUNT(shares_fields), &shares,
                       "\"shares\""))

@@ -146,6 +146,7 @@ static const struct field machine_fields[] = {
     FIELD("launch_blocking", struct machine_spec, launch_blocking, field_bool),
     FIELD("alloc_may_sync", struct machine_spec, alloc_may_sync, field_bool),
     FIELD("copy_engines", struct machine_spec, copy_engines, field_int, .min = 0, .max = 64),
+    FIELD("cores", struct machine_spec, cores, field_int, .min = 1, .max = PLAN_MAX_CORES),
     FIELD("shares", struct machine_spec, shares, field_machine_shares),
     FIELD("memory", struct machine_spec, memory, field_memory),
     FIELD("share_device", struct machine_spec, share_device, field_share_device),

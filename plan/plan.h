@@ -28,6 +28,7 @@
 enum {
     PLAN_MAX_FILE_BYTES = 512 * 1024 * 1024,
     PLAN_MAX_RANKS = 4096,
+    PLAN_MAX_CORES = 65536,
     PLAN_MAX_TASKS = 4096,
     PLAN_MAX_STAGE = 255,
     PLAN_MAX_DEPTH = 255,
@@ -122,15 +123,16 @@ struct work {
 
 /* ---- the shares of the device that work takes ------------------------------------------------ */
 
-/* Resources that all work on a device shares. A share is a part of the whole, in millionths. Shares
-   that are not given are 0, or those of machine: {shares: ...} for this kind of work. */
+/* Resources that all work on a device shares, and the cores of its host. A share is a part of the whole, or of one
+   core, in millionths. Shares that are not given are those of machine: {shares: ...} for this kind of work, else
+   0, of the cores 1. */
 enum { SHARE_WHOLE = 1000 * 1000 };
 struct share {
     bool given;
     int millionths;
 };
 struct shares {
-    struct share sm, link;
+    struct share sm, link, core;
 };
 
 /*            NAME        key */
@@ -585,6 +587,7 @@ struct machine_spec {
         launch_blocking; /* CUDA_LAUNCH_BLOCKING=1: a kernel's launch returns when it has finished */
     bool alloc_may_sync; /* an allocation may free what is cached, and waits for the device then */
     int copy_engines;    /* that copies share; 0: as many as there are copies */
+    int cores;           /* that the device work of all ranks shares; 0: as many as are wanted */
     struct shares shares[SHARED_WORK_COUNT]; /* of work without shares of its own */
     struct cost_list memory;                 /* bytes that a rank may hold: machine_memory */
 };

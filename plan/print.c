@@ -167,8 +167,9 @@ static void print_eager(struct printer *printer)
 
 static bool has_no_shares(const struct plan *plan)
 {
+    static const struct shares nothing = {{0}, {0}, {0}};
     for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
-        if (plan->machine.shares[kind].sm.given || plan->machine.shares[kind].link.given)
+        if (!same_shares(&plan->machine.shares[kind], &nothing))
             return false;
     return true;
 }
@@ -179,7 +180,7 @@ static void print_shares(struct printer *printer)
 #define X(name, key) key,
     static const char *const keys[] = {SHARED_WORK_LIST(X)};
 #undef X
-    static const struct shares nothing = {{0}, {0}};
+    static const struct shares nothing = {{0}, {0}, {0}};
     const struct shares *shares = printer->plan->machine.shares;
     if (has_no_shares(printer->plan))
         return;
@@ -221,8 +222,8 @@ static bool is_usual_machine(const struct plan *plan)
     return !machine->sm_slots && !machine->hw_queues && !machine->launch_queue &&
            !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
            !machine->launch_lock && !machine->launch_blocking && !machine->alloc_may_sync &&
-           !machine->copy_engines && !machine_has_memory(machine) && !machine->launch_latency_ns &&
-           has_no_shares(plan);
+           !machine->copy_engines && !machine->cores && !machine_has_memory(machine) &&
+           !machine->launch_latency_ns && has_no_shares(plan);
 }
 
 void print_machine(struct printer *printer)
@@ -244,6 +245,7 @@ void print_machine(struct printer *printer)
     put_pair_bool(printer, "launch_blocking", machine->launch_blocking, false);
     put_pair_bool(printer, "alloc_may_sync", machine->alloc_may_sync, false);
     put_pair_number(printer, "copy_engines", machine->copy_engines, 0);
+    put_pair_number(printer, "cores", machine->cores, 0);
     print_shares(printer);
     if (machine_has_memory(machine))
         put_cost(printer, "memory", &machine->memory, false);

@@ -196,7 +196,8 @@ static bool same_share(const struct share *a, const struct share *b)
 
 bool same_shares(const struct shares *a, const struct shares *b)
 {
-    return same_share(&a->sm, &b->sm) && same_share(&a->link, &b->link);
+    return same_share(&a->sm, &b->sm) && same_share(&a->link, &b->link) &&
+           same_share(&a->core, &b->core);
 }
 
 void put_pair_share(struct printer *printer, const char *key, const struct share *share)
@@ -217,6 +218,7 @@ void put_pair_shares(struct printer *printer, const char *key, const struct shar
     open_map(printer, FLOW);
     put_pair_share(printer, "sm", &shares->sm);
     put_pair_share(printer, "link", &shares->link);
+    put_pair_share(printer, "core", &shares->core);
     close_map(printer);
 }
 

@@ -123,7 +123,7 @@ static void put_op(struct printer *printer, const struct host_op *op, bool in_bo
 {
     static const struct index_list none = {0};
     static const struct dist constant = {0};
-    static const struct shares nothing = {{0}, {0}};
+    static const struct shares nothing = {{0}, {0}, {0}};
     const struct plan *plan = printer->plan;
     bool labelled = op->kind == OP_HOST || op->kind == OP_COPY;
     bool collective = op->kind == OP_COLLECTIVE;

@@ -37,6 +37,8 @@ bool plan_strip_device_rules(struct plan *plan, struct arena *arena, bool cuda, 
         note(diag, "machine.launch_order_implicit is left to the device");
     if (machine->copy_engines > 0)
         note(diag, "machine.copy_engines is left to the device");
+    if (machine->cores > 0)
+        note(diag, "machine.cores is for predictions: a run has the cores of its machine");
     machine->hw_queues = 0;
     machine->launch_order_implicit = false;
     if (cuda && machine->sm_slots > 0)

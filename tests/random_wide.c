@@ -5,7 +5,7 @@
  *
  *     every form   about, on_failure, ranks, comms (of some ranks too), queues, buffers (scope, bytes), machine
  *     machine      sm_slots, hw_queues, launch_queue, launch_latency, first_use_blocks, launch_order_implicit,
- *                  lazy_load, launch_blocking, alloc_may_sync, memory, copy_engines, eager_messages, eager_bytes
+ *                  lazy_load, launch_blocking, alloc_may_sync, memory, copy_engines, cores, eager_messages, eager_bytes
  *     pipeline     every key of the form, of a task and of work; rank_overrides of both kinds
  *     programs     programs, generate, p2p (all keys), times; every action; written as lists, texts
  *                  and by rank; with and without messages
@@ -73,7 +73,7 @@ static void write_machine(struct random *random, int often, int ranks, const cha
     } else {
         KNOB("memory: %dKiB", 1 + below(random, 8));
     }
-    KNOB("copy_engines: 2");
+    KNOB("copy_engines: 2, cores: 3");
     if (link) {
         KNOB("eager_messages: {%s: %d}", link, 1 + below(random, 2));
         KNOB("eager_bytes: {%s: %dKiB}", link, 1 + below(random, 2));

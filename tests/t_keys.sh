@@ -181,6 +181,8 @@ row task.host_after predict 'schedule: {A: {time: 3ms, @}}' '' 'host_after: 5ms'
 row task.sync_after lower "$task" '' 'sync_after: stream'
 row task.holds lower "$task" '' 'holds: [l]'
 row shares.sm predict "schedule: {A: {time: 1ms, stream: s, shares: {@}}, B: {time: 2ms, shares: {sm: 1}}}" '' 'sm: 1'
+row shares.core predict "schedule: {A: {time: 1ms, stream: s, shares: {@}}, B: {time: 2ms}}
+machine: {cores: 1}" '' 'core: 0'
 row shares.link predict "schedule: {A: {time: 1ms, stream: s, shares: {@}}, B: {time: 2ms, shares: {link: 1}}}" '' 'link: 1'
 
 # ---- work ----------------------------------------------------------------------------------------
@@ -255,6 +257,8 @@ row machine.lazy_load lower "$machine" '' 'lazy_load: true'
 row machine.launch_lock lower "$machine" '' 'launch_lock: true'
 row machine.launch_blocking lower "$machine" '' 'launch_blocking: true'
 row machine.copy_engines predict "$machine" '' 'copy_engines: 1'
+row machine.cores predict 'schedule: {A: {stream: s, time: 1ms}, B: {stream: t, time: 2ms}}
+machine: {@}' '' 'cores: 1'
 row machine.memory verdict "buffers: {x: {bytes: 1MiB, scope: shared}}
 schedule: {A: {writes: [x]}}
 machine: {@}" '' 'memory: 1KiB'

@@ -44,7 +44,8 @@ static void test_shares(void)
     check("shares",
           "swplan: 1\n"
           "ranks: 2\n"
-          "machine: {shares: {collective: {link: 1.0, sm: 0.150}, kernel: {}}, copy_engines: 2}\n"
+          "machine: {shares: {collective: {link: 1.0, sm: 0.150}, kernel: {}, copy: {core: 0.0}},"
+          " cores: 8, copy_engines: 2}\n"
           "schedule:\n"
           "  A: {stage: 0, shares: {link: 0, sm: 0.600000}}\n"
           "  B: {stage: 0, shares: {}}\n"
@@ -52,7 +53,8 @@ static void test_shares(void)
           "swplan: 1\n"
           "name: plan\n"
           "ranks: 2\n"
-          "machine: {copy_engines: 2, shares: {collective: {sm: 0.15, link: 1}}}\n"
+          "machine: {copy_engines: 2, cores: 8, shares: {copy: {core: 0}, collective: {sm: 0.15, "
+          "link: 1}}}\n"
           "schedule:\n"
           "  A:\n"
           "    stage: 0\n"
@@ -88,16 +90,17 @@ static void test_shares(void)
           "    body:\n"
           "    - {host: [2ms, 1ms]}\n"
           "    - {launch: k, time: [1ms], host_time: [1us, 2us]}\n");
-    check("shares of operations",
-          "swplan: 1\n"
-          "threads: {r0.m: [{launch: k, shares: {sm: 0.000001}}, {copy: d2h, shares: {link: "
-          "0.5}}]}\n",
-          "swplan: 1\n"
-          "name: plan\n"
-          "threads:\n"
-          "  r0.m:\n"
-          "  - {launch: k, shares: {sm: 0.000001}}\n"
-          "  - {copy: d2h, shares: {link: 0.5}}\n");
+    check(
+        "shares of operations",
+        "swplan: 1\n"
+        "threads: {r0.m: [{launch: k, shares: {core: 1, sm: 0.000001}}, {copy: d2h, shares: {link: "
+        "0.5}}]}\n",
+        "swplan: 1\n"
+        "name: plan\n"
+        "threads:\n"
+        "  r0.m:\n"
+        "  - {launch: k, shares: {sm: 0.000001, core: 1}}\n"
+        "  - {copy: d2h, shares: {link: 0.5}}\n");
 }
 
 static void test_pipeline(void)

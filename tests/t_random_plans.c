@@ -74,7 +74,7 @@ static const char *const keys[] = {
     /* the machine */
     "sm_slots:", "hw_queues:", "launch_queue:", "launch_latency:", "launch_lock:",
     "first_use_blocks:", "launch_order_implicit:", "lazy_load:", "launch_blocking:",
-    "alloc_may_sync:", "memory:", "copy_engines:", "eager_messages: {", "eager_bytes: {",
+    "alloc_may_sync:", "memory:", "copy_engines:", "cores:", "eager_messages: {", "eager_bytes: {",
     "legacy: true", "blocking: false", "hw_queue: 0", "share_device:",
     /* pipeline */
     "pipeline_depth:", "max_depth: 1", "max_depth: 2", "max_depth: 3", "max_depth: 4",

@@ -160,7 +160,7 @@ struct expected {
     int rank;
     const char *name;
     int64_t end_ns;
-    int64_t slowed_ns[RESOURCE_COUNT]; /* SMs, link, copy engine; over all ranks */
+    int64_t slowed_ns[RESOURCE_COUNT]; /* SMs, link, copy engine, cores; over all ranks */
 };
 
 static void check_case(const char *what, const char *text, const struct expected *expected,
@@ -294,6 +294,70 @@ static void test_collectives(void)
          {0, "", 2000000, {0}});
 }
 
+static void test_cores(void)
+{
+    CASE("two ranks on one core",
+         "machine: {cores: 1}\n"
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms}],"
+         " r1.main: [{launch: b, stream: s, time: 3ms}]}",
+         {0, "a", 2000000, {0, 0, 0, 1000000}}, {1, "b", 4000000, {0, 0, 0, 1000000}});
+    /* At 2/3 until A is over at 1.5 ms; the others have 1 ms and 2 ms to go, with a core each. */
+    CASE("three streams on two cores",
+         "machine: {cores: 2}\n"
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms}, {launch: b, stream: t, time: 2ms},"
+         " {launch: c, stream: u, time: 3ms}]}",
+         {0, "a", 1500000, {0, 0, 0, 500000}}, {0, "b", 2500000, {0, 0, 0, 500000}},
+         {0, "c", 3500000, {0, 0, 0, 500000}});
+    CASE("a core for each",
+         "machine: {cores: 2}\n"
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms}],"
+         " r1.main: [{launch: b, stream: s, time: 3ms}]}",
+         {0, "a", 1000000, {0}}, {1, "b", 3000000, {0}});
+    CASE("copies want a core as well as kernels, and what is said otherwise holds",
+         "machine: {cores: 1, shares: {copy: {core: 0.5}}}\n"
+         "threads: {r0.main: [{copy: h2d, name: in, bytes: 1MiB, stream: s, time: 1ms},"
+         " {launch: k, stream: t, time: 1ms},"
+         " {launch: sleeps, stream: u, time: 1ms, shares: {core: 0}}]}",
+         {0, "in", 1500000, {0, 0, 0, 500000}}, {0, "k", 1500000, {0, 0, 0, 500000}},
+         {0, "sleeps", 1000000, {0}});
+    /* Without the wait of x, F has the core alone until 1 ms; then three want it until x is over at 4 ms. F has
+       1 ms to go then. */
+    CASE("a collective that waits for its peers wants no core, one that runs wants one a member",
+         "machine: {cores: 1}\n"
+         "comms: {dp: [0, 1]}\n"
+         "threads:\n"
+         "  r0.main: [{launch: F, stream: s, time: 3ms}, {collective: x, comm: dp, stream: t, "
+         "time: 1ms}]\n"
+         "  r1.main: [{host: 1ms}, {collective: x, comm: dp, stream: t, time: 1ms}]\n",
+         {0, "x", 4000000, {0, 0, 0, 4000000}}, {1, "x", 4000000, {0, 0, 0, 4000000}},
+         {0, "F", 5000000, {0, 0, 0, 2000000}});
+    CASE("a message wants one at each end",
+         "machine: {cores: 1}\n"
+         "comms: {A: [0, 1]}\n"
+         "threads:\n"
+         "  r0.main: [{group: [{send: x, peer: 1}], comm: A, stream: s, time: 1ms}]\n"
+         "  r1.main: [{group: [{recv: x, peer: 0}], comm: A, stream: s, time: 1ms}]\n",
+         {0, "", 2000000, {0}}, {1, "", 2000000, {0}});
+    CASE("CPU parts and callbacks want none",
+         "machine: {cores: 1}\n"
+         "threads: {r0.main: [{launch: a, stream: s, time: 1ms}, {host: 5ms}],"
+         " r1.main: [{callback: c, stream: s, time: 1ms, body: [{host: 1ms}]}]}",
+         {0, "a", 1000000, {0}});
+    /* K at 1/2 because of the cores, not at 5/6 because of the SMs; on rank 1 the cores are as short. */
+    CASE("the shorter of the device and the host is to blame",
+         "machine: {cores: 2}\n"
+         "threads: {r0.main: [{launch: K, stream: s, time: 1ms, shares: {sm: 0.6}},"
+         " {launch: L, stream: t, time: 1ms, shares: {sm: 0.6}}],"
+         " r1.main: [{launch: M, stream: s, time: 1ms}, {launch: N, stream: t, time: 1ms}]}",
+         {0, "K", 2000000, {0, 0, 0, 1000000}}, {1, "N", 2000000, {0, 0, 0, 1000000}});
+    CASE("of the same shortage the device is to blame",
+         "machine: {cores: 2}\n"
+         "threads: {r0.main: [{launch: K, stream: s, time: 1ms, shares: {sm: 1}},"
+         " {launch: L, stream: t, time: 1ms, shares: {sm: 1}}],"
+         " r1.main: [{launch: M, stream: s, time: 2ms}, {launch: N, stream: t, time: 2ms}]}",
+         {0, "K", 2000000, {1000000}}, {1, "N", 3000000, {0, 0, 0, 1000000}});
+}
+
 /* Two streams of one pipeline that are both always busy, once the copy is there. */
 static void test_pipeline(void)
 {
@@ -341,6 +405,7 @@ static struct random_stream open_rng(uint64_t seed)
 static struct shares draw_shares(struct random_stream *rng)
 {
     struct shares shares = {{below(rng, 3) > 0, below(rng, SHARE_WHOLE + 1)},
+                            {below(rng, 3) == 0, below(rng, SHARE_WHOLE + 1)},
                             {below(rng, 3) == 0, below(rng, SHARE_WHOLE + 1)}};
     return shares;
 }
@@ -358,6 +423,7 @@ static void draw_wishes(struct plan *plan, struct random_stream *rng)
         if (plan->form == FORM_PROGRAMS || below(rng, 2))
             plan->machine.shares[kind] = draw_shares(rng);
     plan->machine.copy_engines = below(rng, 4);
+    plan->machine.cores = below(rng, 5);
     draw_tasks(rng, plan->pipeline.tasks, plan->pipeline.task_count);
     for (size_t i = 0; i < plan->pipeline.override_count; i++)
         if (plan->pipeline.overrides[i].tasks)
@@ -375,6 +441,13 @@ static void draw_wishes(struct plan *plan, struct random_stream *rng)
             if (work || op->kind == OP_CALLBACK)
                 op->time_ns = below(rng, 9000);
         }
+}
+
+static const struct share *share_in(const struct shares *shares, enum resource resource)
+{
+    return resource == RESOURCE_SM     ? &shares->sm
+           : resource == RESOURCE_LINK ? &shares->link
+                                       : &shares->core;
 }
 
 /* The demand of an operation, found in another way than the simulator's. */
@@ -398,10 +471,13 @@ static double wanted(const struct program *p, const struct op *op, enum resource
     }
     const struct shares *own = op->given->shares ? op->given->shares : &nothing,
                         *usual = &machine->shares[kind];
-    const struct share *said = resource == RESOURCE_SM ? &own->sm : &own->link;
+    const struct share *said = share_in(own, resource);
     if (!said->given)
-        said = resource == RESOURCE_SM ? &usual->sm : &usual->link;
-    return said->given ? said->millionths / 1e6 : 0;
+        said = share_in(usual, resource);
+    bool core = resource == RESOURCE_CORE;
+    if (core && machine->cores == 0)
+        return 0;
+    return said->given ? said->millionths / 1e6 : core;
 }
 
 /* The operation of a span; of one that waits for its peers the next on its stream, and where there is
@@ -422,29 +498,32 @@ static bool covers(const struct simulate_span *span, int64_t from_ns, int64_t to
     return span->start_ns <= from_ns && to_ns <= span->end_ns;
 }
 
-/* How fast a span's operation goes on its own rank in this interval, in which nothing changes. */
+/* How fast a span's operation goes in this interval, in which nothing changes, for what is short on its own rank or
+   on the host. */
 static double rate_on_rank(const struct seen *seen, int span, int64_t from_ns, int64_t to_ns)
 {
     const struct program *p = seen->program;
     const struct op *mine = op_of(seen, span);
     int rank = p->agents[seen->spans[span].agent].rank;
     double rate = 1;
-    for (int engine = -2; engine < 3; engine++) {
-        enum resource resource = engine == -2   ? RESOURCE_SM
+    for (int engine = -3; engine < 3; engine++) {
+        enum resource resource = engine == -3   ? RESOURCE_CORE
+                                 : engine == -2 ? RESOURCE_SM
                                  : engine == -1 ? RESOURCE_LINK
                                                 : RESOURCE_COPY_ENGINE;
-        double sum = 0;
+        bool core = resource == RESOURCE_CORE;
+        double sum = 0, room = core ? p->plan->machine.cores : 1;
         if (wanted(p, mine, resource, engine) == 0)
             continue;
         for (int i = 0; i < seen->count; i++) {
             const struct simulate_span *other = &seen->spans[i];
             const struct op *op = op_of(seen, i);
             bool waits = other->kind == SIMULATE_STALL;
-            if (op && p->agents[other->agent].rank == rank && covers(other, from_ns, to_ns) &&
-                (!waits || resource == RESOURCE_SM))
+            if (op && (core || p->agents[other->agent].rank == rank) &&
+                covers(other, from_ns, to_ns) && (!waits || resource == RESOURCE_SM))
                 sum += wanted(p, op, resource, engine);
         }
-        rate = sum > 1 && 1 / sum < rate ? 1 / sum : rate;
+        rate = sum > room && room / sum < rate ? room / sum : rate;
     }
     return rate;
 }
@@ -771,7 +850,7 @@ static char *listed(uint64_t seed, bool backwards)
     size_t size;
     FILE *out = open_memstream(&text, &size);
     assert(out);
-    fprintf(out, "swplan: 1\nmachine: {copy_engines: 2}\nthreads:\n");
+    fprintf(out, "swplan: 1\nmachine: {copy_engines: 2, cores: 4}\nthreads:\n");
     for (int i = 0; i < THREADS; i++) {
         int t = backwards ? THREADS - 1 - i : i;
         struct random_stream rng = open_rng(1000 * seed + (uint64_t)t);
@@ -894,6 +973,7 @@ static void test_room_for_all(void)
             continue;
         draw_tasks(&rng, ready.plan.pipeline.tasks, ready.plan.pipeline.task_count);
         shrink_tasks(ready.plan.pipeline.tasks, ready.plan.pipeline.task_count, 8);
+        ready.plan.machine.cores = (int)ready.plan.pipeline.task_count * ready.plan.ranks;
         if (prepare(&ready, DRIVER_CLOCK, 60, "gamma(cv=0.5)")) {
             struct seen *slow = watch(ready.program, &ready.timing, seed);
             if (recurrence_build(ready.program, &ready.timing, &recurrence, why, &diag) ==
@@ -951,6 +1031,7 @@ int main(void)
     test_kernels();
     test_copies();
     test_collectives();
+    test_cores();
     test_pipeline();
     test_memory("tame pipelines", tame_plan, 60);
     test_memory("pipelines", random_pipeline, 60);

@@ -2,19 +2,21 @@
 /*
  * sharing.c - see sharing.h.
  *
- *     pools[rank][slot]    what all that runs on the rank wants of it, in millionths
+ *     pools[place][slot]   what all that runs in the place wants of it, in millionths
  *     legs[stream]         what the stream's work wants; chained to the other legs of its item
  *     items[agent]         the work left, at which rate it goes, and what limits it
  *
- *     slot    0 SMs   1 link   2.. copy engines
+ *     place   0 .. ranks - 1 the device of each rank   ranks the host, with all ranks
+ *     slot    0 SMs   1 link   2.. copy engines        last the cores, of the host alone
  *
  *     items   [ comm A ]--> leg s1 (rank 0) --> leg s5 (rank 1)
  *             [ stream s2 ]--> leg s2 (rank 0)
- *     active  rank 0: s2 s1      rank 1: s5        their rates may depend on a change on the rank
+ *     active  rank 0: s2 s1      rank 1: s5        their rates may depend on a change in a place of the rank
  *
- * The rate of an item is SHARE_WHOLE / wanted, `wanted` being what is wanted of the pool that is
- * shortest; so all arithmetic is on whole numbers of 128 bits: the longest work (2^53 ns), in 2^-32
- * ns, times the most that can be wanted (2^20 streams times 2^20) is below 2^126.
+ * The rate of an item is room / wanted of the pool that is shortest, what it has and what is wanted of it; so
+ * all arithmetic is on whole numbers of 128 bits: the longest work (2^53 ns), in 2^-32 ns, times the most that
+ * can be wanted (2^20 streams times 2^20) is below 2^126, and so is it times the most room, which is less where
+ * it is used.
  */
 #include "sharing.h"
 
@@ -28,7 +30,14 @@
 
 __extension__ typedef __int128 wide;
 
-enum { SLOT_SM, SLOT_LINK, SLOT_ENGINE, ENGINES = 3, SLOT_COUNT = SLOT_ENGINE + ENGINES };
+enum {
+    SLOT_SM,
+    SLOT_LINK,
+    SLOT_ENGINE,
+    ENGINES = 3,
+    SLOT_CORE = SLOT_ENGINE + ENGINES,
+    SLOT_COUNT
+};
 enum { FRACTION_BITS = 32, NONE = -1 };
 
 struct leg {
@@ -40,10 +49,15 @@ struct leg {
     int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
 };
 
+/* What there is of a pool, and what is wanted of it: at least as much, where nothing is slowed the same. */
+struct ratio {
+    int64_t room, wanted;
+};
+
 struct shared_item {
-    int leg;        /* the first; NONE: it does not run */
-    int scarce;     /* the slot that is shortest */
-    int64_t wanted; /* of that slot, at least SHARE_WHOLE */
+    int leg;           /* the first; NONE: it does not run */
+    int scarce;        /* the slot that is shortest */
+    struct ratio rate; /* of that slot */
     int64_t started_ns, work_ns;
     int64_t since_ns; /* the rest holds at this time */
     wide left;        /* of the work */
@@ -52,12 +66,12 @@ struct shared_item {
 
 struct sharing {
     const struct program *program;
-    int64_t *pools; /* per rank and slot */
+    int64_t *pools; /* per place and slot */
     struct leg *legs;
     struct shared_item *items;
     int *active, *active_count; /* per rank: streams, at program->rank_first */
-    bool *changed;              /* per rank: its pools, since they were last settled */
-    int *changed_ranks, changed_count;
+    bool *changed;              /* per place: its pools, since they were last settled */
+    int *changed_places, changed_count;
     int64_t *streams; /* per stream and resource: ns */
     struct slowdown *slowdowns;
     int unnamed[OP_COUNT]; /* the subject of work without a name */
@@ -85,7 +99,40 @@ const char *resource_words(enum resource resource)
 
 static enum resource resource_of(int slot)
 {
-    return slot == SLOT_SM ? RESOURCE_SM : slot == SLOT_LINK ? RESOURCE_LINK : RESOURCE_COPY_ENGINE;
+    return slot == SLOT_SM     ? RESOURCE_SM
+           : slot == SLOT_LINK ? RESOURCE_LINK
+           : slot == SLOT_CORE ? RESOURCE_CORE
+                               : RESOURCE_COPY_ENGINE;
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static int place_count(const struct program *p)
+{
+    return p->ranks + 1;
+}
+
+/* Where the slot that work of this rank wants is. */
+static int place_of(const struct program *p, int rank, int slot)
+{
+    return slot == SLOT_CORE ? p->ranks : rank;
+}
+
+/* The ranks of a place are first .. end - 1. */
+static int place_first(const struct program *p, int place)
+{
+    return place < p->ranks ? place : 0;
+}
+
+static int place_end(const struct program *p, int place)
+{
+    return place < p->ranks ? place + 1 : p->ranks;
+}
+
+/* What there is of a slot, in millionths. */
+static int64_t room_of(const struct program *p, int slot)
+{
+    return slot == SLOT_CORE ? (int64_t)SHARE_WHOLE * p->plan->machine.cores : SHARE_WHOLE;
 }
 
 /* ---- what work wants ------------------------------------------------------------------------- */
@@ -108,9 +155,9 @@ static const struct shares *usual_shares(const struct program *p, const struct o
                                                : SHARED_WORK_KERNEL];
 }
 
-static int share_of(const struct share *own, const struct share *usual)
+static int share_of(const struct share *own, const struct share *usual, int otherwise)
 {
-    return own && own->given ? own->millionths : usual->given ? usual->millionths : 0;
+    return own && own->given ? own->millionths : usual->given ? usual->millionths : otherwise;
 }
 
 static void find_wants(const struct program *p, const struct op *op, int wants[SLOT_COUNT])
@@ -119,8 +166,10 @@ static void find_wants(const struct program *p, const struct op *op, int wants[S
     memset(wants, 0, SLOT_COUNT * sizeof *wants);
     if (!usual)
         return;
-    wants[SLOT_SM] = share_of(own ? &own->sm : NULL, &usual->sm);
-    wants[SLOT_LINK] = share_of(own ? &own->link : NULL, &usual->link);
+    wants[SLOT_SM] = share_of(own ? &own->sm : NULL, &usual->sm, 0);
+    wants[SLOT_LINK] = share_of(own ? &own->link : NULL, &usual->link, 0);
+    if (p->plan->machine.cores > 0)
+        wants[SLOT_CORE] = share_of(own ? &own->core : NULL, &usual->core, SHARE_WHOLE);
     int engines = p->plan->machine.copy_engines;
     if (op->kind == OP_COPY && engines > 0)
         wants[SLOT_ENGINE + engine_of(op->given->work->direction, engines)] = SHARE_WHOLE;
@@ -146,15 +195,22 @@ static int64_t *most_wanted(const struct program *p, struct arena *scratch)
 const char *sharing_why(const struct program *p, struct arena *scratch)
 {
     const int64_t *most = most_wanted(p, scratch);
-    for (int rank = 0; most && rank < p->ranks; rank++)
-        for (int slot = 0; slot < SLOT_COUNT; slot++) {
-            int64_t sum = 0;
-            for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++)
-                sum += most[p->rank_streams[k] * SLOT_COUNT + slot];
-            if (sum > SHARE_WHOLE)
-                return resource_words(resource_of(slot));
-        }
+    int64_t *sums = ARENA_ARRAY(scratch, (size_t)place_count(p) * SLOT_COUNT, int64_t);
+    for (int s = 0; most && sums && s < p->stream_count; s++)
+        for (int slot = 0; slot < SLOT_COUNT; slot++)
+            sums[place_of(p, p->streams[s].rank, slot) * SLOT_COUNT + slot] +=
+                most[s * SLOT_COUNT + slot];
+    for (int i = 0; most && sums && i < place_count(p) * SLOT_COUNT; i++)
+        if (sums[i] > room_of(p, i % SLOT_COUNT))
+            return resource_words(resource_of(i % SLOT_COUNT));
     return NULL;
+}
+
+/* Even where each task has a stream of its own on every rank there may be a core for each. */
+static bool cores_may_lack(const struct plan *plan)
+{
+    const int64_t most = (int64_t)plan->pipeline.task_count * plan->ranks;
+    return plan->machine.cores > 0 && plan->machine.cores < most;
 }
 
 static bool says_something(const struct shares *shares)
@@ -173,7 +229,8 @@ static bool tasks_ask(const struct task *tasks, size_t count)
 bool sharing_asked(const struct plan *plan)
 {
     const struct pipeline *pipeline = &plan->pipeline;
-    bool asked = plan->machine.copy_engines > 0 || tasks_ask(pipeline->tasks, pipeline->task_count);
+    bool asked = plan->machine.copy_engines > 0 || cores_may_lack(plan) ||
+                 tasks_ask(pipeline->tasks, pipeline->task_count);
     for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
         asked |= says_something(&plan->machine.shares[kind]);
     for (size_t i = 0; i < pipeline->override_count; i++)
@@ -222,17 +279,18 @@ static bool allocate(struct sharing *sharing)
 {
     const struct program *p = sharing->program;
     size_t ranks = (size_t)p->ranks, streams = (size_t)p->stream_count;
-    sharing->pools = calloc(ranks * SLOT_COUNT, sizeof *sharing->pools);
+    size_t places = (size_t)place_count(p);
+    sharing->pools = calloc(places * SLOT_COUNT, sizeof *sharing->pools);
     sharing->legs = calloc(streams, sizeof *sharing->legs);
     sharing->items = calloc((size_t)p->agent_count, sizeof *sharing->items);
     sharing->active = calloc(streams, sizeof *sharing->active);
     sharing->active_count = calloc(ranks, sizeof *sharing->active_count);
-    sharing->changed = calloc(ranks, sizeof *sharing->changed);
-    sharing->changed_ranks = calloc(ranks, sizeof *sharing->changed_ranks);
+    sharing->changed = calloc(places, sizeof *sharing->changed);
+    sharing->changed_places = calloc(places, sizeof *sharing->changed_places);
     sharing->streams = calloc(streams * RESOURCE_COUNT, sizeof *sharing->streams);
     sharing->slowdowns = calloc((size_t)sharing_subject_count(p), sizeof *sharing->slowdowns);
     return sharing->pools && sharing->legs && sharing->items && sharing->active &&
-           sharing->active_count && sharing->changed && sharing->changed_ranks &&
+           sharing->active_count && sharing->changed && sharing->changed_places &&
            sharing->streams && sharing->slowdowns;
 }
 
@@ -275,7 +333,7 @@ void sharing_close(struct sharing *sharing)
     free(sharing->active);
     free(sharing->active_count);
     free(sharing->changed);
-    free(sharing->changed_ranks);
+    free(sharing->changed_places);
     free(sharing->streams);
     free(sharing->slowdowns);
     free(sharing);
@@ -283,12 +341,19 @@ void sharing_close(struct sharing *sharing)
 
 /* ---- pools and legs -------------------------------------------------------------------------- */
 
-static int64_t *pool_of(struct sharing *sharing, int rank, int slot)
+static int64_t *pool_of(const struct sharing *sharing, int rank, int slot)
 {
-    return &sharing->pools[rank * SLOT_COUNT + slot];
+    return &sharing->pools[place_of(sharing->program, rank, slot) * SLOT_COUNT + slot];
 }
 
-/* The leg's demand is added to its rank's pools, or, by sign, taken away again. */
+static void note_change(struct sharing *sharing, int place)
+{
+    if (!sharing->changed[place])
+        sharing->changed_places[sharing->changed_count++] = place;
+    sharing->changed[place] = true;
+}
+
+/* The leg's demand is added to the pools of its rank, or, by sign, taken away again. */
 static void change_pools(struct sharing *sharing, int stream, int sign)
 {
     int rank = sharing->program->streams[stream].rank;
@@ -297,9 +362,7 @@ static void change_pools(struct sharing *sharing, int stream, int sign)
         if (by == 0)
             continue;
         *pool_of(sharing, rank, slot) += by;
-        if (!sharing->changed[rank])
-            sharing->changed_ranks[sharing->changed_count++] = rank;
-        sharing->changed[rank] = true;
+        note_change(sharing, place_of(sharing->program, rank, slot));
     }
 }
 
@@ -329,12 +392,25 @@ static wide divide(wide dividend, wide divisor)
     return (dividend + divisor / 2) / divisor;
 }
 
+static const struct ratio full_rate = {SHARE_WHOLE, SHARE_WHOLE};
+
+/* Is `a` slower than `b`? */
+static bool is_slower(struct ratio a, struct ratio b)
+{
+    return (wide)a.room * b.wanted < (wide)b.room * a.wanted;
+}
+
+static bool is_slowed(struct ratio rate)
+{
+    return rate.wanted > rate.room;
+}
+
 /* The item has gone on until now, at the rate it had. */
 static void advance(struct shared_item *item, int64_t now_ns)
 {
     wide time = (wide)(now_ns - item->since_ns) << FRACTION_BITS;
-    bool slowed = item->wanted > SHARE_WHOLE; /* or all of the time is work: no division */
-    wide done = slowed ? divide(time * SHARE_WHOLE, item->wanted) : time;
+    bool slowed = is_slowed(item->rate); /* or all of the time is work: no division */
+    wide done = slowed ? divide(time * item->rate.room, item->rate.wanted) : time;
     item->left -= done < item->left ? done : item->left;
     item->lost[resource_of(item->scarce)] += time - done;
     item->since_ns = now_ns;
@@ -342,49 +418,63 @@ static void advance(struct shared_item *item, int64_t now_ns)
 
 static int64_t due(const struct shared_item *item)
 {
-    wide time = divide(item->left * item->wanted, SHARE_WHOLE);
+    wide time = is_slowed(item->rate) ? divide(item->left * item->rate.wanted, item->rate.room)
+                                      : item->left;
     return item->since_ns + (int64_t)divide(time, (wide)1 << FRACTION_BITS);
 }
 
-/* The demand on the pool that is shortest for the item, of equal ones the first. */
-static int64_t find_wanted(struct sharing *sharing, const struct shared_item *item, int *scarce)
+/* That of the pool that is shortest for the item, of equal ones the first; full_rate: none is short. */
+static struct ratio find_rate(const struct sharing *sharing, const struct shared_item *item,
+                              int *scarce)
 {
-    int64_t wanted = SHARE_WHOLE;
+    const struct program *p = sharing->program;
+    struct ratio rate = full_rate;
+    *scarce = SLOT_COUNT;
     for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
         for (int slot = 0; slot < SLOT_COUNT; slot++) {
-            int64_t all = *pool_of(sharing, sharing->program->streams[stream].rank, slot);
-            if (sharing->legs[stream].wants[slot] == 0 ||
-                (all == wanted ? slot >= *scarce : all < wanted))
+            struct ratio here = {room_of(p, slot), 0};
+            if (sharing->legs[stream].wants[slot] == 0)
                 continue;
-            wanted = all;
+            here.wanted = *pool_of(sharing, p->streams[stream].rank, slot);
+            bool same = !is_slower(here, rate) && !is_slower(rate, here);
+            if (same ? slot >= *scarce : !is_slower(here, rate))
+                continue;
+            rate = here;
             *scarce = slot;
         }
-    return wanted;
+    return is_slowed(rate) ? rate : full_rate;
 }
 
 static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struct events *events)
 {
     struct shared_item *item = &sharing->items[agent];
-    int scarce = SLOT_COUNT;
-    int64_t wanted = find_wanted(sharing, item, &scarce);
-    if (wanted == item->wanted && (wanted == SHARE_WHOLE || scarce == item->scarce))
+    int scarce;
+    struct ratio rate = find_rate(sharing, item, &scarce);
+    bool retimed = is_slower(rate, item->rate) || is_slower(item->rate, rate);
+    if (!retimed && (!is_slowed(rate) || scarce == item->scarce))
         return;
-    bool retimed = wanted != item->wanted;
     advance(item, now_ns);
-    item->wanted = wanted;
-    item->scarce = wanted == SHARE_WHOLE ? SLOT_SM : scarce;
+    item->rate = rate;
+    item->scarce = is_slowed(rate) ? scarce : SLOT_SM;
     if (retimed)
         events_retime(events, agent, due(item));
 }
 
+static void settle_rank(struct sharing *sharing, int rank, int64_t now_ns, struct events *events)
+{
+    const int *list = &sharing->active[sharing->program->rank_first[rank]];
+    for (int k = 0; k < sharing->active_count[rank]; k++)
+        reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
+}
+
 void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *events)
 {
+    const struct program *p = sharing->program;
     for (int i = 0; i < sharing->changed_count; i++) {
-        int rank = sharing->changed_ranks[i];
-        const int *list = &sharing->active[sharing->program->rank_first[rank]];
-        sharing->changed[rank] = false;
-        for (int k = 0; k < sharing->active_count[rank]; k++)
-            reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
+        int place = sharing->changed_places[i];
+        sharing->changed[place] = false;
+        for (int rank = place_first(p, place); rank < place_end(p, place); rank++)
+            settle_rank(sharing, rank, now_ns, events);
     }
     sharing->changed_count = 0;
 }
@@ -406,7 +496,7 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
     struct leg *leg = &sharing->legs[started->stream];
     if (item->leg == NONE)
         *item = (struct shared_item){.leg = NONE,
-                                     .wanted = SHARE_WHOLE,
+                                     .rate = full_rate,
                                      .started_ns = now_ns,
                                      .work_ns = work_ns,
                                      .since_ns = now_ns,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sharing.h - work that runs at the same time on one device slows each other down.
+ * sharing.h - work that runs at the same time on one device, or on the cores of one host, slows each other down.
  *
  * The fluid model of processor sharing in its simplest form, that of network and CPU resources in
  * simulators such as SimGrid (Casanova et al., "Versatile, scalable, and accurate simulation of
  * distributed applications and platforms", JPDC 2014) without the fairness between users of several
- * resources: whatever runs wants a fixed share of each resource of its rank's device, and where all
- * of it together wants more than there is, all users of that resource are slowed in proportion.
+ * resources: whatever runs wants a fixed share of each resource, and where all of it together wants
+ * more than there is, all users of that resource are slowed in proportion. A resource is of a rank's
+ * device; the cores (machine: {cores}) are of the host, on which all ranks are.
  *
- *     rate of an item = min over the resources it wants of min(1, 1 / all that is wanted of it)
+ *     rate of an item = min over the resources it wants of min(1, what there is / all that is wanted of it)
  *
  *     SMs   wanted 0.6 + 0.6 = 1.2           A |======= 5/6 =======|
  *           A and B at 5/6 of their speed    B      |== 5/6 =======|== 1 ==|
@@ -17,7 +18,8 @@
  * An item is what takes time on streams: a kernel or copy, or a collective with a leg on a stream of
  * each member, which goes as fast as its slowest leg. Its demand is fixed while it runs, also
  * where another resource slows it. A collective or group that has started and waits for its peers
- * wants its SMs, where its kernel spins, but not the link.
+ * wants its SMs, where its kernel spins, but not the link, and no core, as its thread sleeps. A
+ * callback wants nothing, and the CPU parts of tasks run on cores that are not counted.
  *
  * Demand is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
  * and changes only when the rate does, so work that is never slowed ends to the nanosecond when it
@@ -36,7 +38,8 @@ struct events;
 #define RESOURCE_LIST(X)                                                                           \
     X(SM, "sm", "the SMs")                                                                         \
     X(LINK, "link", "the link")                                                                    \
-    X(COPY_ENGINE, "copy_engine", "copy engines")
+    X(COPY_ENGINE, "copy_engine", "copy engines")                                                  \
+    X(CORE, "core", "the cores")
 
 enum resource {
 #define X(name, key, words) RESOURCE_##name,
@@ -63,7 +66,7 @@ const char *sharing_subject_name(const struct program *program, int subject);
    may let work slow other work down? */
 bool sharing_asked(const struct plan *plan);
 
-/* The resources that streams of one device may together exhaust, in words; NULL: nothing, so
+/* The resources that streams of one device, or of the host, may together exhaust, in words; NULL: nothing, so
    that no work is ever slowed, or memory is exhausted, as the arena says. */
 const char *sharing_why(const struct program *program, struct arena *scratch);
 

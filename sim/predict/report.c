@@ -181,6 +181,9 @@ static void print_totals(const struct prediction *prediction, FILE *out)
         fprintf(out, ", %.1f%% of that on average",
                 100 * prediction->in_flight_mean / (double)prediction->in_flight_max);
     fputs("\n", out);
+    if (p->plan->machine.cores > 0)
+        fprintf(out, "  cores       %d carr%s the work of all ranks\n", p->plan->machine.cores,
+                p->plan->machine.cores == 1 ? "ies" : "y");
 }
 
 /* ---- text: exposed time, deadlock ------------------------------------------------------------ */

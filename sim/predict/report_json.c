@@ -332,6 +332,11 @@ static void write_body(const struct prediction *prediction, const struct report_
     json_put_int(json, "seed", (int64_t)prediction->seed);
     json_put_int(json, "iterations", most);
     json_put_int(json, "replications", prediction->replications);
+    json_key(json, "cores");
+    if (p->plan->machine.cores > 0)
+        json_int(json, p->plan->machine.cores);
+    else
+        json_null(json);
     json_put_string(json, "engine", engine_key(prediction->engine));
     json_put_int(json, "tasks_simulated", prediction->tasks);
     json_put_double(json, "seconds", prediction->seconds);
