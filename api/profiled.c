@@ -58,6 +58,24 @@ static double slowest(const struct profile *profile, size_t first, size_t *next)
     return longest;
 }
 
+/* The cores of the run's machine; a task that slept there on every rank wants none. */
+static void set_cores(const struct profile *profile, struct plan *plan)
+{
+    struct pipeline *pipeline = &plan->pipeline;
+    if (profile->cores == 0)
+        return;
+    plan->machine.cores = profile->cores;
+    for (size_t t = 0; t < pipeline->task_count; t++) {
+        pipeline->tasks[t].shares.core = plan_task(&profile->plan, 0, (int)t)->shares.core;
+        for (size_t o = 0; o < pipeline->override_count; o++)
+            if (pipeline->overrides[o].tasks) {
+                const struct task *own =
+                    plan_task(&profile->plan, pipeline->overrides[o].rank, (int)t);
+                pipeline->overrides[o].tasks[t].shares.core = own->shares.core;
+            }
+    }
+}
+
 enum status profiled_set_times(struct option_reader reader, const char *spec, bool quiet,
                                struct plan *plan)
 {
@@ -66,6 +84,7 @@ enum status profiled_set_times(struct option_reader reader, const char *spec, bo
     enum status status = profiled_read(reader, spec, plan, 0, quiet, &profile);
     if (status != STATUS_OK)
         return status;
+    set_cores(&profile, plan);
     for (size_t i = 0, next; i < profile.part_count; i = next) {
         int64_t ns = llround(slowest(&profile, i, &next));
         set_time(&pipeline->tasks[profile.parts[i].task], profile.parts[i].kind, ns);

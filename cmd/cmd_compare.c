@@ -107,6 +107,18 @@ static void print_stretch(const struct comparison *run)
                stretch, run->serial_run);
 }
 
+static void print_cores(const struct comparison *run)
+{
+    char text[PROFILE_CORES_TEXT];
+    if (run->cores == 0)
+        return;
+    printf("      %s\n", profile_describe_cores(run->cores, run->own_cores, text));
+    if (run->own_cores && run->ranks > run->cores)
+        printf("      %d ranks shared %s in the serial run already, which the prediction may "
+               "count twice\n",
+               run->ranks, run->cores == 1 ? "it" : "them");
+}
+
 static void print_run(const struct comparison *run, bool quiet)
 {
     char measured[UNITS_TEXT], predicted[UNITS_TEXT], error[UNITS_TEXT];
@@ -117,8 +129,10 @@ static void print_run(const struct comparison *run, bool quiet)
         print_stream(run, &run->streams[i]);
         print_tasks(run, &run->streams[i]);
     }
-    if (!quiet)
+    if (!quiet) {
+        print_cores(run);
         print_stretch(run);
+    }
 }
 
 static void print_all(const struct compared *compared, bool quiet)
@@ -196,6 +210,11 @@ static void write_run(const struct comparison *run, struct json *json)
     json_put_int(json, "profiled_iterations", run->profiled);
     json_put_int(json, "warm_up_iterations", run->warm_up);
     json_put_int(json, "parts_not_measured", (int64_t)run->missing);
+    json_key(json, "cores");
+    if (run->cores > 0)
+        json_int(json, run->cores);
+    else
+        json_null(json);
     json_put_double(json, "measured_ns", run->measured_ns);
     json_put_double(json, "predicted_ns", run->predicted_ns);
     json_put_double(json, "error", run->error);
@@ -290,13 +309,16 @@ static enum status wants_two(struct app *app, const struct arguments *arguments,
 enum status cmd_compare(struct app *app, int argc, char **argv)
 {
     struct two_runs two = {.limit = NAN};
-    int64_t run = STORE_ALL, seed = 1, replications = 10;
+    int64_t run = STORE_ALL, seed = 1, replications = 10, cores = 0;
     const char *limit_text = NULL;
     const struct option_spec options[] = {
         {"run", 0, "N", "only this run (default: all measured ones)", OPTION_INTEGER, .value = &run,
          .max = INT64_MAX},
         {"limit-error", 0, "SHARE", "exit with 1 if the worst error is above SHARE, such as 5%",
          OPTION_TEXT, .value = &limit_text},
+        {"cores", 0, "N",
+         "cores for the work of all ranks (default: the plan's, the run's machine's)",
+         OPTION_INTEGER, .value = &cores, .min = 1, .max = PLAN_MAX_CORES},
         {"replications", 0, "N", "of each prediction (default 10)", OPTION_INTEGER,
          .value = &replications, .min = 1, .max = PREDICT_MAX_REPLICATIONS},
         {"seed", 0, "S", "of all random numbers (default 1)", OPTION_INTEGER, .value = &seed,
@@ -351,6 +373,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
         two.first = arguments.items[0];
         two.second = arguments.count == 2 ? arguments.items[1] : NULL;
         two.seed = (uint64_t)seed;
+        two.cores = (int)cores;
         two.replications = (int)replications;
         two.limit = request.limit;
         return two_runs_compare(app, &two);
@@ -358,6 +381,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
     if (status == STATUS_OK && arguments.count == 2)
         status = app_with_plan(app, arguments.items[1], canonical_text, &text);
     request.options = (struct compare_options){.run = run,
+                                               .cores = (int)cores,
                                                .plan = text,
                                                .seed = (uint64_t)seed,
                                                .replications = (int)replications,

@@ -29,12 +29,20 @@
 
 enum { MOST_FACTOR = 1000 };
 
+enum swept { SWEPT_DEPTH, SWEPT_RANKS, SWEPT_CORES };
+static const struct sweep_key {
+    const char *name;
+    int64_t most;
+} sweep_keys[] = {[SWEPT_DEPTH] = {"max_depth", PLAN_MAX_DEPTH},
+                  [SWEPT_RANKS] = {"ranks", PLAN_MAX_RANKS},
+                  [SWEPT_CORES] = {"cores", PLAN_MAX_CORES}};
+
 struct predict_request {
     struct predict_options predict;
     int driver;                      /* enum driver_choice */
     int p2p;                         /* --p2p: enum fifo_rule, CHANNELS_ALL or CHANNELS_NOT_GIVEN */
     const char *db;                  /* store the trace here; NULL: nowhere */
-    const char *swept;               /* "max_depth" or "ranks"; NULL: no sweep */
+    const struct sweep_key *swept;   /* NULL: no sweep */
     int64_t from, to;                /* its values */
     const struct text_list *changes; /* --what-if, as given */
     struct time_rule *rules;         /* the same, parsed */
@@ -108,6 +116,19 @@ static enum status parse_iteration(struct app *app, const char *text, int64_t it
     return STATUS_OK;
 }
 
+static bool sweeps(const struct predict_request *request, enum swept key)
+{
+    return request->swept == &sweep_keys[key];
+}
+
+static const struct sweep_key *find_sweep_key(const char *name)
+{
+    for (size_t i = 0; i < sizeof sweep_keys / sizeof *sweep_keys; i++)
+        if (strcmp(name, sweep_keys[i].name) == 0)
+            return &sweep_keys[i];
+    return NULL;
+}
+
 /* KEY=FROM..TO */
 static enum status parse_sweep(struct app *app, const char *text, struct predict_request *request)
 {
@@ -119,17 +140,16 @@ static enum status parse_sweep(struct app *app, const char *text, struct predict
         return diag_error(&app->diag, STATUS_USAGE,
                           "--sweep: found '%s', expected KEY=FROM..TO, as in max_depth=1..8", text);
     *equals = *dots = '\0';
-    bool depth = strcmp(copy, "max_depth") == 0;
-    if (!depth && strcmp(copy, "ranks") != 0)
+    const struct sweep_key *key = find_sweep_key(copy);
+    if (!key)
         return diag_error(&app->diag, STATUS_USAGE,
-                          "--sweep: found key '%s', expected max_depth or ranks", copy);
-    int64_t most = depth ? PLAN_MAX_DEPTH : PLAN_MAX_RANKS;
+                          "--sweep: found key '%s', expected max_depth, ranks or cores", copy);
     enum status status =
-        option_number(app_reader(app), "--sweep", equals + 1, 1, most, &request->from);
+        option_number(app_reader(app), "--sweep", equals + 1, 1, key->most, &request->from);
     if (status == STATUS_OK)
-        status =
-            option_number(app_reader(app), "--sweep", dots + 2, request->from, most, &request->to);
-    request->swept = copy;
+        status = option_number(app_reader(app), "--sweep", dots + 2, request->from, key->most,
+                               &request->to);
+    request->swept = key;
     return status;
 }
 
@@ -204,7 +224,7 @@ static enum status show(struct app *app, const struct predict_request *request,
         return STATUS_OK; /* rank 0 has the figures */
     if (app->json)
         return show_json(app, prediction,
-                         &(struct report_row){.swept = request->swept,
+                         &(struct report_row){.swept = request->swept ? request->swept->name : NULL,
                                               .value = value,
                                               .base = base,
                                               .warnings = &request->warnings});
@@ -237,16 +257,20 @@ static enum status predict_one(struct app *app, const struct predict_request *re
 {
     struct predict_options options = request->predict;
     struct prediction prediction;
+    struct plan changed = *plan;
     options.program.driver = driver;
-    if (request->swept && strcmp(request->swept, "ranks") == 0)
+    if (sweeps(request, SWEPT_RANKS))
         options.program.ranks = (int)value;
-    else if (request->swept)
+    else if (sweeps(request, SWEPT_DEPTH))
         options.program.max_depth = (int)value;
+    else if (sweeps(request, SWEPT_CORES))
+        changed.machine.cores = (int)value;
     if (options.exposed == EXPOSED_IF_CHEAP && !app->json && (app->quiet || request->swept))
         options.exposed = EXPOSED_NEVER; /* it is not shown */
     options.in_flight = app->json && !request->swept;
-    enum status status = request->db ? simulate_stored(app, request->db, plan, options, &prediction)
-                                     : simulate_watched(app, plan, options, &prediction);
+    enum status status = request->db
+                             ? simulate_stored(app, request->db, &changed, options, &prediction)
+                             : simulate_watched(app, &changed, options, &prediction);
     if (status != STATUS_OK)
         return status;
     status = show(app, request, &prediction, value, base);
@@ -326,7 +350,7 @@ static enum status predict_driver(struct app *app, const struct predict_request 
         return predict_one(app, request, plan, driver, 0, NULL, NULL);
     if (!app->json) {
         printf("%s, %s driver\n\n", plan->name, driver_key(driver));
-        report_sweep_head(request->swept, stdout);
+        report_sweep_head(request->swept->name, stdout);
     }
     for (int64_t value = request->from; value <= request->to; value++) {
         enum status status = predict_one(app, request, plan, driver, value, NULL, NULL);
@@ -380,10 +404,11 @@ static enum status predict_plan(struct app *app, const struct predict_request *r
         if (request->swept)
             return diag_error(&app->diag, STATUS_USAGE,
                               "%s: found --sweep, but only plans of the pipeline form have %s",
-                              plan->file, request->swept);
+                              plan->file,
+                              sweeps(request, SWEPT_CORES) ? "one" : request->swept->name);
         return predict_driver(app, request, plan, DRIVER_NONE);
     }
-    bool depth = request->swept && strcmp(request->swept, "max_depth") == 0;
+    bool depth = sweeps(request, SWEPT_DEPTH);
     if (depth && driver == CLOCK_ONLY)
         return diag_error(&app->diag, STATUS_USAGE,
                           "found --sweep max_depth for the clock driver; only data-flow has it");
@@ -408,8 +433,7 @@ static enum status predict_profiled(struct app *app, const struct predict_reques
                                     const struct plan *plan, const char *spec)
 {
     struct profile profile;
-    bool ranks = request->swept && strcmp(request->swept, "ranks") == 0;
-    int most = ranks ? (int)request->to : request->predict.program.ranks;
+    int most = sweeps(request, SWEPT_RANKS) ? (int)request->to : request->predict.program.ranks;
     enum status status = profiled_read(app_reader(app), spec, plan, most, app->quiet, &profile);
     if (status != STATUS_OK)
         return status;
@@ -440,7 +464,7 @@ struct predict_line {
     const struct arguments *arguments;
     struct text_list jitters, changes;
     const char *sweep, *profile, *times, *critical, *path;
-    int64_t iterations, ranks, max_depth, replications, seed, threads;
+    int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
     bool exposed, no_mpi, werror;
     int engine;
 };
@@ -489,6 +513,8 @@ static enum status predict_file(struct app *app, struct predict_request *request
     if (status != STATUS_OK)
         return status;
     status = options_check_plan(app, line->arguments, &plan, request->driver, BOTH_DRIVERS);
+    if (line->cores > 0 || sweeps(request, SWEPT_CORES))
+        plan.machine.cores = (int)(line->cores > 0 ? line->cores : request->from);
     if (status == STATUS_OK)
         status = warned_find(app, &plan, &request->warnings);
     if (status == STATUS_OK && line->times)
@@ -554,14 +580,16 @@ static const char about[] =
     "The steady state of a pipeline without jitter is also computed exactly: as the maximum\n"
     "cycle ratio of the event graph if causes do not depend on the timing, else from the run,\n"
     "once it repeats itself.\n"
-    "Work that declares its share of the device (shares, copy_engines) slows other work down;\n"
-    "the report says by how much.\n"
+    "Work that declares its share of the device (shares, copy_engines) slows other work down,\n"
+    "and so does all work where there are fewer cores than it keeps busy (cores): the report\n"
+    "says by how much.\n"
     "Above ten million iterations the quantiles come from a sample.\n"
     "\n"
     "With --profile the CPU part and the device part of every task draw their durations from\n"
     "those measured in a serial run ('swrun --serial --db FILE PLAN') or found by an import\n"
     "('swsim import --form=pipeline --db FILE TRACE'): in RUN, or in the newest one of a plan of\n"
-    "this name.\n"
+    "this name. Where the work of RUN was computed on the host, its machine's cores are reckoned\n"
+    "with, unless the plan or --cores names others.\n"
     "\n"
     "Under mpirun or srun the processes share the replications, also those of each line of a\n"
     "sweep and of each change of a what-if; the figures are those of one process, and rank 0\n"
@@ -592,8 +620,8 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          OPTION_LIST, .value = &line->jitters},
         {"engine", 0, "auto|event|recurrence|batched", "method of computation (default auto)",
          OPTION_CHOICE, .value = &line->engine},
-        {"sweep", 0, "KEY=A..B", "one line for each value of max_depth or ranks", OPTION_TEXT,
-         .value = &line->sweep},
+        {"sweep", 0, "KEY=A..B", "one line for each value of max_depth, ranks or cores",
+         OPTION_TEXT, .value = &line->sweep},
         {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); may be repeated",
          OPTION_LIST, .value = &line->changes, .excludes = "sweep db"},
         {"critical-path", 0, "[ITERATION]",
@@ -610,6 +638,10 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          .min = 1, .max = PLAN_MAX_RANKS},
         {"max-depth", 0, "N", "most iterations in flight, data-flow (default: the plan's)",
          OPTION_INTEGER, .value = &line->max_depth, .min = 1, .max = PLAN_MAX_DEPTH},
+        {"cores", 0, "N",
+         "cores for the work of all ranks (default: the plan's, with --profile the run's "
+         "machine's)",
+         OPTION_INTEGER, .value = &line->cores, .min = 1, .max = PLAN_MAX_CORES},
         {"db", 0, "FILE", "store the trace of the first replication", OPTION_TEXT,
          .value = &request->db},
         {"threads", 0, "N", "threads for the replications (default: one a processor)",

@@ -113,7 +113,8 @@ static const char about[] =
     "the machine cannot do that. --memory limits the bytes of a rank: its shared buffers and\n"
     "those of every iteration in flight. With --profile every task takes its mean time of a\n"
     "serial run or of an import with --form=pipeline, on the slowest rank, and the written plan\n"
-    "has these times. SIGINT ends the search early.\n"
+    "has these times, and its machine's cores where it was computed on the host. SIGINT ends the\n"
+    "search early.\n"
     "\n"
     "Rank programs: every schedule of 'swsim generate' on the plan's ranks, with the values\n"
     "of the options from --schedule on, each LIST separated by commas ('all': every word).\n"
@@ -125,7 +126,7 @@ static const char about[] =
 struct tune_line {
     int driver;
     int64_t budget, depth, seed; /* seed -1: not given */
-    int64_t samples, half_size;
+    int64_t samples, half_size, cores;
     bool allow_stale, opaque;
     const char *keep, *memory, *profile, *times, *path, *picture;
     const char *axes[AXES];
@@ -221,6 +222,8 @@ static enum status tune_file(struct app *app, const struct tune_line *line, cons
         status = plan_read(path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
+    if (line->cores > 0)
+        plan.machine.cores = (int)line->cores;
     wanted.interrupted = interrupts_catch();
     status = refuse_unexplained(&plan, line->opaque, &app->diag);
     if (status == STATUS_OK && plan.form == FORM_PROGRAMS)
@@ -241,6 +244,10 @@ enum status cmd_tune(struct app *app, int argc, char **argv)
          .value = &line.memory},
         {"max-depth", 0, "N", "most iterations in flight (default 4, or the plan's if more)",
          OPTION_INTEGER, .value = &line.depth, .min = 1, .max = PLAN_MAX_DEPTH},
+        {"cores", 0, "N",
+         "cores for the work of all ranks (default: the plan's, with --profile the run's "
+         "machine's)",
+         OPTION_INTEGER, .value = &line.cores, .min = 1, .max = PLAN_MAX_CORES},
         {"keep", 0, "LIST", "leave these as they are: stage,stream,group,order,depth", OPTION_TEXT,
          .value = &line.keep},
         {"allow-stale", 0, NULL, "reads of shared buffers may see older or newer writes",

@@ -50,10 +50,8 @@ static enum status read_run(struct app *app, const char *spec, struct compared_r
 
 static int depth_of(const struct trace *trace)
 {
-    for (size_t i = 0; i < trace->stat_count; i++)
-        if (strcmp(trace->stats[i].key, RUN_STAT_DEPTH) == 0)
-            return (int)trace->stats[i].value;
-    return 0;
+    const struct trace_stat *depth = trace_find_stat(trace, RUN_STAT_DEPTH);
+    return depth ? (int)depth->value : 0;
 }
 
 /* As the run was made, as far as it tells. */
@@ -88,6 +86,8 @@ static enum status predict_second(struct app *app, struct plan *plan, void *cont
     struct comparer *comparer = context;
     const struct trace *like = &comparer->first.trace;
     struct plan device = *plan; /* as the run's device took it */
+    if (comparer->request->cores > 0)
+        device.machine.cores = comparer->request->cores;
     const bool cuda = strncmp(like->info.device, "cuda", strlen("cuda")) == 0;
     enum status status = refuse_unexplained(plan, comparer->request->opaque, &app->diag);
     if (status != STATUS_OK)
@@ -140,6 +140,9 @@ static enum status find_second(struct comparer *comparer)
     enum status status = store ? STATUS_OK : run_spec_is_store(app, second, &store);
     if (status != STATUS_OK)
         return status;
+    if (store && comparer->request->cores > 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "found --cores, but neither of two runs of stores is predicted");
     if (!store)
         return app_with_plan(app, second, predict_second, comparer);
     status = read_run(app, second, &comparer->second);

@@ -12,6 +12,7 @@ struct two_runs {
         *second; /* DB[:RUN]; the second may be a plan, or NULL: that of the first run */
     bool diff;   /* what got slower and why, instead of all figures */
     bool opaque; /* predict also what is unexplained */
+    int cores;   /* that carry the work of a predicted plan; 0: those of the plan */
     uint64_t seed;
     int replications; /* of a prediction in which something varies */
     double

@@ -234,6 +234,122 @@ static void test_profile(void)
     diag_fini(&diag);
 }
 
+/* ---- cores ----------------------------------------------------------------------------------- */
+
+/* A serial run with these figures, profiled for the known plan with `machine` in front. */
+static enum status profile_with(const char *machine, double cores, const char *key, double share,
+                                struct plan *plan, struct profile *profile, struct diag *diag)
+{
+    static int number;
+    char name[20], text[1000];
+    struct made made;
+    struct store *store = NULL;
+    snprintf(name, sizeof name, "cores%d.db", number++);
+    snprintf(text, sizeof text, "swplan: 1\n%s%s", machine, strchr(plan_text, '\n') + 1);
+    make(&made, RUN_MEASURED, RUN_NOTE_SERIAL, ITERATIONS);
+    if (cores != 0)
+        trace_add_stat(&made.trace, RUN_STAT_CORES, cores);
+    if (key)
+        trace_add_stat(&made.trace, key, share);
+    bool good = plan_of_text(text, plan) &&
+                store_open(path_temp(name), true, &store, diag) == STATUS_OK &&
+                store_write_trace(store, &made.trace, NULL, diag) == STATUS_OK;
+    enum status status =
+        good ? profile_read(store, STORE_LATEST, plan, 3, profile, diag) : STATUS_SYSTEM;
+    if (store)
+        store_close(store, diag);
+    arena_fini(&made.arena);
+    return status;
+}
+
+static const struct share *core_share(const struct profile *profile, int rank, int task)
+{
+    return &plan_task(&profile->plan, rank, task)->shares.core;
+}
+
+static void test_cores(void)
+{
+    struct plan plan;
+    struct profile profile;
+    struct diag diag;
+    diag_init(&diag);
+    if (profile_with("", 6, "Copy.core_share", 0.75, &plan, &profile, &diag) == STATUS_OK) {
+        tap_is_int(profile.cores, 6, "the run says how many cores it had");
+        tap_is_int(profile.plan.machine.cores, 6, "so many has the plan");
+        tap_is_int(plan.machine.cores, 0, "of the profile, not the given one");
+        for (int rank = 0; rank < 3; rank++)
+            tap_ok(core_share(&profile, rank, 1)->given &&
+                       core_share(&profile, rank, 1)->millionths == 750000 &&
+                       core_share(&profile, rank, 2)->given &&
+                       core_share(&profile, rank, 2)->millionths == 0,
+                   "on rank %d Copy wants what it wanted, and Sum, which slept, nothing", rank);
+        profile_note(&profile, "x.db", &diag);
+        tap_ok(diag.count > 1 &&
+                   strcmp(diag.messages[1].text,
+                          "6 cores of the run's machine carry the work of all ranks") == 0,
+               "a note says so");
+        profile_fini(&profile);
+        plan_fini(&plan);
+    } else {
+        tap_ok(0, "a run with cores");
+    }
+    if (profile_with("machine: {cores: 3}\n", 6, "Copy.core_share", 1, &plan, &profile, &diag) ==
+        STATUS_OK) {
+        tap_ok(profile.cores == 0 && profile.plan.machine.cores == 3 &&
+                   !core_share(&profile, 0, 2)->given,
+               "a plan that names its cores keeps them, and its work wants what it says");
+        profile_fini(&profile);
+        plan_fini(&plan);
+    } else {
+        tap_ok(0, "a plan with cores");
+    }
+    if (profile_with("", 6, NULL, 0, &plan, &profile, &diag) == STATUS_OK) {
+        tap_ok(profile.cores == 0 && profile.plan.machine.cores == 0,
+               "where all tasks slept the cores do not matter");
+        profile_fini(&profile);
+        plan_fini(&plan);
+    } else {
+        tap_ok(0, "a run that slept");
+    }
+    if (profile_with("", 0, "Copy.core_share", 1, &plan, &profile, &diag) == STATUS_OK) {
+        tap_ok(profile.cores == 0 && profile.plan.machine.cores == 0,
+               "nor does it where their number is not known");
+        profile_fini(&profile);
+        plan_fini(&plan);
+    } else {
+        tap_ok(0, "a run with an unknown number");
+    }
+    diag_fini(&diag);
+}
+
+static void test_wrong_cores(void)
+{
+    static const struct {
+        double cores, share;
+        const char *part;
+    } wrong[] = {{0.5, 1, "found 0.5 cores, expected 1 to 65536"},
+                 {-2, 1, "found -2 cores"},
+                 {1e6, 1, "found 1e+06 cores"},
+                 {INFINITY, 1, "found inf cores"},
+                 {2, 1.5, "found Copy.core_share 1.5, expected a share from 0 to 1"},
+                 {2, -1, "found Copy.core_share -1"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct plan plan;
+        struct profile profile;
+        struct diag diag;
+        diag_init(&diag);
+        enum status status = profile_with("", wrong[i].cores, "Copy.core_share", wrong[i].share,
+                                          &plan, &profile, &diag);
+        tap_ok(status == STATUS_INPUT && diag.errors == 1 &&
+                   strstr(diag.messages[0].text, wrong[i].part),
+               "refused: %s", wrong[i].part);
+        if (status == STATUS_OK)
+            profile_fini(&profile);
+        plan_fini(&plan);
+        diag_fini(&diag);
+    }
+}
+
 /* ---- CPU parts from steps -------------------------------------------------------------------- */
 
 static void add_step(struct trace *trace, const char *op, int rank, int iteration, int64_t time_ns)
@@ -509,6 +625,8 @@ int main(void)
                                         "reference/fused_sparse_dist.yaml",
                                         "reference/semi_sync.yaml", "reference/staged.yaml"};
     test_profile();
+    test_cores();
+    test_wrong_cores();
     test_steps();
     test_refused();
     test_drop_waits();

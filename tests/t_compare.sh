@@ -90,7 +90,7 @@ check "--run takes one" prints 0 'of 1 run$' $compare --run 3 "$dir/runs.db"
 check "a plan takes its own" prints 0 'of 1 run$' $compare "$dir/runs.db" "$dir/ranks.yaml"
 check "one seed, one answer" same $compare --json "$dir/runs.db"
 check "JSON has its keys" keys runs run serial_run plan driver device depth ranks iterations profiled_iterations \
-    warm_up_iterations parts_not_measured measured_ns predicted_ns error streams measured predicted busy stall \
+    warm_up_iterations parts_not_measured cores measured_ns predicted_ns error streams measured predicted busy stall \
     dependence clock backpressure host head_of_line peer resource no_more_data runs_without_serial median_error \
     worst_error
 check "with figures where there are some" sh -c '! grep -qE "\"(error|median_error|worst_error)\":null" "$1"' sh "$dir/out"
@@ -110,6 +110,60 @@ check "a task that was not measured keeps its time" complains 0 'not measured: t
 check "--quiet does not say it" $predict --quiet --profile "$dir/runs.db" "$dir/more.yaml"
 check "jitter is measured" complains 2 'found --profile together with --jitter' \
     $predict --profile "$dir/runs.db" --jitter '*=exponential' "$dir/plan.yaml"
+
+# ---- the cores of the run's machine --------------------------------------------------------------
+
+# Work without a time: it is computed, and shares the cores.
+cat >"$dir/computed.yaml" <<'PLAN'
+swplan: 1
+name: computed
+schedule:
+  Copy: {stage: 0, stream: memcpy, work: {copy: h2d, bytes: 256KiB}}
+  Work: {stage: 1, work: {gemm: {m: 64, n: 64, k: 64}}}
+  Rest: {stage: 1, stream: rest, time: 100us}
+PLAN
+count=$(unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc)
+[ "$count" = 1 ] && ending=" of the run's machine carries" || ending="s of the run's machine carry"
+check "work that computes, serial" run --serial --db "$dir/cores.db" "$dir/computed.yaml"
+check "and pipelined" run --db "$dir/cores.db" "$dir/computed.yaml"
+check "the cores are those of the machine" prints 0 "^      $count core$ending the work of all ranks$" \
+    $compare "$dir/cores.db"
+check "... as JSON" prints 0 "\"cores\":$count,\"measured_ns\"" $compare --json "$dir/cores.db"
+check "others can be asked for" prints 0 '^      1 core carries the work of all ranks$' $compare --cores=1 "$dir/cores.db"
+check "... not for two runs" complains 2 'found --cores, but neither of two runs' \
+    $compare --cores=1 "$dir/cores.db:1" "$dir/cores.db:2"
+check "predict takes them from there" complains 0 "note: $count core$ending the work of all ranks" \
+    $predict --profile "$dir/cores.db" "$dir/computed.yaml"
+check "... and has them" prints 0 "\"cores\":$count," $predict --json --driver clock --profile "$dir/cores.db" "$dir/computed.yaml"
+check "... unless it is told others" prints 0 '"cores":7,' \
+    $predict --json --driver clock --cores=7 --profile "$dir/cores.db" "$dir/computed.yaml"
+check "tune writes them down" prints 0 "^machine: {cores: $count}\$" \
+    "$SWSIM" tune -q --budget=1 -o - --profile "$dir/cores.db" "$dir/computed.yaml"
+check "... and that a task slept" found 'shares: {core: 0}' "$dir/out"
+check "what sleeps shares none" prints 0 '"cores":null,"measured_ns"' $compare --json --run 1 "$dir/runs.db"
+sed 's/^name:.*/name: apart/; 2s/$/\nranks: 2/' "$dir/computed.yaml" >"$dir/apart.yaml"
+if [ "$count" = "$(getconf _NPROCESSORS_ONLN)" ]; then
+    check "processes, serial" run --processes --serial --db "$dir/apart.db" "$dir/apart.yaml"
+    check "... share the cores of the machine" complains 0 "note: $count core$ending the work of all ranks" \
+        $predict --profile "$dir/apart.db" "$dir/apart.yaml"
+else
+    skip "processes that may not use all cores do not know which the others use"
+fi
+if command -v taskset >/dev/null && [ "$count" -gt 1 ]; then
+    first=$(taskset -cp $$ | sed 's/.*: *\([0-9]*\).*/\1/')
+    check "a run that is bound to a core" exits 0 taskset -c "$first" "$SWRUN" -q -n 12 --db "$dir/cores.db" "$dir/computed.yaml"
+    check "... is predicted with one" prints 0 "^      1 core of the run's machine carries" $compare --run 3 "$dir/cores.db"
+    check "processes that are bound" exits 0 taskset -c "$first" "$SWRUN" -q -n 12 --processes --serial --db "$dir/bound.db" \
+        "$dir/apart.yaml"
+    check "... do not know which cores the others have" prints 0 '"cores":null,' \
+        $predict --json --driver clock --profile "$dir/bound.db" "$dir/apart.yaml"
+    check "two ranks, serial, on one core" exits 0 taskset -c "$first" "$SWRUN" -q -n 12 --serial --db "$dir/bound.db" \
+        "$dir/apart.yaml"
+    check "... whose times have waits for it" complains 0 'note: 2 ranks shared it in the serial run already' \
+        $predict --profile "$dir/bound.db" "$dir/apart.yaml"
+else
+    skip "taskset binds a run to one of several cores, and one of them is not here"
+fi
 
 # ---- the picture of a measured run ---------------------------------------------------------------
 
@@ -141,10 +195,10 @@ check "no store either" complains 3 'plan.db' $compare "$dir/plan.db"
 check "no profile in it" complains 3 'plan.db' $predict --profile "$dir/plan.db" "$dir/plan.yaml"
 
 if command -v python3 >/dev/null; then
-    # damaged SQL: the store after something else has been at it.
+    # damaged SQL [STORE]: the store after something else has been at it.
     damaged()
     {
-        cp "$dir/runs.db" "$dir/damaged.db"
+        cp "$dir/${2:-runs.db}" "$dir/damaged.db"
         python3 -c 'import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 db.execute(sys.argv[2])
@@ -163,6 +217,8 @@ db.commit()' "$dir/damaged.db" "$1"
     check "an iteration is missing" complains 3 'run 1: found iteration 4' $compare "$dir/damaged.db"
     damaged "UPDATE stat SET value = -3 WHERE key = 'depth'"
     check "a depth that cannot be" complains 3 'found depth -3' $compare "$dir/damaged.db"
+    damaged "UPDATE stat SET value = 0 WHERE key = 'cores' AND run = 2" cores.db
+    check "no cores" complains 3 'run 2: found 0 cores, expected 1 to 65536' $compare --run 2 "$dir/damaged.db"
     damaged "UPDATE run SET ranks = 0"
     check "no ranks" complains 3 'ranks' $compare "$dir/damaged.db"
     damaged "UPDATE run SET iterations_wanted = -1"

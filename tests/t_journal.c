@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "plan/parse.h"
+#include "gpu/device/cores.h"
 #include "gpu/record/journal.h"
 #include "gpu/exec/runtime.h"
 #include "gpu/lib/swpipe.h"
@@ -247,6 +248,43 @@ static void test_slow_iterations(void)
     unlink(path);
 }
 
+static int do_nothing(struct swpipe_context *context, void *arg)
+{
+    (void)context;
+    (void)arg;
+    return 0;
+}
+
+/* A function computes, whatever time the plan has for it; the plan's own work sleeps for its time. */
+static void test_cores(void)
+{
+    static const char text[] = "swplan: 1\n"
+                               "schedule:\n"
+                               "  Load: {stage: 0, time: 1ms}\n"
+                               "  Train: {stage: 0, time: 1ms}\n"
+                               "  Copy: {stage: 0, work: {copy: h2d, bytes: 64KiB}}\n";
+    const struct swpipe_task tasks[] = {{.name = "Load", .function = do_nothing}};
+    const struct swpipe_config config = {
+        .plan_text = text, .plan_file = "cores.yaml", .tasks = tasks, .task_count = 1};
+    int given = 0;
+    const struct swpipe_source source = {six_batches, &given};
+    struct swpipe *pipe;
+    bool done = swpipe_open(&config, &pipe) == SWPIPE_OK &&
+                swpipe_record(pipe, path) == SWPIPE_OK &&
+                swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
+    tap_ok(done, "a run of a program is recorded: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+    tap_is_int(count_rows("SELECT value FROM stat WHERE key = 'cores'"), cores_count(),
+               "with the cores that carried it");
+    tap_is_int(count_rows("SELECT value FROM stat WHERE key = 'Load.core_share'"), 1,
+               "a function wants one");
+    tap_is_int(count_rows("SELECT value FROM stat WHERE key = 'Copy.core_share'"), 1,
+               "and so does a copy without a time");
+    tap_is_int(count_rows("SELECT count(*) FROM stat WHERE key LIKE '%.core_share'"), 2,
+               "but nothing that sleeps");
+    unlink(path);
+}
+
 int main(void)
 {
     path = path_temp("journal.db");
@@ -255,5 +293,6 @@ int main(void)
     test_full_disk();
     test_full_disk_in_the_library();
     test_slow_iterations();
+    test_cores();
     return tap_done();
 }

@@ -154,7 +154,7 @@ check "has a line for each value" test "$(grep -c '^ *[1-4] .*ms' "$dir/out")" -
 check "a sweep in JSON" prints '"swept":{"max_depth":2}' $predict --json --sweep max_depth=1..3 "$dir/plan.yaml"
 check "a sweep of the clock's max_depth" says 2 "only data-flow" \
     $predict --driver clock --sweep max_depth=1..3 "$dir/plan.yaml"
-check "a sweep of something else" says 2 "expected max_depth or ranks" \
+check "a sweep of something else" says 2 "expected max_depth, ranks or cores" \
     $predict --sweep colour=1..3 "$dir/plan.yaml"
 check "a sweep without an end" says 2 "expected KEY=FROM..TO" \
     $predict --sweep max_depth=1 "$dir/plan.yaml"

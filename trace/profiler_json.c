@@ -372,11 +372,8 @@ static void write_dependences(struct profiler_writer *writer)
 
 static int64_t base_time_ns(const struct trace *trace)
 {
-    for (size_t i = 0; i < trace->stat_count; i++)
-        if (strcmp(trace->stats[i].key, RUN_STAT_START) == 0 && trace->stats[i].value > 0 &&
-            trace->stats[i].value < 9e18)
-            return (int64_t)trace->stats[i].value;
-    return 0;
+    const struct trace_stat *start = trace_find_stat(trace, RUN_STAT_START);
+    return start && start->value > 0 && start->value < 9e18 ? (int64_t)start->value : 0;
 }
 
 static void write_head(struct profiler_writer *writer)

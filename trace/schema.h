@@ -135,7 +135,7 @@ enum {
     "CREATE TABLE stat ( -- figures of a run by name\n"                                            \
     "    run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,\n"                                 \
     "    key TEXT NOT NULL, -- iteration_ns, iteration_p99_ns, fill_ns, drain_ns, serial_ns, "     \
-    "depth, start_unix_ns, ...\n"                                                                  \
+    "depth, start_unix_ns, cores, TASK.core_share, ...\n"                                          \
     "    value REAL NOT NULL, -- in the unit that ends the key\n"                                  \
     "    PRIMARY KEY (run, key)\n"                                                                 \
     ") WITHOUT ROWID;\n"

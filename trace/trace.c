@@ -206,6 +206,14 @@ int trace_add_stat(struct trace *trace, const char *key, double value)
     return (int)trace->stat_count++;
 }
 
+const struct trace_stat *trace_find_stat(const struct trace *trace, const char *key)
+{
+    for (size_t i = 0; i < trace->stat_count; i++)
+        if (strcmp(trace->stats[i].key, key) == 0)
+            return &trace->stats[i];
+    return NULL;
+}
+
 /* ---- sorting and looking --------------------------------------------------------------------- */
 
 struct sort_key {

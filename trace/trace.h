@@ -78,6 +78,14 @@ enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
 /* The figure with the time at which a measured run started, since 1970 in nanoseconds, to within a microsecond. */
 #define RUN_STAT_START "start_unix_ns"
 
+/* The figure with the cores that carried a measured run of the host device. Not there: they are not known, as of
+   ranks on several machines. */
+#define RUN_STAT_CORES "cores"
+
+/* Behind a task's name: the figure with the share of a core that its device work wanted. Not there: none, as of a
+   task that slept for its time. */
+#define RUN_STAT_CORE_SHARE ".core_share"
+
 const char *run_kind_text(enum run_kind kind);
 const char *run_driver_text(enum run_driver driver);
 const char *trace_agent_kind_text(enum trace_agent_kind kind);
@@ -187,6 +195,8 @@ int trace_add_edge(struct trace *trace, int from_span, int to_span, enum edge_ki
 int trace_add_iteration(struct trace *trace, const struct trace_iteration *iteration);
 int trace_add_step(struct trace *trace, const struct trace_step *step);
 int trace_add_stat(struct trace *trace, const char *key, double value);
+/* NULL: it has none of this key. */
+const struct trace_stat *trace_find_stat(const struct trace *trace, const char *key);
 
 /* Sort the spans by (agent, start, end), make the edges follow, and sort these. Indices of spans change. Returns
    false when memory is exhausted, the trace then unchanged. */

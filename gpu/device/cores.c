@@ -17,14 +17,24 @@ static atomic_int awake;
 static atomic_int processes = 1;
 static _Thread_local bool has_joined;
 
-static int core_count(void)
+static long online(void)
+{
+    return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+bool cores_are_all(void)
+{
+    return cores_count() >= online();
+}
+
+int cores_count(void)
 {
     static atomic_int cores; /* 0: not asked for yet */
     int known = atomic_load_explicit(&cores, memory_order_relaxed);
     if (known > 0)
         return known;
     cpu_set_t mine;
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    long count = online();
     if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) < count)
         count = CPU_COUNT(&mine);
     known = count > 0 ? (int)count : 1;
@@ -70,14 +80,14 @@ void cores_wake(void)
 
 bool cores_are_several(void)
 {
-    return core_count() > 1;
+    return cores_count() > 1;
 }
 
 bool cores_are_free(void)
 {
     int threads = atomic_load_explicit(&awake, memory_order_relaxed) + !has_joined;
     int all = atomic_load_explicit(&processes, memory_order_relaxed);
-    return cores_are_several() && threads * all <= core_count();
+    return cores_are_several() && threads * all <= cores_count();
 }
 
 bool spin_is_due(struct spin *spin)

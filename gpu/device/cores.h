@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cores.h - may a thread spin before it sleeps?
+ * cores.h - the cores of this process: may a thread spin before it sleeps?
  *
  * To wake a thread costs its waker some microseconds, and tens of them pass before an idle core runs it. A thread that spins for
  * about as long as that costs at most twice what the better choice would have (Karlin, Li, Manasse, Owicki: "Empirical
@@ -29,6 +29,10 @@ void cores_leave(void);
 void cores_sleep(void);
 void cores_wake(void);
 
+/* Those that this process may use, at least one. */
+int cores_count(void);
+/* Are these all of the machine? Else its other processes may be bound to others. */
+bool cores_are_all(void);
 /* Is there more than one core? */
 bool cores_are_several(void);
 /* Is there a core for each thread that is awake, the caller among them? */

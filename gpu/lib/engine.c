@@ -206,10 +206,13 @@ static enum status adapt_plan(struct engine *engine, struct diag *diag)
     const struct swpipe *pipe = engine->pipe;
     size_t count = pipe->plan.pipeline.task_count;
     enum done_by *by = ARENA_ARRAY(&engine->arena, count, enum done_by);
-    if (!by)
+    engine->is_function = ARENA_ARRAY(&engine->arena, count, bool);
+    if (!by || !engine->is_function)
         return diag_no_memory(diag);
-    for (size_t t = 0; t < count; t++)
+    for (size_t t = 0; t < count; t++) {
         by[t] = done_by(pipe, t);
+        engine->is_function[t] = by[t] != BY_PLAN;
+    }
     return recording_plan(&pipe->plan, by, &engine->arena, &engine->plan) ? STATUS_OK
                                                                           : diag_no_memory(diag);
 }

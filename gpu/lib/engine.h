@@ -25,7 +25,8 @@ struct swpipe;
 struct engine {
     struct swpipe *pipe;
     struct arena arena;
-    struct plan plan; /* with what is known of functions (gpu/lib/recording.h) */
+    struct plan plan;  /* with what is known of functions (gpu/lib/recording.h) */
+    bool *is_function; /* by task: not the plan, but a function or a copy does it */
     struct variant variant;
     struct program *program;
     struct run_functions functions;

@@ -96,6 +96,7 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
                                                   .serial = serial,
                                                   .replay = !keeps_meeting(pipe),
                                                   .db = path[0] ? path : NULL,
+                                                  .is_function = engine->is_function,
                                                   .plan_text = recording->plan_text};
     if (pipe->group)
         status = group_recording_open(&recording->shared, pipe->group, run, &recording->options,

@@ -4,6 +4,8 @@
  */
 #include "journal_impl.h"
 
+#include "gpu/device/cores.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,10 +68,10 @@ struct journal *journal_new(const struct journal_config *config, struct diag *di
 }
 
 enum status journal_open_books(struct journal *journal, const char *device, int64_t start_ns,
-                               struct diag *diag)
+                               int cores, struct diag *diag)
 {
     enum status status = trace_writer_open(&journal->trace, journal->config.program,
-                                           journal->config.options, device, start_ns, diag);
+                                           journal->config.options, device, start_ns, cores, diag);
     return status ? status : prepare_replay(journal, diag);
 }
 
@@ -90,7 +92,7 @@ enum status journal_open(const struct journal_config *config, struct journal **o
         status = open_ship(journal, diag);
     else if (!status)
         status = journal_open_books(journal, device_description(config->devices[0]),
-                                    device_now(config->world), diag);
+                                    device_now(config->world), cores_count(), diag);
     if (!status)
         status = journal_start_writer(journal, diag);
     if (status) {

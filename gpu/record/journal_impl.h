@@ -122,9 +122,9 @@ void journal_publish(struct journal *journal);
 /* ---- journal.c ----------------------------------------------------------------------------------- */
 
 struct journal *journal_new(const struct journal_config *config, struct diag *diag);
-/* Open the store, the figures and the replay. */
+/* Open the store, the figures and the replay. `cores` carry the run; 0: not known. */
 enum status journal_open_books(struct journal *journal, const char *device, int64_t start_ns,
-                               struct diag *diag);
+                               int cores, struct diag *diag);
 
 /* ---- journal_wire.c ------------------------------------------------------------------------------ */
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/device/cores.h"
 #include "gpu/device/device_impl.h"
 #include "rank_report.h"
 
@@ -97,7 +98,9 @@ enum status journal_open_collecting(const struct program *program,
         diag);
     if (!journal)
         return STATUS_SYSTEM;
-    enum status status = journal_open_books(journal, device, start_ns, diag);
+    const bool one_machine = apart_ns == 0;
+    const int cores = one_machine && cores_are_all() ? cores_count() : 0;
+    enum status status = journal_open_books(journal, device, start_ns, cores, diag);
     if (status) {
         journal_close(journal);
         return status;

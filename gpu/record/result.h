@@ -53,7 +53,9 @@ struct runtime_options {
                               a serial run? */
     const char *db;        /* trace store the run is added to; NULL: none */
     const char *plan_text; /* for the store: the plan in canonical form; NULL: none */
-    bool durable;          /* each commit to the store waits until the disk has it */
+    const bool *
+        is_function; /* for the store, by task: a function of the program does its work; NULL: none does */
+    bool durable; /* each commit to the store waits until the disk has it */
     /* Called for each iteration, in order, by the thread that writes the trace: it is retired on every rank
        and, with a store, in it. NULL: nobody wants to know */
     void (*retired)(void *arg, int64_t iteration);

@@ -61,6 +61,51 @@ static int64_t *comm_times(const struct program *p)
     return times;
 }
 
+/* Does a rank compute it as long as it takes? A task with a `time` sleeps for what is left of that. */
+static bool computes(const struct task *task)
+{
+    switch (task->work.kind) {
+    case WORK_COPY:
+    case WORK_COLLECTIVE:
+    case WORK_SEND:
+    case WORK_RECV:
+    case WORK_GEMM:
+    case WORK_GATHER:
+    case WORK_AXPY: return task->time_ns == 0;
+    case WORK_NONE:
+    case WORK_SPIN:
+    case WORK_HOST: break;
+    }
+    return false;
+}
+
+static bool wants_core(const struct trace_writer *trace, int task)
+{
+    const bool *is_function = trace->options->is_function;
+    bool wants = true;
+    if (is_function && is_function[task])
+        return true;
+    for (int rank = 0; rank < trace->program->ranks; rank++)
+        wants = wants && computes(plan_task(trace->program->plan, rank, task));
+    return wants;
+}
+
+static enum status add_cores(struct trace_writer *trace, int cores, struct diag *diag)
+{
+    const struct program *p = trace->program;
+    enum status status = store_add_stat(trace->store, trace->run, RUN_STAT_CORES, cores, diag);
+    for (int t = 0; t < p->tasks && !status; t++) {
+        if (!wants_core(trace, t))
+            continue;
+        char *key;
+        if (asprintf(&key, "%s" RUN_STAT_CORE_SHARE, p->plan->pipeline.tasks[t].name) < 0)
+            return diag_no_memory(diag);
+        status = store_add_stat(trace->store, trace->run, key, 1, diag);
+        free(key);
+    }
+    return status;
+}
+
 static enum status allocate(struct trace_writer *trace, struct diag *diag)
 {
     const struct program *p = trace->program;
@@ -93,7 +138,7 @@ static int64_t unix_ns(void)
 
 enum status trace_writer_open(struct trace_writer *trace, const struct program *program,
                               const struct runtime_options *options, const char *device,
-                              int64_t base_ns, struct diag *diag)
+                              int64_t base_ns, int cores, struct diag *diag)
 {
     *trace = (struct trace_writer){
         .program = program, .options = options, .base_ns = base_ns, .run = -1};
@@ -108,6 +153,8 @@ enum status trace_writer_open(struct trace_writer *trace, const struct program *
         status = begin_run(trace, options, device, diag);
     if (!status)
         status = store_add_stat(trace->store, trace->run, RUN_STAT_START, (double)unix_ns(), diag);
+    if (!status && cores > 0 && options->device == DEVICE_KIND_HOST)
+        status = add_cores(trace, cores, diag);
     for (int agent = 0; agent < program->agent_count && !status; agent++)
         status = add_agent(trace, agent, diag);
     return status ? status : store_flush(trace->store, diag);

@@ -68,9 +68,10 @@ struct trace_writer {
     int64_t last_admitted_ns;
 };
 
+/* `cores` carry the run, on the host device; 0: not known. */
 enum status trace_writer_open(struct trace_writer *trace, const struct program *program,
                               const struct runtime_options *options, const char *device,
-                              int64_t base_ns, struct diag *diag);
+                              int64_t base_ns, int cores, struct diag *diag);
 /* Commits. `finished` says how the run ended, `iterations` how many there were to be where the options
    did not know, else 0. Frees in any case. */
 enum status trace_writer_end(struct trace_writer *trace, enum run_finished finished,

@@ -223,21 +223,39 @@ static enum status predict_run(const struct plan *plan, const struct compare_opt
     return STATUS_OK;
 }
 
+/* The run may have had other cores than the serial one. */
+static enum status take_cores(struct profile *profile, const struct trace *trace,
+                              struct comparison *out, struct diag *diag)
+{
+    int cores;
+    enum status status = profile_cores(trace, &cores, diag);
+    if (cores > 0 && profile->cores > 0)
+        profile->plan.machine.cores = cores;
+    out->cores = profile->plan.machine.cores;
+    out->own_cores = profile->cores > 0;
+    return status;
+}
+
 static enum status compare_rerun(struct store *store, const struct compare_options *options,
                                  const struct measured_program *measured, struct trace *trace,
                                  struct arena *arena, struct comparison *out, struct diag *diag)
 {
     struct profile profile;
+    struct plan plan = measured->plan;
     enum status status = measure(measured->program, trace, arena, out, diag);
+    if (options->cores > 0)
+        plan.machine.cores = options->cores;
     if (status == STATUS_OK)
-        status = profile_read(store, out->serial_run, &measured->plan, measured->options.ranks,
-                              &profile, diag);
+        status =
+            profile_read(store, out->serial_run, &plan, measured->options.ranks, &profile, diag);
     if (status != STATUS_OK)
         return status;
     out->profiled = profile.iterations;
     out->warm_up = profile.warm_up;
     out->missing = profile.missing_count;
-    status = predict_run(&profile.plan, options, &measured->options, out, diag);
+    status = take_cores(&profile, trace, out, diag);
+    if (status == STATUS_OK)
+        status = predict_run(&profile.plan, options, &measured->options, out, diag);
     if (status == STATUS_OK)
         status = compare_tasks(trace, &profile.plan, &measured->options, options->seed, arena, out,
                                diag);
@@ -362,6 +380,9 @@ static enum status compare_own(struct store *store, const struct compare_options
                                .whole = !pipeline,
                                .ranks = run->info.ranks,
                                .iterations = 1};
+    if (options->cores > 0)
+        plan.machine.cores = options->cores;
+    out->cores = plan.machine.cores;
     *left_out = unlike(&plan, &trace);
     if (!*left_out)
         status = predict_own(options, &plan, &trace, arena, out, diag);

@@ -5,7 +5,7 @@
  *
  * Every finished pipelined run of a trace store is predicted with the profile (profile.h) of the newest
  * serial run of the same plan, on the same device, with as many ranks: same driver, depth and number
- * of iterations. Nothing of the pipelined run itself goes into its prediction. Iteration times of both
+ * of iterations, and the cores of its machine. Nothing else of the pipelined run goes into its prediction. Iteration times of both
  * are reckoned by one rule (iterations.h), stall accounts by one piece of code (idle_cause.c, observe.h).
  * An import (swsim import --db), and a run of host programs, is predicted by its own plan, in which its times are: a
  * pipeline step by step, host programs as a whole. Of the measured streams only the busy share is known then.
@@ -21,7 +21,8 @@
 #include "profile.h"
 
 struct compare_options {
-    int64_t run;      /* only this one; STORE_ALL: all */
+    int64_t run; /* only this one; STORE_ALL: all */
+    int cores;   /* that carry the work; 0: those of the plan, else those of the run's machine */
     const char *plan; /* only runs of the plan with this canonical text; NULL: of all */
     uint64_t seed;
     int replications, threads;      /* of each prediction */
@@ -55,6 +56,8 @@ struct comparison {
     int64_t iterations;
     int64_t profiled, warm_up; /* iterations of the serial run that count, and that were left out */
     size_t missing;            /* parts of tasks it did not measure */
+    int cores;                 /* of the predicted machine; 0: as many as are wanted */
+    bool own_cores;            /* those of the run's machine (profile.h) */
     bool whole;                /* the times are of the whole run */
     bool by_steps;             /* those of tasks are of a step, else of the whole run */
     double measured_ns, predicted_ns, error; /* mean iteration */

@@ -9,19 +9,11 @@
 #include "plan/strip_device_rules.h"
 #include "sim/engine/simulate.h"
 
-static const struct trace_stat *find_stat(const struct trace *trace, const char *key)
-{
-    for (size_t i = 0; i < trace->stat_count; i++)
-        if (strcmp(trace->stats[i].key, key) == 0)
-            return &trace->stats[i];
-    return NULL;
-}
-
 /* How the run was made. */
 static enum status find_options(const struct trace *trace, struct program_options *out,
                                 struct diag *diag)
 {
-    const struct trace_stat *depth = find_stat(trace, RUN_STAT_DEPTH);
+    const struct trace_stat *depth = trace_find_stat(trace, RUN_STAT_DEPTH);
     bool dataflow = trace->info.driver == RUN_DRIVER_DATAFLOW;
     if (depth && !(depth->value >= 1 && depth->value <= PLAN_MAX_DEPTH))
         return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found depth %g, expected 1 to %d",

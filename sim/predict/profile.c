@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -506,9 +507,20 @@ static bool set_part(struct profile *profile, enum profile_kind kind, int task, 
     return profile_make_dist(&profile->arena, part, mean_ns, jitter);
 }
 
+/* What the run says that it wanted, unless the plan does. A task of which nothing is said slept. */
+static bool set_core_share(struct trace *trace, struct task *out)
+{
+    const char *key = arena_printf(trace->arena, "%s" RUN_STAT_CORE_SHARE, out->name);
+    const struct trace_stat *stat = key ? trace_find_stat(trace, key) : NULL;
+    if (key && !out->shares.core.given)
+        out->shares.core = (struct share){
+            .given = true, .millionths = stat ? (int)lround(stat->value * SHARE_WHOLE) : 0};
+    return key;
+}
+
 /* All tasks as one rank has them, with the measured times. */
-static bool fill_override(struct profile *profile, const struct plan *plan, int rank,
-                          struct rank_override *out)
+static bool fill_override(struct profile *profile, struct trace *trace, const struct plan *plan,
+                          int rank, struct rank_override *out)
 {
     size_t count = plan->pipeline.task_count;
     const struct order_spec *order = plan_order(plan, rank);
@@ -518,6 +530,8 @@ static bool fill_override(struct profile *profile, const struct plan *plan, int 
                                   .order = *order};
     for (size_t i = 0; out->tasks && i < count; i++) {
         out->tasks[i] = *plan_task(plan, rank, (int)i);
+        if (profile->cores > 0 && !set_core_share(trace, &out->tasks[i]))
+            return false;
         for (int kind = 0; kind < PROFILE_KINDS; kind++)
             if (!set_part(profile, (enum profile_kind)kind, (int)i, rank, &out->tasks[i]))
                 return false;
@@ -525,7 +539,8 @@ static bool fill_override(struct profile *profile, const struct plan *plan, int 
     return out->tasks;
 }
 
-static bool make_plan(struct profile *profile, const struct plan *plan, int ranks)
+static bool make_plan(struct profile *profile, struct trace *trace, const struct plan *plan,
+                      int ranks)
 {
     size_t count = (size_t)(ranks > plan->ranks ? ranks : plan->ranks);
     size_t most = PROFILE_KINDS * plan->pipeline.task_count * count;
@@ -534,7 +549,7 @@ static bool make_plan(struct profile *profile, const struct plan *plan, int rank
     if (!overrides || !profile->missing)
         return false;
     for (size_t rank = 0; rank < count; rank++)
-        if (!fill_override(profile, plan, (int)rank, &overrides[rank]))
+        if (!fill_override(profile, trace, plan, (int)rank, &overrides[rank]))
             return false;
     profile->plan.pipeline.overrides = overrides;
     profile->plan.pipeline.override_count = count;
@@ -554,6 +569,63 @@ static enum status take_parts(struct profile *profile, struct trace *trace, stru
     return status;
 }
 
+enum status profile_cores(const struct trace *trace, int *out, struct diag *diag)
+{
+    const struct trace_stat *cores = trace_find_stat(trace, RUN_STAT_CORES);
+    *out = 0;
+    if (!cores)
+        return STATUS_OK;
+    if (!(cores->value >= 1 && cores->value <= PLAN_MAX_CORES))
+        return diag_error(diag, STATUS_INPUT, "run %" PRId64 ": found %g cores, expected 1 to %d",
+                          trace->run, cores->value, PLAN_MAX_CORES);
+    *out = (int)cores->value;
+    return STATUS_OK;
+}
+
+const char *profile_describe_cores(int cores, bool own, char buf[PROFILE_CORES_TEXT])
+{
+    snprintf(buf, PROFILE_CORES_TEXT, "%d core%s%s carr%s the work of all ranks", cores,
+             cores == 1 ? "" : "s", own ? " of the run's machine" : "", cores == 1 ? "ies" : "y");
+    return buf;
+}
+
+static bool is_core_share(const char *key)
+{
+    const size_t suffix = strlen(RUN_STAT_CORE_SHARE), length = strlen(key);
+    return length > suffix && strcmp(key + length - suffix, RUN_STAT_CORE_SHARE) == 0;
+}
+
+/* *computed: a task of the run did, and did not sleep. */
+static enum status check_core_shares(const struct trace *trace, bool *computed, struct diag *diag)
+{
+    *computed = false;
+    for (size_t i = 0; i < trace->stat_count; i++) {
+        const struct trace_stat *stat = &trace->stats[i];
+        if (!is_core_share(stat->key))
+            continue;
+        if (!(stat->value >= 0 && stat->value <= 1))
+            return diag_error(diag, STATUS_INPUT,
+                              "run %" PRId64 ": found %s %g, expected a share from 0 to 1",
+                              trace->run, stat->key, stat->value);
+        *computed |= stat->value > 0;
+    }
+    return STATUS_OK;
+}
+
+static enum status take_cores(struct profile *profile, const struct trace *trace, struct diag *diag)
+{
+    bool computed;
+    int cores;
+    if (profile->plan.machine.cores > 0)
+        return STATUS_OK;
+    enum status status = profile_cores(trace, &cores, diag);
+    if (status == STATUS_OK)
+        status = check_core_shares(trace, &computed, diag);
+    if (status == STATUS_OK && computed)
+        profile->plan.machine.cores = profile->cores = cores;
+    return status;
+}
+
 static enum status read_trace(struct profile *profile, struct trace *trace, int ranks,
                               struct diag *diag)
 {
@@ -566,9 +638,11 @@ static enum status read_trace(struct profile *profile, struct trace *trace, int 
     profile->device = arena_strdup(&profile->arena, trace->info.device);
     if (!profile->device)
         return diag_no_memory(diag);
-    status = profile_is_imported(&trace->info) ? profile_take_tasks(profile, trace, diag)
-                                               : take_parts(profile, trace, diag);
-    if (status == STATUS_OK && !make_plan(profile, &plan, ranks))
+    status = take_cores(profile, trace, diag);
+    if (status == STATUS_OK)
+        status = profile_is_imported(&trace->info) ? profile_take_tasks(profile, trace, diag)
+                                                   : take_parts(profile, trace, diag);
+    if (status == STATUS_OK && !make_plan(profile, trace, &plan, ranks))
         status = diag_no_memory(diag);
     return status;
 }
@@ -607,6 +681,19 @@ void profile_fini(struct profile *profile)
     *profile = (struct profile){0};
 }
 
+static void note_cores(const struct profile *profile, struct diag *diag)
+{
+    char text[PROFILE_CORES_TEXT];
+    if (profile->cores == 0)
+        return;
+    diag_note(diag, "%s", profile_describe_cores(profile->cores, true, text));
+    if (profile->ranks > profile->cores)
+        diag_note(diag,
+                  "%d ranks shared %s in the serial run already, so its times may have waits for a "
+                  "core in them, and the prediction be too long",
+                  profile->ranks, profile->cores == 1 ? "it" : "them");
+}
+
 void profile_note(const struct profile *profile, const char *path, struct diag *diag)
 {
     if (profile->plan.form == FORM_PROGRAMS) {
@@ -628,6 +715,7 @@ void profile_note(const struct profile *profile, const char *path, struct diag *
                   "times from run %" PRId64 " of %s, serial, on %s: %" PRId64
                   " iterations, after %" PRId64 " that warmed up",
                   profile->run, path, profile->device, profile->iterations, profile->warm_up);
+    note_cores(profile, diag);
     for (size_t i = 0; i < profile->missing_count; i++) {
         const struct profile_part *missing = &profile->missing[i];
         diag_note(diag, "not measured: the %s of %s on rank %d, so the plan's time is taken",

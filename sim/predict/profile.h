@@ -21,6 +21,10 @@
  * Ranks the run did not have take after those it had, in turn. A collective takes as long as its
  * slowest member, and its members were measured together: so its lowest member gets the distribution
  * and the others no time.
+ *
+ * A run of the host device also says how many cores carried it, and which tasks computed there and which slept. A plan
+ * without `machine: {cores}` takes that over: so many cores, and a `core: 0` in the shares of those that slept. Where the
+ * serial run had more ranks than cores, its times may have waits for a core in them already: then a note says so.
  */
 #ifndef SWSIM_PROFILE_H
 #define SWSIM_PROFILE_H
@@ -52,9 +56,10 @@ struct profile {
                            ended with plan_fini */
     int64_t run;
     const char *device;
-    int ranks;                  /* of the run */
-    int64_t iterations;         /* that count */
-    int64_t warm_up;            /* iterations left out before them */
+    int ranks;          /* of the run */
+    int cores;          /* taken over from the run; 0: the plan names them, or the run does not */
+    int64_t iterations; /* that count */
+    int64_t warm_up;    /* iterations left out before them */
     struct profile_part *parts; /* by (kind, task, rank) */
     size_t part_count;
     struct profile_part *missing; /* parts the plan has and the run has not; count 0 */
@@ -82,6 +87,12 @@ bool profile_make_dist(struct arena *arena, const struct profile_part *part, int
 
 /* Say in notes where the times come from and which are the plan's own. */
 void profile_note(const struct profile *profile, const char *path, struct diag *diag);
+
+/* The cores that carried a measured run; 0: not known. STATUS_INPUT where the store has no such number. */
+enum status profile_cores(const struct trace *trace, int *out, struct diag *diag);
+/* "2 cores of the run's machine carry the work of all ranks"; `own`: they are the run's. Returns buf. */
+enum { PROFILE_CORES_TEXT = 80 };
+const char *profile_describe_cores(int cores, bool own, char buf[PROFILE_CORES_TEXT]);
 
 /* A measured run of one task after another? */
 bool profile_is_serial(const struct run_info *info);
