@@ -22,7 +22,7 @@
 
 static struct diag diag;
 
-enum { MOST_SPANS = 4096, MOST_RETIRED = 512 };
+enum { MOST_SPANS = 4096, MOST_RETIRED = 512, NAME = 320 };
 
 /* ---- one run, watched ------------------------------------------------------------------------ */
 
@@ -30,7 +30,7 @@ struct seen {
     const struct program *program;
     struct state *state; /* a second machine that takes the same steps */
     bool legal;
-    struct simulate_span spans[MOST_SPANS]; /* device work and waits for peers */
+    struct simulate_span spans[MOST_SPANS]; /* work and waits for peers */
     int count;
     int64_t retired_ns[MOST_RETIRED]; /* per iteration, on rank 0 */
     struct simulation_result result;
@@ -39,7 +39,7 @@ struct seen {
 static bool see_span(void *context, const struct simulate_span *span)
 {
     struct seen *seen = context;
-    bool wanted = span->kind == SIMULATE_DEVICE ||
+    bool wanted = span->kind == SIMULATE_DEVICE || span->kind == SIMULATE_HOST ||
                   (span->kind == SIMULATE_STALL && span->stall.cause == STALL_PEER);
     if (wanted && seen->count < MOST_SPANS)
         seen->spans[seen->count++] = *span;
@@ -135,12 +135,14 @@ static int64_t ended_ns(const struct seen *seen, int rank, const char *name)
     const struct program *p = seen->program;
     for (int i = 0; i < seen->count; i++) {
         const struct simulate_span *span = &seen->spans[i];
-        if (span->kind != SIMULATE_DEVICE || p->agents[span->agent].rank != rank)
+        if (span->kind == SIMULATE_STALL || p->agents[span->agent].rank != rank)
             continue;
         const struct op *op = &p->ops[span->op];
-        const char *subject = op->task >= 0   ? p->plan->pipeline.tasks[op->task].name
-                              : op->name >= 0 ? p->names.items[op->name]
-                                              : "";
+        char subject[NAME];
+        snprintf(subject, sizeof subject, "%s%s", span->kind == SIMULATE_HOST ? "CPU part of " : "",
+                 op->task >= 0   ? p->plan->pipeline.tasks[op->task].name
+                 : op->name >= 0 ? p->names.items[op->name]
+                                 : "");
         if (strcmp(subject, name) == 0)
             return span->end_ns;
     }
@@ -150,8 +152,9 @@ static int64_t ended_ns(const struct seen *seen, int rank, const char *name)
 static const struct slowdown *slowdown_of(const struct seen *seen, const char *name)
 {
     static const struct slowdown none;
+    char text[NAME];
     for (int i = 0; seen->result.slowdowns && i < sharing_subject_count(seen->program); i++)
-        if (strcmp(sharing_subject_name(seen->program, i), name) == 0)
+        if (strcmp(sharing_subject_name(seen->program, i, text, sizeof text), name) == 0)
             return &seen->result.slowdowns[i];
     return &none;
 }
@@ -320,17 +323,17 @@ static void test_cores(void)
          " {launch: sleeps, stream: u, time: 1ms, shares: {core: 0}}]}",
          {0, "in", 1500000, {0, 0, 0, 500000}}, {0, "k", 1500000, {0, 0, 0, 500000}},
          {0, "sleeps", 1000000, {0}});
-    /* Without the wait of x, F has the core alone until 1 ms; then three want it until x is over at 4 ms. F has
-       1 ms to go then. */
+    /* F and the CPU part share the core until that is over at 2 ms; then three want it until x is over at 5 ms, and F
+       has 1 ms to go. */
     CASE("a collective that waits for its peers wants no core, one that runs wants one a member",
          "machine: {cores: 1}\n"
          "comms: {dp: [0, 1]}\n"
          "threads:\n"
-         "  r0.main: [{launch: F, stream: s, time: 3ms}, {collective: x, comm: dp, stream: t, "
-         "time: 1ms}]\n"
-         "  r1.main: [{host: 1ms}, {collective: x, comm: dp, stream: t, time: 1ms}]\n",
-         {0, "x", 4000000, {0, 0, 0, 4000000}}, {1, "x", 4000000, {0, 0, 0, 4000000}},
-         {0, "F", 5000000, {0, 0, 0, 2000000}});
+         "  r0.main: [{launch: F, stream: s, time: 3ms},"
+         " {collective: x, comm: dp, stream: t, time: 1ms}]\n"
+         "  r1.main: [{host: 1ms, name: h}, {collective: x, comm: dp, stream: t, time: 1ms}]\n",
+         {1, "CPU part of h", 2000000, {0, 0, 0, 1000000}}, {0, "x", 5000000, {0, 0, 0, 4000000}},
+         {1, "x", 5000000, {0, 0, 0, 4000000}}, {0, "F", 6000000, {0, 0, 0, 3000000}});
     CASE("a message wants one at each end",
          "machine: {cores: 1}\n"
          "comms: {A: [0, 1]}\n"
@@ -338,11 +341,19 @@ static void test_cores(void)
          "  r0.main: [{group: [{send: x, peer: 1}], comm: A, stream: s, time: 1ms}]\n"
          "  r1.main: [{group: [{recv: x, peer: 0}], comm: A, stream: s, time: 1ms}]\n",
          {0, "", 2000000, {0}}, {1, "", 2000000, {0}});
-    CASE("CPU parts and callbacks want none",
+    /* Three want it until A is over at 3 ms, and then two until B is; C has 1 ms to go. */
+    CASE("CPU parts want a core, of whatever rank",
          "machine: {cores: 1}\n"
-         "threads: {r0.main: [{launch: a, stream: s, time: 1ms}, {host: 5ms}],"
-         " r1.main: [{callback: c, stream: s, time: 1ms, body: [{host: 1ms}]}]}",
-         {0, "a", 1000000, {0}});
+         "threads: {r0.main: [{launch: A, stream: s, time: 1ms}, {host: 2ms, name: B}],"
+         " r1.main: [{host: 3ms, name: C}]}",
+         {0, "A", 3000000, {0, 0, 0, 2000000}}, {0, "CPU part of B", 5000000, {0, 0, 0, 3000000}},
+         {1, "CPU part of C", 6000000, {0, 0, 0, 3000000}});
+    CASE("a callback wants what its body does",
+         "machine: {cores: 1}\n"
+         "threads: {r0.main: [{launch: A, stream: s, time: 1ms}],"
+         " r1.main: [{callback: c, stream: s, time: 1ms, body: [{host: 1ms, name: B}]}]}",
+         {0, "A", 2000000, {0, 0, 0, 1000000}}, {1, "CPU part of B", 2000000, {0, 0, 0, 1000000}},
+         {1, "c", 2000000, {0}});
     /* K at 1/2 because of the cores, not at 5/6 because of the SMs; on rank 1 the cores are as short. */
     CASE("the shorter of the device and the host is to blame",
          "machine: {cores: 2}\n"
@@ -451,10 +462,16 @@ static const struct share *share_in(const struct shares *shares, enum resource r
 }
 
 /* The demand of an operation, found in another way than the simulator's. */
-static double wanted(const struct program *p, const struct op *op, enum resource resource,
+static double wanted(const struct program *p, int rank, const struct op *op, enum resource resource,
                      int engine)
 {
     static const struct shares nothing;
+    if (op_is_cpu_work(op->kind)) {
+        const struct share *said =
+            op->task >= 0 ? &plan_task(p->plan, rank, op->task)->shares.core : &nothing.core;
+        bool counts = resource == RESOURCE_CORE && p->plan->machine.cores > 0;
+        return !counts ? 0 : said->given ? said->millionths / 1e6 : 1;
+    }
     const struct machine_spec *machine = &p->plan->machine;
     enum shared_work kind = op->kind == OP_COPY         ? SHARED_WORK_COPY
                             : op->kind == OP_COLLECTIVE ? SHARED_WORK_COLLECTIVE
@@ -485,6 +502,8 @@ static double wanted(const struct program *p, const struct op *op, enum resource
 static const struct op *op_of(const struct seen *seen, int span)
 {
     const struct simulate_span *of = &seen->spans[span];
+    if (of->kind == SIMULATE_HOST)
+        return &seen->program->ops[of->op];
     for (int i = span; i < seen->count; i++)
         if (seen->spans[i].agent == of->agent && seen->spans[i].kind == SIMULATE_DEVICE)
             return &seen->program->ops[seen->spans[i].op];
@@ -504,7 +523,7 @@ static double rate_on_rank(const struct seen *seen, int span, int64_t from_ns, i
 {
     const struct program *p = seen->program;
     const struct op *mine = op_of(seen, span);
-    int rank = p->agents[seen->spans[span].agent].rank;
+    const int rank = p->agents[seen->spans[span].agent].rank;
     double rate = 1;
     for (int engine = -3; engine < 3; engine++) {
         enum resource resource = engine == -3   ? RESOURCE_CORE
@@ -513,7 +532,7 @@ static double rate_on_rank(const struct seen *seen, int span, int64_t from_ns, i
                                                 : RESOURCE_COPY_ENGINE;
         bool core = resource == RESOURCE_CORE;
         double sum = 0, room = core ? p->plan->machine.cores : 1;
-        if (wanted(p, mine, resource, engine) == 0)
+        if (wanted(p, rank, mine, resource, engine) == 0)
             continue;
         for (int i = 0; i < seen->count; i++) {
             const struct simulate_span *other = &seen->spans[i];
@@ -521,7 +540,7 @@ static double rate_on_rank(const struct seen *seen, int span, int64_t from_ns, i
             bool waits = other->kind == SIMULATE_STALL;
             if (op && (core || p->agents[other->agent].rank == rank) &&
                 covers(other, from_ns, to_ns) && (!waits || resource == RESOURCE_SM))
-                sum += wanted(p, op, resource, engine);
+                sum += wanted(p, p->agents[other->agent].rank, op, resource, engine);
         }
         rate = sum > room && room / sum < rate ? room / sum : rate;
     }
@@ -594,7 +613,7 @@ static bool conserves_work(const struct seen *seen, const struct timing *timing,
     qsort(times, 2 * (size_t)seen->count, sizeof *times, compare_times);
     for (int i = 0; i < seen->count; i++) {
         const struct simulate_span *span = &seen->spans[i];
-        if (span->kind != SIMULATE_DEVICE || seen->program->ops[span->op].kind == OP_CALLBACK)
+        if (span->kind == SIMULATE_STALL || seen->program->ops[span->op].kind == OP_CALLBACK)
             continue;
         int64_t alone_ns = drawn(seen, timing, i, seed);
         double done = work_done(seen, i, times, 2 * seen->count);
@@ -615,18 +634,22 @@ static bool conserves_work(const struct seen *seen, const struct timing *timing,
 static bool accounts_agree(const struct seen *seen, const struct timing *timing, uint64_t seed)
 {
     const struct simulation_result *result = &seen->result;
-    int64_t busy_ns = 0, slowed_ns = 0, told_ns = 0, streams_ns = 0, sum_ns = 0;
+    int64_t busy_ns = 0, slowed_ns = 0, host_ns = 0, streams_ns = 0, sum_ns = 0;
+    int64_t told_ns[2] = {0, 0}; /* of device work, of CPU parts */
+    const int subjects = sharing_subject_count(seen->program);
     for (int i = 0; i < seen->count; i++) {
         const struct simulate_span *span = &seen->spans[i];
+        if (span->kind == SIMULATE_HOST)
+            host_ns += span->end_ns - span->start_ns - drawn(seen, timing, i, seed);
         if (span->kind != SIMULATE_DEVICE)
             continue;
         busy_ns += span->end_ns - span->start_ns;
         if (seen->program->ops[span->op].kind != OP_CALLBACK)
             slowed_ns += span->end_ns - span->start_ns - drawn(seen, timing, i, seed);
     }
-    for (int i = 0; result->slowdowns && i < sharing_subject_count(seen->program); i++)
+    for (int i = 0; result->slowdowns && i < subjects; i++)
         for (int r = 0; r < RESOURCE_COUNT; r++)
-            told_ns += result->slowdowns[i].slowed_ns[r];
+            told_ns[i >= subjects / 2] += result->slowdowns[i].slowed_ns[r];
     for (int s = 0; s < result->stream_count; s++) {
         const struct stream_account *account = &result->streams[s];
         busy_ns -= account->busy_ns;
@@ -638,7 +661,8 @@ static bool accounts_agree(const struct seen *seen, const struct timing *timing,
     }
     if (result->blocked_count)
         busy_ns = 0; /* what never ends has no span */
-    return busy_ns == 0 && sum_ns == 0 && slowed_ns == told_ns && told_ns == streams_ns;
+    return busy_ns == 0 && sum_ns == 0 && slowed_ns == told_ns[0] && told_ns[0] == streams_ns &&
+           host_ns == told_ns[1];
 }
 
 /* Printed, read and printed again the plan is the same text. */
@@ -973,7 +997,7 @@ static void test_room_for_all(void)
             continue;
         draw_tasks(&rng, ready.plan.pipeline.tasks, ready.plan.pipeline.task_count);
         shrink_tasks(ready.plan.pipeline.tasks, ready.plan.pipeline.task_count, 8);
-        ready.plan.machine.cores = (int)ready.plan.pipeline.task_count * ready.plan.ranks;
+        ready.plan.machine.cores = 2 * (int)ready.plan.pipeline.task_count * ready.plan.ranks;
         if (prepare(&ready, DRIVER_CLOCK, 60, "gamma(cv=0.5)")) {
             struct seen *slow = watch(ready.program, &ready.timing, seed);
             if (recurrence_build(ready.program, &ready.timing, &recurrence, why, &diag) ==

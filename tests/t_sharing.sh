@@ -146,6 +146,10 @@ check "a run is stored" exits 0 $cores -n 5 --cores=2 --db "$dir/cores.db" "$dir
 check "and drawn" exits 0 "$SWSIM" render "$dir/cores.db" -o "$dir/cores.svg"
 check "with what slowed whom" grep -q 'A 0, slowed 2.00 ms by the cores; rank 0 stream a' "$dir/cores.svg"
 printf 'swplan: 1\nname: one_stream\nschedule:\n  A: {stage: 0, time: 2ms}\n  B: {stage: 0, time: 2ms}\n' >"$dir/tuned.yaml"
+sed 's/time: 2ms/host_time: 1ms, thread_group: @/; s/A:\(.*\)@/A:\1p/; s/B:\(.*\)@/B:\1q/' "$dir/cores.yaml" >"$dir/cpu.yaml"
+check "CPU parts share them as well" prints 0 'iteration   2.00 ms' $cores --cores=2 "$dir/cpu.yaml"
+check "... in rows of their own" prints 0 '^  CPU part of A  *1.00 ms  *2.00 ms  1.00 ms by the cores$' $cores --cores=2 "$dir/cpu.yaml"
+check "... and a core for each is enough" prints 0 '"cores":8,.*"slowed":null' $cores --json --cores=8 "$dir/cpu.yaml"
 check "tune: with a core a stream more is worth nothing" prints 0 'iteration, about  *4.00 ms  *4.00 ms' \
     "$SWSIM" tune --driver clock --cores=1 "$dir/tuned.yaml"
 check "with two it is, and they are as good as any" prints 0 'iteration  *4.00 ms  *2.00 ms' \

@@ -82,7 +82,7 @@ enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
    ranks on several machines. */
 #define RUN_STAT_CORES "cores"
 
-/* Behind a task's name: the figure with the share of a core that its device work wanted. Not there: none, as of a
+/* Behind a task's name: the figure with the share of a core that its work wanted. Not there: none, as of a
    task that slept for its time. */
 #define RUN_STAT_CORE_SHARE ".core_share"
 

@@ -51,7 +51,6 @@ struct memo_start {
     struct seat seat;
     uint64_t order;
     int draws;
-    bool shares; /* it is work on a device */
 };
 
 /* An operation that waits for its peers and keeps its share of a device meanwhile (sharing.h). */

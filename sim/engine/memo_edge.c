@@ -55,7 +55,7 @@ void recording_start(struct simulation *sim, int agent, int priority, const stru
         ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
     }
     ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),
-        count, sim->program->agents[agent].kind != AGENT_THREAD);
+        count);
 }
 
 void recording_hold(struct simulation *sim, int op)
@@ -164,7 +164,7 @@ static void share(struct simulation *sim, const struct memo_edge *edge)
         sharing_hold(sim->clocks.sharing, edge->holds[i].op);
     for (int i = 0; i < edge->start_count; draws += edge->starts[i++].draws) {
         const struct memo_start *start = &edge->starts[i];
-        for (int k = 0; start->shares && k < start->draws; k++)
+        for (int k = 0; k < start->draws; k++)
             sharing_start(sim->clocks.sharing, agents[start->seat.place], draws[k].op,
                           *start->seat.due_ns - sim->now_ns, sim->now_ns);
     }

@@ -3,10 +3,11 @@
  * sharing.c - see sharing.h.
  *
  *     pools[place][slot]   what all that runs in the place wants of it, in millionths
- *     legs[stream]         what the stream's work wants; chained to the other legs of its item
+ *     legs[seat]           what the work of a stream wants, or of a thread; chained to the other legs of its item
  *     items[agent]         the work left, at which rate it goes, and what limits it
  *
  *     place   0 .. ranks - 1 the device of each rank   ranks the host, with all ranks
+ *     seat    the streams, and behind them the threads
  *     slot    0 SMs   1 link   2.. copy engines        last the cores, of the host alone
  *
  *     items   [ comm A ]--> leg s1 (rank 0) --> leg s5 (rank 1)
@@ -15,8 +16,7 @@
  *
  * The rate of an item is room / wanted of the pool that is shortest, what it has and what is wanted of it; so
  * all arithmetic is on whole numbers of 128 bits: the longest work (2^53 ns), in 2^-32 ns, times the most that
- * can be wanted (2^20 streams times 2^20) is below 2^126, and so is it times the most room, which is less where
- * it is used.
+ * can be wanted (2^21 seats times 2^20) is at most 2^126, and so is it times the room, which is less where it is used.
  */
 #include "sharing.h"
 
@@ -44,7 +44,7 @@ struct leg {
     int item; /* the agent whose work it is; NONE: none, or it waits for its peers */
     int next; /* leg of the item; NONE */
     int op;
-    int place; /* among the active ones of its rank */
+    int at; /* among the active ones of its rank */
     int wants[SLOT_COUNT];
     int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
 };
@@ -69,8 +69,9 @@ struct sharing {
     int64_t *pools; /* per place and slot */
     struct leg *legs;
     struct shared_item *items;
-    int *active, *active_count; /* per rank: streams, at program->rank_first */
-    bool *changed;              /* per place: its pools, since they were last settled */
+    int *active; /* seats, those of a rank at active_first */
+    int *active_first, *active_count;
+    bool *changed; /* per place: its pools, since they were last settled */
     int *changed_places, changed_count;
     int64_t *streams; /* per stream and resource: ns */
     struct slowdown *slowdowns;
@@ -160,12 +161,24 @@ static int share_of(const struct share *own, const struct share *usual, int othe
     return own && own->given ? own->millionths : usual->given ? usual->millionths : otherwise;
 }
 
-static void find_wants(const struct program *p, const struct op *op, int wants[SLOT_COUNT])
+/* A task states one share of a core for both of its parts; other CPU work states none. */
+static int cpu_share(const struct program *p, int rank, const struct op *op)
 {
-    const struct shares *usual = usual_shares(p, op), *own = op->given->shares;
+    const struct share *own =
+        p->tasks && op->task >= 0 ? &plan_task(p->plan, rank, op->task)->shares.core : NULL;
+    return own && own->given ? own->millionths : SHARE_WHOLE;
+}
+
+static void find_wants(const struct program *p, int rank, const struct op *op,
+                       int wants[SLOT_COUNT])
+{
     memset(wants, 0, SLOT_COUNT * sizeof *wants);
+    if (op_is_cpu_work(op->kind) && p->plan->machine.cores > 0)
+        wants[SLOT_CORE] = cpu_share(p, rank, op);
+    const struct shares *usual = usual_shares(p, op), *own;
     if (!usual)
         return;
+    own = op->given->shares;
     wants[SLOT_SM] = share_of(own ? &own->sm : NULL, &usual->sm, 0);
     wants[SLOT_LINK] = share_of(own ? &own->link : NULL, &usual->link, 0);
     if (p->plan->machine.cores > 0)
@@ -180,15 +193,34 @@ static int64_t *most_wanted(const struct program *p, struct arena *scratch)
 {
     int64_t *most = ARENA_ARRAY(scratch, (size_t)p->stream_count * SLOT_COUNT, int64_t);
     for (size_t i = 0; most && i < p->op_count; i++) {
-        int wants[SLOT_COUNT];
+        int wants[SLOT_COUNT], stream = p->ops[i].stream;
         if (!op_is_device_work(p->ops[i].kind))
             continue;
-        find_wants(p, &p->ops[i], wants);
+        find_wants(p, p->streams[stream].rank, &p->ops[i], wants);
         for (int slot = 0; slot < SLOT_COUNT; slot++) {
-            int64_t *of = &most[p->ops[i].stream * SLOT_COUNT + slot];
+            int64_t *of = &most[stream * SLOT_COUNT + slot];
             *of = wants[slot] > *of ? wants[slot] : *of;
         }
     }
+    return most;
+}
+
+static bool has_cpu_work(const struct program *p)
+{
+    for (size_t i = 0; i < p->op_count; i++)
+        if (op_is_cpu_work(p->ops[i].kind) && p->ops[i].time_ns > 0)
+            return true;
+    return false;
+}
+
+/* What all threads want of the cores at most: one each, where there is CPU work at all. Drivers have none. */
+static int64_t most_of_threads(const struct program *p)
+{
+    int64_t most = 0;
+    if (p->plan->machine.cores == 0 || !has_cpu_work(p))
+        return 0;
+    for (int t = 0; t < p->thread_count; t++)
+        most += p->threads[t].kind == THREAD_DRIVER ? 0 : SHARE_WHOLE;
     return most;
 }
 
@@ -200,17 +232,36 @@ const char *sharing_why(const struct program *p, struct arena *scratch)
         for (int slot = 0; slot < SLOT_COUNT; slot++)
             sums[place_of(p, p->streams[s].rank, slot) * SLOT_COUNT + slot] +=
                 most[s * SLOT_COUNT + slot];
+    if (sums)
+        sums[p->ranks * SLOT_COUNT + SLOT_CORE] += most_of_threads(p);
     for (int i = 0; most && sums && i < place_count(p) * SLOT_COUNT; i++)
         if (sums[i] > room_of(p, i % SLOT_COUNT))
             return resource_words(resource_of(i % SLOT_COUNT));
     return NULL;
 }
 
-/* Even where each task has a stream of its own on every rank there may be a core for each. */
+static bool task_has_cpu_part(const struct task *task)
+{
+    return task->work.kind == WORK_HOST || task->host_time_ns + task->host_after_ns > 0;
+}
+
+static bool has_cpu_part(const struct plan *plan, size_t t)
+{
+    const struct pipeline *pipeline = &plan->pipeline;
+    bool has = task_has_cpu_part(&pipeline->tasks[t]);
+    for (size_t i = 0; i < pipeline->override_count; i++)
+        has |= pipeline->overrides[i].tasks && task_has_cpu_part(&pipeline->overrides[i].tasks[t]);
+    return has;
+}
+
+/* Even where each task has a stream of its own on every rank, and a thread for its CPU part, there may be a core for
+   each. */
 static bool cores_may_lack(const struct plan *plan)
 {
-    const int64_t most = (int64_t)plan->pipeline.task_count * plan->ranks;
-    return plan->machine.cores > 0 && plan->machine.cores < most;
+    int64_t most = 0;
+    for (size_t t = 0; t < plan->pipeline.task_count; t++)
+        most += has_cpu_part(plan, t) ? 2 : 1;
+    return plan->machine.cores > 0 && plan->machine.cores < most * plan->ranks;
 }
 
 static bool says_something(const struct shares *shares)
@@ -240,20 +291,34 @@ bool sharing_asked(const struct plan *plan)
 
 /* ---- subjects -------------------------------------------------------------------------------- */
 
-int sharing_subject_count(const struct program *p)
+/* Of device work, and as many of CPU parts. */
+static int part_count(const struct program *p)
 {
     return p->tasks ? p->tasks : (int)p->names.count + OP_COUNT;
 }
 
-const char *sharing_subject_name(const struct program *p, int subject)
+int sharing_subject_count(const struct program *p)
 {
-    if (p->tasks)
-        return p->plan->pipeline.tasks[subject].name;
-    int names = (int)p->names.count;
-    return subject < names ? p->names.items[subject] : op_key((enum op_kind)(subject - names));
+    return 2 * part_count(p);
 }
 
-static int subject_of(const struct sharing *sharing, const struct op *op)
+static const char *part_name(const struct program *p, int part)
+{
+    int names = (int)p->names.count;
+    if (p->tasks)
+        return p->plan->pipeline.tasks[part].name;
+    return part < names ? p->names.items[part] : op_key((enum op_kind)(part - names));
+}
+
+const char *sharing_subject_name(const struct program *p, int subject, char *buf, size_t cap)
+{
+    bool cpu = subject >= part_count(p);
+    snprintf(buf, cap, "%s%s", cpu ? "CPU part of " : "",
+             part_name(p, cpu ? subject - part_count(p) : subject));
+    return buf;
+}
+
+static int part_of(const struct sharing *sharing, const struct op *op)
 {
     const struct program *p = sharing->program;
     if (p->tasks)
@@ -261,6 +326,11 @@ static int subject_of(const struct sharing *sharing, const struct op *op)
     if (op->name >= 0)
         return op->name;
     return op->part_count > 0 ? p->parts[op->part_first].tag : sharing->unnamed[op->kind];
+}
+
+static int subject_of(const struct sharing *sharing, const struct op *op)
+{
+    return part_of(sharing, op) + (op_is_cpu_work(op->kind) ? part_count(sharing->program) : 0);
 }
 
 /* A resource without a name goes by its kind, together with those named so. */
@@ -275,23 +345,48 @@ static void name_unnamed(struct sharing *sharing)
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
+static int seat_count(const struct program *p)
+{
+    return p->stream_count + p->thread_count;
+}
+
+static int rank_of_seat(const struct program *p, int seat)
+{
+    return seat < p->stream_count ? p->streams[seat].rank : p->threads[seat - p->stream_count].rank;
+}
+
+static int thread_seat(const struct program *p, int agent)
+{
+    return p->stream_count + p->agents[agent].index;
+}
+
+static void find_active_places(struct sharing *sharing)
+{
+    const struct program *p = sharing->program;
+    for (int seat = 0; seat < seat_count(p); seat++)
+        sharing->active_first[rank_of_seat(p, seat) + 1]++;
+    for (int rank = 0; rank < p->ranks; rank++)
+        sharing->active_first[rank + 1] += sharing->active_first[rank];
+}
+
 static bool allocate(struct sharing *sharing)
 {
     const struct program *p = sharing->program;
     size_t ranks = (size_t)p->ranks, streams = (size_t)p->stream_count;
-    size_t places = (size_t)place_count(p);
+    size_t places = (size_t)place_count(p), seats = (size_t)seat_count(p);
     sharing->pools = calloc(places * SLOT_COUNT, sizeof *sharing->pools);
-    sharing->legs = calloc(streams, sizeof *sharing->legs);
+    sharing->legs = calloc(seats, sizeof *sharing->legs);
     sharing->items = calloc((size_t)p->agent_count, sizeof *sharing->items);
-    sharing->active = calloc(streams, sizeof *sharing->active);
+    sharing->active = calloc(seats, sizeof *sharing->active);
+    sharing->active_first = calloc(ranks + 1, sizeof *sharing->active_first);
     sharing->active_count = calloc(ranks, sizeof *sharing->active_count);
     sharing->changed = calloc(places, sizeof *sharing->changed);
     sharing->changed_places = calloc(places, sizeof *sharing->changed_places);
     sharing->streams = calloc(streams * RESOURCE_COUNT, sizeof *sharing->streams);
     sharing->slowdowns = calloc((size_t)sharing_subject_count(p), sizeof *sharing->slowdowns);
     return sharing->pools && sharing->legs && sharing->items && sharing->active &&
-           sharing->active_count && sharing->changed && sharing->changed_places &&
-           sharing->streams && sharing->slowdowns;
+           sharing->active_first && sharing->active_count && sharing->changed &&
+           sharing->changed_places && sharing->streams && sharing->slowdowns;
 }
 
 static bool open_for(const struct program *program, struct sharing **out)
@@ -305,8 +400,9 @@ static bool open_for(const struct program *program, struct sharing **out)
         sharing_close(sharing);
         return false;
     }
-    for (int s = 0; s < program->stream_count; s++)
-        sharing->legs[s].item = NONE;
+    find_active_places(sharing);
+    for (int seat = 0; seat < seat_count(program); seat++)
+        sharing->legs[seat].item = NONE;
     for (int agent = 0; agent < program->agent_count; agent++)
         sharing->items[agent].leg = NONE;
     *out = sharing;
@@ -331,6 +427,7 @@ void sharing_close(struct sharing *sharing)
     free(sharing->legs);
     free(sharing->items);
     free(sharing->active);
+    free(sharing->active_first);
     free(sharing->active_count);
     free(sharing->changed);
     free(sharing->changed_places);
@@ -354,11 +451,11 @@ static void note_change(struct sharing *sharing, int place)
 }
 
 /* The leg's demand is added to the pools of its rank, or, by sign, taken away again. */
-static void change_pools(struct sharing *sharing, int stream, int sign)
+static void change_pools(struct sharing *sharing, int seat, int sign)
 {
-    int rank = sharing->program->streams[stream].rank;
+    int rank = rank_of_seat(sharing->program, seat);
     for (int slot = 0; slot < SLOT_COUNT; slot++) {
-        int64_t by = sign * (int64_t)sharing->legs[stream].wants[slot];
+        int64_t by = sign * (int64_t)sharing->legs[seat].wants[slot];
         if (by == 0)
             continue;
         *pool_of(sharing, rank, slot) += by;
@@ -366,22 +463,22 @@ static void change_pools(struct sharing *sharing, int stream, int sign)
     }
 }
 
-static void activate(struct sharing *sharing, int stream)
+static void activate(struct sharing *sharing, int seat)
 {
-    int rank = sharing->program->streams[stream].rank;
-    int place = sharing->active_count[rank]++;
-    sharing->legs[stream].place = place;
-    sharing->active[sharing->program->rank_first[rank] + place] = stream;
+    int rank = rank_of_seat(sharing->program, seat);
+    int at = sharing->active_count[rank]++;
+    sharing->legs[seat].at = at;
+    sharing->active[sharing->active_first[rank] + at] = seat;
 }
 
 /* The last one of the list takes its place. */
-static void deactivate(struct sharing *sharing, int stream)
+static void deactivate(struct sharing *sharing, int seat)
 {
-    int rank = sharing->program->streams[stream].rank;
-    int *list = &sharing->active[sharing->program->rank_first[rank]];
+    int rank = rank_of_seat(sharing->program, seat);
+    int *list = &sharing->active[sharing->active_first[rank]];
     int last = list[--sharing->active_count[rank]];
-    list[sharing->legs[stream].place] = last;
-    sharing->legs[last].place = sharing->legs[stream].place;
+    list[sharing->legs[seat].at] = last;
+    sharing->legs[last].at = sharing->legs[seat].at;
 }
 
 /* ---- items ----------------------------------------------------------------------------------- */
@@ -430,12 +527,12 @@ static struct ratio find_rate(const struct sharing *sharing, const struct shared
     const struct program *p = sharing->program;
     struct ratio rate = full_rate;
     *scarce = SLOT_COUNT;
-    for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
+    for (int seat = item->leg; seat != NONE; seat = sharing->legs[seat].next)
         for (int slot = 0; slot < SLOT_COUNT; slot++) {
             struct ratio here = {room_of(p, slot), 0};
-            if (sharing->legs[stream].wants[slot] == 0)
+            if (sharing->legs[seat].wants[slot] == 0)
                 continue;
-            here.wanted = *pool_of(sharing, p->streams[stream].rank, slot);
+            here.wanted = *pool_of(sharing, rank_of_seat(p, seat), slot);
             bool same = !is_slower(here, rate) && !is_slower(rate, here);
             if (same ? slot >= *scarce : !is_slower(here, rate))
                 continue;
@@ -462,7 +559,7 @@ static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struc
 
 static void settle_rank(struct sharing *sharing, int rank, int64_t now_ns, struct events *events)
 {
-    const int *list = &sharing->active[sharing->program->rank_first[rank]];
+    const int *list = &sharing->active[sharing->active_first[rank]];
     for (int k = 0; k < sharing->active_count[rank]; k++)
         reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
 }
@@ -483,7 +580,7 @@ void sharing_hold(struct sharing *sharing, int op)
 {
     const struct op *held = &sharing->program->ops[op];
     struct leg *leg = &sharing->legs[held->stream];
-    find_wants(sharing->program, held, leg->wants);
+    find_wants(sharing->program, sharing->program->streams[held->stream].rank, held, leg->wants);
     for (int slot = 0; slot < SLOT_COUNT; slot++)
         leg->wants[slot] = slot == SLOT_SM ? leg->wants[slot] : 0;
     change_pools(sharing, held->stream, 1);
@@ -491,9 +588,11 @@ void sharing_hold(struct sharing *sharing, int op)
 
 void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns)
 {
-    const struct op *started = &sharing->program->ops[op];
+    const struct program *p = sharing->program;
+    const struct op *started = &p->ops[op];
+    const int seat = op_is_cpu_work(started->kind) ? thread_seat(p, agent) : started->stream;
     struct shared_item *item = &sharing->items[agent];
-    struct leg *leg = &sharing->legs[started->stream];
+    struct leg *leg = &sharing->legs[seat];
     if (item->leg == NONE)
         *item = (struct shared_item){.leg = NONE,
                                      .rate = full_rate,
@@ -501,14 +600,14 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
                                      .work_ns = work_ns,
                                      .since_ns = now_ns,
                                      .left = (wide)work_ns << FRACTION_BITS};
-    change_pools(sharing, started->stream, -1); /* what it held; nothing, if it did not wait */
+    change_pools(sharing, seat, -1); /* what it held; nothing, if it did not wait */
     leg->item = agent;
     leg->next = item->leg;
     leg->op = op;
-    item->leg = started->stream;
-    find_wants(sharing->program, started, leg->wants);
-    change_pools(sharing, started->stream, 1);
-    activate(sharing, started->stream);
+    item->leg = seat;
+    find_wants(p, rank_of_seat(p, seat), started, leg->wants);
+    change_pools(sharing, seat, 1);
+    activate(sharing, seat);
 }
 
 /* The losses, in whole nanoseconds that add up to how much longer it took. */
@@ -534,21 +633,22 @@ static void round_lost(const struct shared_item *item, int64_t took_ns,
     }
 }
 
-static void end_leg(struct sharing *sharing, int stream, int64_t work_ns,
+static void end_leg(struct sharing *sharing, int seat, int64_t work_ns,
                     const int64_t lost_ns[RESOURCE_COUNT])
 {
-    struct leg *leg = &sharing->legs[stream];
+    struct leg *leg = &sharing->legs[seat];
     const struct op *op = &sharing->program->ops[leg->op];
     struct slowdown *slowdown = &sharing->slowdowns[subject_of(sharing, op)];
     slowdown->runs++;
     slowdown->work_ns += work_ns;
     for (int r = 0; r < RESOURCE_COUNT; r++) {
         slowdown->slowed_ns[r] += lost_ns[r];
-        sharing->streams[stream * RESOURCE_COUNT + r] += lost_ns[r];
+        if (seat < sharing->program->stream_count)
+            sharing->streams[seat * RESOURCE_COUNT + r] += lost_ns[r];
         leg->lost_ns[r] = lost_ns[r];
     }
-    change_pools(sharing, stream, -1);
-    deactivate(sharing, stream);
+    change_pools(sharing, seat, -1);
+    deactivate(sharing, seat);
     leg->item = NONE;
     memset(leg->wants, 0, sizeof leg->wants);
 }
@@ -561,8 +661,8 @@ void sharing_finish(struct sharing *sharing, int agent, int64_t now_ns)
         return;
     advance(item, now_ns);
     round_lost(item, now_ns - item->started_ns, lost_ns);
-    for (int stream = item->leg; stream != NONE; stream = sharing->legs[stream].next)
-        end_leg(sharing, stream, item->work_ns, lost_ns);
+    for (int seat = item->leg; seat != NONE; seat = sharing->legs[seat].next)
+        end_leg(sharing, seat, item->work_ns, lost_ns);
     item->leg = NONE;
 }
 
@@ -573,9 +673,11 @@ const int64_t *sharing_of_stream(const struct sharing *sharing, int stream)
     return &sharing->streams[stream * RESOURCE_COUNT];
 }
 
-const int64_t *sharing_last(const struct sharing *sharing, int stream)
+const int64_t *sharing_last(const struct sharing *sharing, int agent)
 {
-    return sharing->legs[stream].lost_ns;
+    const struct agent *desc = &sharing->program->agents[agent];
+    bool thread = desc->kind == AGENT_THREAD;
+    return sharing->legs[thread ? thread_seat(sharing->program, agent) : desc->index].lost_ns;
 }
 
 const char *sharing_describe(const int64_t slowed_ns[RESOURCE_COUNT], int64_t runs, char *buf,

@@ -19,7 +19,7 @@
  * each member, which goes as fast as its slowest leg. Its demand is fixed while it runs, also
  * where another resource slows it. A collective or group that has started and waits for its peers
  * wants its SMs, where its kernel spins, but not the link, and no core, as its thread sleeps. A
- * callback wants nothing, and the CPU parts of tasks run on cores that are not counted.
+ * callback wants nothing but what its body does. The CPU parts of tasks and of host programs want a core and nothing else.
  *
  * Demand is counted in millionths and time in nanoseconds. The work left is kept to 2^-32 ns
  * and changes only when the rate does, so work that is never slowed ends to the nanosecond when it
@@ -51,8 +51,8 @@ enum resource {
 const char *resource_key(enum resource resource);
 const char *resource_words(enum resource resource);
 
-/* How much longer than alone the work of a subject took. A subject is a task, on all ranks, or of
-   other forms than the pipeline all work of one name. */
+/* How much longer than alone the work of a subject took. A subject is the device part of a task, on all ranks, or of
+   other forms than the pipeline all device work of one name; and the CPU part of each. */
 struct slowdown {
     int64_t runs;                      /* that have ended, one a rank */
     int64_t work_ns;                   /* as long as they would have taken alone */
@@ -60,7 +60,8 @@ struct slowdown {
 };
 
 int sharing_subject_count(const struct program *program);
-const char *sharing_subject_name(const struct program *program, int subject);
+/* "Load", "CPU part of Load". Returns buf. */
+const char *sharing_subject_name(const struct program *program, int subject, char *buf, size_t cap);
 
 /* Does the plan (pipeline form) say anything of this, so that other stages or streams for its tasks
    may let work slow other work down? */
@@ -79,8 +80,8 @@ void sharing_close(struct sharing *sharing);
 /* An operation on a communicator has started and waits for its peers. */
 void sharing_hold(struct sharing *sharing, int op);
 
-/* From now on `agent` takes work_ns, if nothing slows it; called for each leg, one operation each. Its
-   event has been put already, due in that case. */
+/* From now on `agent` takes work_ns, if nothing slows it; called for each leg, one operation each, of a thread for its
+   CPU part. Its event has been put already, due in that case. */
 void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, int64_t now_ns);
 
 /* Its time is over. Nothing happens to an agent that has not started. */
@@ -93,8 +94,8 @@ void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *even
 /* The slowdown of a stream's work: part of its busy time. */
 const int64_t *sharing_of_stream(const struct sharing *sharing, int stream);
 
-/* The slowdown of the work that has last ended on a stream. */
-const int64_t *sharing_last(const struct sharing *sharing, int stream);
+/* The slowdown of the work that has last ended on a stream, or of the last CPU part of a thread; by its agent. */
+const int64_t *sharing_last(const struct sharing *sharing, int agent);
 
 /* "1.50 ms by the SMs, 20 us by the link", each the mean of so many runs; "" where nothing slowed it.
    Returns buf. */

@@ -270,7 +270,7 @@ static void start_timer(struct simulation *sim, int agent, int priority, const s
         simulation_fail(sim, diag_no_memory(sim->diag));
         return;
     }
-    for (int i = 0; sim->clocks.sharing && priority != PRIORITY_HOST && i < count; i++)
+    for (int i = 0; sim->clocks.sharing && i < count; i++)
         sharing_start(sim->clocks.sharing, agent, ops[i].op, longest_ns, sim->now_ns);
     if (sim->recording)
         recording_start(sim, agent, priority, ops, count);
@@ -312,8 +312,8 @@ static void tell_span(struct simulation *sim, enum simulate_span_kind kind, int 
         .start_ns = sim->clocks.started_ns[agent],
         .end_ns = sim->now_ns,
         .stall = {STALL_BUSY, STALL_ON_NONE},
-        .slowed_ns = sim->clocks.sharing && kind == SIMULATE_DEVICE
-                         ? sharing_last(sim->clocks.sharing, sim->program->agents[agent].index)
+        .slowed_ns = sim->clocks.sharing && takes_time(sim, op)
+                         ? sharing_last(sim->clocks.sharing, agent)
                          : NULL,
     };
     if ((observer->span && !observer->span(observer->context, &span)) ||

@@ -139,7 +139,7 @@ struct simulate_span {
     int64_t iteration; /* STALL and host programs: -1 */
     int64_t start_ns, end_ns;
     struct stall stall;       /* STALL: of a stream */
-    const int64_t *slowed_ns; /* DEVICE: per resource of sharing.h; NULL: by none */
+    const int64_t *slowed_ns; /* of work, per resource of sharing.h; NULL: by none */
 };
 
 /* Any member may be NULL. Returning false stops the simulation with STATUS_SYSTEM, the

@@ -187,9 +187,10 @@ static void write_slowdowns(const struct prediction *prediction, struct json *js
     json_begin_object(json);
     for (int i = 0; i < sharing_subject_count(p); i++) {
         const struct slowdown *slowdown = &prediction->slowdowns[i];
+        char name[2 * NAME];
         if (slowdown->runs == 0)
             continue;
-        json_key(json, sharing_subject_name(p, i));
+        json_key(json, sharing_subject_name(p, i, name, sizeof name));
         json_begin_object(json);
         json_put_int(json, "runs", slowdown->runs);
         json_put_int(json, "alone_ns", slowdown->work_ns);

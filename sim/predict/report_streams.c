@@ -211,7 +211,8 @@ void report_print_slowdowns(const struct prediction *prediction, FILE *out)
     const struct program *p = prediction->program;
     int count = prediction->slowdowns ? sharing_subject_count(p) : 0, width = 4, slowed = 0;
     for (int i = 0; i < count; i++) {
-        int length = (int)strlen(sharing_subject_name(p, i));
+        char name[2 * NAME];
+        int length = (int)strlen(sharing_subject_name(p, i, name, sizeof name));
         bool shown = all_slowed_ns(&prediction->slowdowns[i]) > 0;
         width = shown && length > width ? length : width;
         slowed += shown;
@@ -226,11 +227,11 @@ void report_print_slowdowns(const struct prediction *prediction, FILE *out)
             p->tasks ? "task" : "work", "alone", "here");
     for (int i = 0; i < count; i++) {
         const struct slowdown *slowdown = &prediction->slowdowns[i];
-        char alone[UNITS_TEXT], here[UNITS_TEXT], text[NAME];
+        char alone[UNITS_TEXT], here[UNITS_TEXT], text[NAME], name[2 * NAME];
         if (all_slowed_ns(slowdown) == 0)
             continue;
         double runs = (double)slowdown->runs;
-        fprintf(out, "  %-*s  %9s  %9s  ", width, sharing_subject_name(p, i),
+        fprintf(out, "  %-*s  %9s  %9s  ", width, sharing_subject_name(p, i, name, sizeof name),
                 report_show((double)slowdown->work_ns / runs, alone),
                 report_show((double)(slowdown->work_ns + all_slowed_ns(slowdown)) / runs, here));
         fprintf(out, "%s\n",
