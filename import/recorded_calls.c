@@ -281,7 +281,7 @@ static bool take_record(const struct walk *walk)
         return add_external(walk, stream, event, OP_RECORD);
     }
     event->recorded = walk_order_here(walk);
-    return record_event(walk, event, stream);
+    return walk_count_push(walk, stream) && record_event(walk, event, stream);
 }
 
 /* A stream that waits for an event of a capture belongs to it from then on. */
@@ -674,6 +674,11 @@ static bool take_graph_launch(const struct walk *walk)
 
 /* ---- the walk --------------------------------------------------------------------------------- */
 
+static bool is_by_lock(const struct recording_item *item)
+{
+    return item->kind == RECORDING_AFTER && item->words > 2 && item->word[2] != 0;
+}
+
 static bool take_after(const struct walk *walk)
 {
     struct recorded_op op = walk_op(walk, OP_AWAIT);
@@ -682,7 +687,7 @@ static bool take_after(const struct walk *walk)
         return true;
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
-    op.by_lock = walk->item->words > 2 && walk->item->word[2] != 0;
+    op.by_lock = is_by_lock(walk->item);
     walk_order_follow(walk, (size_t)thread - 1, count);
     return walk_known_hear(walk, (size_t)thread - 1, count) &&
            (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
@@ -768,6 +773,13 @@ static bool take_item(const struct walk *walk)
     return true;
 }
 
+/* A query, or a lock: only one that another thread held last is an item, so it does not tell a loop from another one. */
+static bool is_idle(const struct recording_item *item)
+{
+    return item->kind == RECORDING_QUERY_EVENT || item->kind == RECORDING_QUERY_STREAM ||
+           is_by_lock(item);
+}
+
 /* All that another thread's calls had done when this call began. */
 static bool add_seen(const struct walk *walk)
 {
@@ -807,7 +819,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
             return diag_no_memory(job->diag);
         if (walk.item->kind != RECORDING_PUSH)
             walk.thread->push = 0;
-        if (walk.item->kind != RECORDING_QUERY_EVENT && walk.item->kind != RECORDING_QUERY_STREAM)
+        if (!is_idle(walk.item))
             walk.thread->did = walk.thread->place;
     }
     recorded_queries_end(job, process);

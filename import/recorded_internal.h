@@ -144,7 +144,7 @@ struct recorded_stream {
     bool live, blocking;
     int64_t thread;          /* of the default stream of a thread; else -1 */
     int64_t capture;         /* graphs; -1: none */
-    uint64_t pushes, synced; /* waits too; when a thread last waited: the pushes then */
+    uint64_t pushes, synced; /* waits and records too; when a thread last waited: the pushes then */
     int64_t synced_by;
     int64_t ready_ns; /* its work so far has ended */
     uint64_t

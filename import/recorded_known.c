@@ -9,6 +9,8 @@
  * A wait, or a yes, tells of the stream's work and of what that came behind: of other streams, by events, or by the order
  * of the legacy stream. What a thread knows goes to those that are seen to come after it.
  *
+ * A record is a push here, too: where all in front of an event is known to be done, the stream has yet to come to its record.
+ *
  * The number of a push means something only where all of the stream's pushes came in an order that was seen; else the next
  * run may have others. So nothing is known of a stream whose order is not, nor learned from it, nor by a wait that may come
  * before the record that it found.

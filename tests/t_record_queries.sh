@@ -57,10 +57,15 @@ check "nor do 40,000 by turns" size "$dir/loop_of_two.swr"
 counts loop_of_time 0 1 0
 check "nor times that are not there" size "$dir/loop_of_time.swr"
 counts loop_of_looks 1 0 0
+check "locks in a loop are recorded" record loop_of_locks
+check "... and change nothing of it" says loop_of_locks 0 "proved but for other orders of locks in 1 place: [^,]*, 1 loop of queries: $give_up  "
+counts loop_of_signals 1 0 0
 counts loop_beside_pushes 1 0 0
 
 # An answer by which the program decides: the verdict is of the way that it went.
 counts yes_by_luck 1 0 0
+counts record_by_luck 1 0 0
+counts record_in_stream_by_luck 1 0 0
 check "the other way is recorded" record no_by_luck
 check "... and has a race" says no_by_luck 1 'race.*axpy.*fill'
 check "... which is told to be of that answer" says no_by_luck 1 "other answers of 1 query: $may_be_done"

@@ -120,6 +120,59 @@ static void loop_of_looks(void)
     consume(two);
 }
 
+/* Another thread comes in between two answers of a loop: it had the lock, or it sends a signal. */
+static atomic_int turn;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static sem_t semaphore;
+
+static void await_turn(int number)
+{
+    while (atomic_load(&turn) < number)
+        usleep(100);
+}
+
+static void *come_between(void *by_signal)
+{
+    await_turn(1);
+    CHECK(cudaStreamQuery(three)); /* nothing was pushed */
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    if (by_signal)
+        sem_post(&semaphore);
+    atomic_store(&turn, 2);
+    return NULL;
+}
+
+static void ask_with_another(bool by_signal)
+{
+    pthread_t thread;
+    sem_init(&semaphore, 0, 0);
+    CHECK(pthread_create(&thread, NULL, come_between, by_signal ? &semaphore : NULL));
+    produce_late();
+    expect(cudaEventQuery(event), false);
+    atomic_store(&turn, 1);
+    await_turn(2);
+    if (by_signal)
+        while (sem_wait(&semaphore) != 0)
+            ;
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    release();
+    poll();
+    consume(two);
+    CHECK(pthread_join(thread, NULL));
+}
+
+static void loop_of_locks(void)
+{
+    ask_with_another(false);
+}
+
+static void loop_of_signals(void)
+{
+    ask_with_another(true);
+}
+
 /* Work of another thread comes behind the no of this one. */
 static void *push_more(void *unused)
 {
@@ -159,6 +212,28 @@ static void no_by_luck(void)
     let_end();
     if (fixed)
         CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+}
+
+/* The work in front of the event is known to be done, and not its record: the stream has yet to come there. */
+static void record_by_luck(void)
+{
+    produce(one);
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaEventRecord(event, one));
+    luck();
+    expect(cudaEventQuery(event), true);
+    consume(two);
+}
+
+/* So it is with the stream that has it. */
+static void record_in_stream_by_luck(void)
+{
+    produce(one);
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaEventRecord(event, one));
+    luck();
+    expect(cudaStreamQuery(one), true);
     consume(two);
 }
 
@@ -414,8 +489,6 @@ static void in_graph(void)
     consume(two);
 }
 
-static sem_t semaphore;
-
 static void *wait_then_tell(void *unused)
 {
     (void)unused;
@@ -474,9 +547,13 @@ static const struct {
     {"loop_of_two", loop_of_two},
     {"loop_of_time", loop_of_time},
     {"loop_of_looks", loop_of_looks},
+    {"loop_of_locks", loop_of_locks},
+    {"loop_of_signals", loop_of_signals},
     {"loop_beside_pushes", loop_beside_pushes},
     {"yes_by_luck", yes_by_luck},
     {"no_by_luck", no_by_luck},
+    {"record_by_luck", record_by_luck},
+    {"record_in_stream_by_luck", record_in_stream_by_luck},
     {"waits_behind_no", waits_behind_no},
     {"waits_for_all_behind_no", waits_for_all_behind_no},
     {"goes_on", goes_on},
