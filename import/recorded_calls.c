@@ -280,6 +280,7 @@ static bool take_record(const struct walk *walk)
         event->device = stream->device;
         return add_external(walk, stream, event, OP_RECORD);
     }
+    walk_order_use(walk, &event->recorded);
     event->recorded = walk_order_here(walk);
     return walk_count_push(walk, stream) && record_event(walk, event, stream);
 }
@@ -511,8 +512,8 @@ static bool take_host_bound(const struct walk *walk, bool begins)
 {
     struct recorded_op op = walk_op(walk, OP_HOST);
     walk->thread->hosting = begins;
-    if (begins)
-        walk_order_host(walk);
+    if (begins && !walk_order_host(walk))
+        return false;
     op.begins = begins;
     op.ends = !begins;
     op.host_call = walk->item->word[0];
@@ -619,6 +620,7 @@ static bool record_externals(const struct walk *walk, const struct recorded_grap
         event->capture = -1;
         event->ready_ns = RECORDED_UNKNOWN_NS;
         event->records++;
+        walk_order_use(walk, &event->recorded);
         event->recorded = walk_order_here(walk);
         if (!walk_note_record(walk, event, stream))
             return false;
@@ -688,8 +690,8 @@ static bool take_after(const struct walk *walk)
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
     op.by_lock = is_by_lock(walk->item);
-    walk_order_follow(walk, (size_t)thread - 1, count);
-    return walk_known_hear(walk, (size_t)thread - 1, count) &&
+    return walk_order_follow(walk, (size_t)thread - 1, count) &&
+           walk_known_hear(walk, (size_t)thread - 1, count) &&
            (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
 }
 

@@ -86,17 +86,32 @@ struct recorded_thread {
     struct recorded_ops ops;
     uint64_t place; /* items so far */
     int device;
-    uint64_t did;             /* the place of the last item that is no query */
-    int depth;                /* of groups */
-    uint64_t push;            /* the number of the next call that pushes; 0: none */
-    struct recorded_op group; /* under way; its parts */
-    uint64_t *after;          /* by thread: the items that it is known to come after */
-    bool hosting;             /* it executes a host function: the order of a stream is its own */
+    uint64_t did;                     /* the place of the last item that is no query */
+    int depth;                        /* of groups */
+    uint64_t push;                    /* the number of the next call that pushes; 0: none */
+    struct recorded_op group;         /* under way; its parts */
+    uint64_t *after;                  /* by thread: the items that it is known to come after, ... */
+    struct recorded_followed *orders; /* ... and how it came to know */
+    size_t order_count, order_cap;
+    size_t *met;  /* by thread: how many of its orders this one has, too */
+    bool hosting; /* it executes a host function: the order of a stream is its own */
     struct recorded_lesson *lessons;
     size_t lesson_count, lesson_cap;
     size_t *heard;    /* by thread: how many of its lessons this one has, too */
     int home;         /* its rank, once the plan has it ... */
     const char *name; /* ... and its name there; NULL: it is none of the plan's */
+};
+
+/* From a place among its items on a thread comes after so many items of another one. */
+struct recorded_followed {
+    uint64_t place, count;
+    size_t thread;
+};
+
+/* The call that pushes a host function. */
+struct recorded_host_call {
+    uint64_t number;
+    struct recorded_use call;
 };
 
 /* A thread's query of a stream or an event that was answered with no, of which it has heard nothing since. See
@@ -245,7 +260,8 @@ struct recorded_process {
     struct recorded_block *blocks;
     size_t *by_address; /* live blocks */
     struct recorded_physical *physicals;
-    struct recorded_value *values; /* in the order of their pushes */
+    struct recorded_value *values;         /* in the order of their pushes */
+    struct recorded_host_call *host_calls; /* by number */
     struct recorded_graph *graphs;
     struct recorded_kernel *kernels;
     struct recorded_comm_handle *comms;
@@ -257,7 +273,7 @@ struct recorded_process {
     size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
         text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
-        value_count, value_cap;
+        value_count, value_cap, host_call_count, host_call_cap;
     int devices[64]; /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */

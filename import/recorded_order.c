@@ -2,45 +2,97 @@
 /*
  * recorded_order.c - uses of one event or memory by two threads that no call was seen to order.
  *
- * Each thread has a vector clock: how many items of each other thread it comes after. What those threads had learned
- * until now counts as known to them at that item, and a host function as behind all calls until then, so the list may be
- * too short, and never too long. Such uses are a
+ * Each thread has a vector clock: how many items of each other thread it comes after; and a list of when it came to know
+ * that, because one that comes after a place of it knows what it knew there. A host function comes after the call that
+ * pushed it. All that is in a clock was seen, so the list of uses may be too long, and never too short. Such uses are a
  * mistake of the program, or it orders its threads by means that are not seen: nobody can tell which.
  */
 #include "recorded_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- host functions ------------------------------------------------------------------------------ */
+
+static int by_number(const void *left, const void *right)
+{
+    const struct recorded_host_call *a = left, *b = right;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* A function may begin before the call that pushes it has ended. So all these calls are looked up beforehand. */
+static bool list_host_calls(struct recorded_job *job, struct recorded_process *process)
+{
+    for (size_t t = 0; t < process->tapes.thread_count; t++) {
+        const struct tape_thread *tape = &process->tapes.threads[t];
+        for (size_t i = 0; i < tape->count; i++) {
+            if (tape->items[i]->kind != RECORDING_HOST_CALL)
+                continue;
+            if (!arena_grow(job->arena, (void **)&process->host_calls, process->host_call_count,
+                            &process->host_call_cap, sizeof *process->host_calls))
+                return false;
+            process->host_calls[process->host_call_count++] =
+                (struct recorded_host_call){tape->items[i]->word[1], {t, i + 1}};
+        }
+    }
+    if (process->host_call_count > 0)
+        qsort(process->host_calls, process->host_call_count, sizeof *process->host_calls,
+              by_number);
+    return true;
+}
+
+/* ---- clocks -------------------------------------------------------------------------------------- */
 
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process)
 {
     const size_t count = process->tapes.thread_count;
     for (size_t i = 0; i < count; i++) {
-        process->threads[i].after = ARENA_ARRAY(job->arena, count, uint64_t);
-        if (!process->threads[i].after)
+        struct recorded_thread *thread = &process->threads[i];
+        thread->after = ARENA_ARRAY(job->arena, count, uint64_t);
+        thread->met = ARENA_ARRAY(job->arena, count, size_t);
+        if (!thread->after || !thread->met)
             return false;
-        for (size_t k = 0; k < count; k++)
-            process->threads[i].after[k] = 0;
+        memset(thread->after, 0, count * sizeof *thread->after);
+        memset(thread->met, 0, count * sizeof *thread->met);
     }
+    return list_host_calls(job, process);
+}
+
+static bool learn(const struct walk *walk, size_t other, uint64_t count)
+{
+    struct recorded_thread *thread = walk->thread;
+    if (thread->after[other] >= count)
+        return true;
+    if (!arena_grow(walk->job->arena, (void **)&thread->orders, thread->order_count,
+                    &thread->order_cap, sizeof *thread->orders))
+        return false;
+    thread->after[other] = count;
+    thread->orders[thread->order_count++] =
+        (struct recorded_followed){.place = thread->place, .count = count, .thread = other};
     return true;
 }
 
-static void learn(uint64_t *after, uint64_t count)
+bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count)
 {
-    *after = count > *after ? count : *after;
+    const struct recorded_thread *from = &walk->process->threads[other];
+    size_t *met = &walk->thread->met[other];
+    for (; *met < from->order_count && from->orders[*met].place <= count; ++*met) {
+        const struct recorded_followed order = from->orders[*met];
+        if (!learn(walk, order.thread, order.count))
+            return false;
+    }
+    return learn(walk, other, count);
 }
 
-void walk_order_follow(const struct walk *walk, size_t other, uint64_t count)
+bool walk_order_host(const struct walk *walk)
 {
     const struct recorded_process *process = walk->process;
-    for (size_t i = 0; i < process->tapes.thread_count; i++)
-        learn(&walk->thread->after[i], process->threads[other].after[i]);
-    learn(&walk->thread->after[other], count);
-}
-
-/* The call that pushed it has begun, so its item may be the next one of its thread. */
-void walk_order_host(const struct walk *walk)
-{
-    const struct recorded_process *process = walk->process;
-    for (size_t i = 0; i < process->tapes.thread_count; i++)
-        walk_order_follow(walk, i, process->threads[i].place + 1);
+    const struct recorded_host_call key = {.number = walk->item->word[0]};
+    const struct recorded_host_call *found =
+        process->host_call_count == 0 ? NULL
+                                      : bsearch(&key, process->host_calls, process->host_call_count,
+                                                sizeof *process->host_calls, by_number);
+    return !found || walk_order_follow(walk, found->call.thread, found->call.place);
 }
 
 bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use)

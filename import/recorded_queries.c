@@ -84,16 +84,14 @@ static bool knows_event(const struct walk *walk, const struct recorded_event *ev
 {
     return is_empty(event) ||
            (!by_wait && event->synced_by == (int64_t)walk->number &&
-            event->synced == event->records) ||
+            event->synced == event->records && walk_order_is_behind(walk, &event->recorded)) ||
            walk_knows_record(walk, event, by_wait);
 }
 
 static bool knows_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
 {
-    return stream->pushes == 0 ||
-           (!by_wait && stream->synced_by == (int64_t)walk->number &&
-            stream->synced == stream->pushes) ||
-           walk_knows(walk, stream, stream->pushes, by_wait);
+    return stream->pushes == 0 || (walk_order_is_behind(walk, &stream->used) &&
+                                   walk_knows(walk, stream, stream->pushes, by_wait));
 }
 
 /* ---- answers ------------------------------------------------------------------------------------- */

@@ -56,9 +56,9 @@ bool walk_unmodelled(const struct walk *walk, const char *name);
 
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process);
 /* The thread goes on after so many items of another one. */
-void walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
-/* It begins a host function, which its stream has brought here. */
-void walk_order_host(const struct walk *walk);
+bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
+/* It begins a host function, the item's: behind the call that pushed it. */
+bool walk_order_host(const struct walk *walk);
 /* The thread uses what was used so before: counts a use that nothing orders. */
 void walk_order_use(const struct walk *walk, const struct recorded_use *before);
 struct recorded_use walk_order_here(const struct walk *walk);

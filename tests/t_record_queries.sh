@@ -79,8 +79,13 @@ counts another_asks 1 1 1 "$may_be_done"
 
 counts clear_answers 0 0 0
 counts asks_again 0 1 0
+counts heard_too_late 1 0 0
+counts beside_host_function 1 0 0
+counts by_host_function 0 0 0
 counts clear_by_luck 1 0 0
 check "in the order of their calls it is clear" says clear_by_luck 0 'proved  ' --order=seen
+check "records of two threads are recorded" record recorded_twice
+check "... and told, where nothing orders them" says recorded_twice 0 "proved but for what orders threads in 1 place: "
 
 # Work that a stream had waited for, before the host waited for that one; and what another thread knows
 counts behind_wait 0 0 0

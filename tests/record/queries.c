@@ -369,6 +369,109 @@ static void clear_by_luck(void)
     consume(two);
 }
 
+/* Two threads in front of the one that asks, and what the second one hears of the first. */
+static sem_t pushed;
+
+static void *push_and_tell(void *unused)
+{
+    (void)unused;
+    await_turn(1);
+    CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
+    sem_post(&pushed);
+    atomic_store(&turn, 2);
+    return NULL;
+}
+
+static void *tell_then_hear(void *unused)
+{
+    (void)unused;
+    CHECK(cudaStreamQuery(three)); /* nothing was pushed */
+    sem_post(&semaphore);
+    atomic_store(&turn, 1);
+    while (sem_wait(&pushed) != 0)
+        ;
+    CHECK(cudaStreamQuery(three));
+    atomic_store(&turn, 3);
+    return NULL;
+}
+
+static void ask_behind_semaphore(void)
+{
+    while (sem_wait(&semaphore) != 0)
+        ;
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaStreamQuery(one));
+}
+
+/* This thread comes after what the second one did before that has heard of the push. */
+static void heard_too_late(void)
+{
+    pthread_t first, second;
+    sem_init(&semaphore, 0, 0);
+    sem_init(&pushed, 0, 0);
+    CHECK(pthread_create(&first, NULL, push_and_tell, NULL));
+    CHECK(pthread_create(&second, NULL, tell_then_hear, NULL));
+    await_turn(3);
+    ask_behind_semaphore();
+    CHECK(pthread_join(first, NULL));
+    CHECK(pthread_join(second, NULL));
+}
+
+static void tell_behind_push(void *unused)
+{
+    (void)unused;
+    await_turn(2);
+    sem_post(&semaphore);
+}
+
+/* A host function does not come after all that was called before it began. */
+static void beside_host_function(void)
+{
+    pthread_t thread;
+    sem_init(&semaphore, 0, 0);
+    sem_init(&pushed, 0, 0);
+    CHECK(pthread_create(&thread, NULL, push_and_tell, NULL));
+    CHECK(cudaLaunchHostFunc(two, tell_behind_push, NULL));
+    atomic_store(&turn, 1);
+    ask_behind_semaphore();
+    CHECK(pthread_join(thread, NULL));
+}
+
+/* It comes after the call that pushed it. */
+static void by_host_function(void)
+{
+    pthread_t thread;
+    sem_init(&semaphore, 0, 0);
+    sem_init(&pushed, 0, 0);
+    CHECK(pthread_create(&thread, NULL, push_and_tell, NULL));
+    atomic_store(&turn, 1);
+    while (sem_wait(&pushed) != 0)
+        ;
+    CHECK(cudaLaunchHostFunc(two, tell_behind_push, NULL));
+    ask_behind_semaphore();
+    CHECK(pthread_join(thread, NULL));
+}
+
+/* Which of two records comes last is luck. */
+static void *record_unseen(void *unused)
+{
+    (void)unused;
+    CHECK(cudaEventRecord(event, one));
+    atomic_store(&turn, 1);
+    return NULL;
+}
+
+static void recorded_twice(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, record_unseen, NULL));
+    await_turn(1);
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaEventSynchronize(event));
+    CHECK(cudaEventQuery(event));
+    CHECK(pthread_join(thread, NULL));
+}
+
 /* ---- what is known by waits of streams, and of other threads --------------------------------------- */
 
 static void behind_wait(void)
@@ -562,6 +665,10 @@ static const struct {
     {"clear_answers", clear_answers},
     {"asks_again", asks_again},
     {"clear_by_luck", clear_by_luck},
+    {"heard_too_late", heard_too_late},
+    {"beside_host_function", beside_host_function},
+    {"by_host_function", by_host_function},
+    {"recorded_twice", recorded_twice},
     {"behind_wait", behind_wait},
     {"behind_two_waits", behind_two_waits},
     {"before_wait", before_wait},
