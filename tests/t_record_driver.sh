@@ -67,6 +67,15 @@ done
 check "a launch with packed arguments" but_for packed '1 call of cuLaunchKernel with packed arguments'
 check "a wait for another context" but_for other_context '1 call of cuCtxSynchronize_v2 with another context'
 
+if grep -q older_copies "$program"; then
+    for case in copies older_copies; do
+        check "$case of a batch, of which another stream writes what the second reads" finds $case 'race.*fill.*copy\|race.*copy.*fill'
+        check "... repaired" proves $case
+    done
+else
+    skip "CUDA before 13 has other batches"
+fi
+
 # The names that programs get have the functions of the recorder, of the version that the driver would have given.
 cat >"$dir/versions" <<'END'
 cuCtxCreate 3020 0: cuCtxCreate_v2

@@ -259,6 +259,16 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream)
 UNCALLED(emulated_context)
 UNCALLED(emulated_update)
 
+#if CUDA_VERSION >= 13000
+#undef cuMemcpyBatchAsync
+CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                            CUmemcpyAttributes *attributes, size_t *first, size_t attribute_count,
+                            size_t *failed, CUstream stream);
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                               CUmemcpyAttributes *attributes, size_t *first,
+                               size_t attribute_count, CUstream stream);
+#endif
+
 /* ---- addresses of functions ------------------------------------------------------------------- */
 
 /* The names and versions of cudaTypedefs.h: the last row that is not newer than what is asked for is meant. */
@@ -288,6 +298,10 @@ static const struct {
     ROW("cuMemAlloc", 3020, false, cuMemAlloc),
     ROW("cuMemFree", 3020, false, cuMemFree),
     ROW("cuMemcpyDtoDAsync", 3020, false, cuMemcpyDtoDAsync),
+#if CUDA_VERSION >= 13000
+    ROW("cuMemcpyBatchAsync", 12080, false, cuMemcpyBatchAsync),
+    ROW("cuMemcpyBatchAsync", 13000, false, cuMemcpyBatchAsync_v2),
+#endif
     ROW("cuModuleGetFunction", 2000, false, cuModuleGetFunction),
     ROW("cuLaunchKernel", 4000, false, cuLaunchKernel),
     ROW("cuLaunchKernel", 7000, true, cuLaunchKernel_ptsz),

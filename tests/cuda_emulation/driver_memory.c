@@ -175,6 +175,35 @@ CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
         copy->Height, cudaMemcpyDefault, stream);
 }
 
+/* Many copies in one call: of CUDA 13, and the one before with a place for the number of a copy that fails. */
+#if CUDA_VERSION >= 13000
+_Static_assert(sizeof(CUmemcpyAttributes) == sizeof(struct cudaMemcpyAttributes), "one layout");
+
+#undef cuMemcpyBatchAsync
+CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                               CUmemcpyAttributes *attributes, size_t *first,
+                               size_t attribute_count, CUstream stream)
+{
+    return (CUresult)cudaMemcpyBatchAsync((void *const *)to, (const void *const *)from, bytes,
+                                          count, (struct cudaMemcpyAttributes *)attributes, first,
+                                          attribute_count, stream);
+}
+
+CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                            CUmemcpyAttributes *attributes, size_t *first, size_t attribute_count,
+                            size_t *failed, CUstream stream);
+CUresult cuMemcpyBatchAsync(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                            CUmemcpyAttributes *attributes, size_t *first, size_t attribute_count,
+                            size_t *failed, CUstream stream)
+{
+    const CUresult result =
+        cuMemcpyBatchAsync_v2(to, from, bytes, count, attributes, first, attribute_count, stream);
+    if (result != CUDA_SUCCESS)
+        *failed = SIZE_MAX; /* "not associated with any specific copy" */
+    return result;
+}
+#endif
+
 CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *copy, CUstream stream)
 {
     const struct cudaMemcpy3DParms same = {

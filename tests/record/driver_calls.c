@@ -515,6 +515,54 @@ static void versions(void)
     }
 }
 
+/* ---- many copies in one call ------------------------------------------------------------------------ */
+
+#if CUDA_VERSION >= 13000
+typedef CUresult batch_function(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes, size_t count,
+                                CUmemcpyAttributes *attributes, size_t *first,
+                                size_t attribute_count, CUstream stream);
+typedef CUresult older_batch_function(CUdeviceptr *to, CUdeviceptr *from, size_t *bytes,
+                                      size_t count, CUmemcpyAttributes *attributes, size_t *first,
+                                      size_t attribute_count, size_t *failed, CUstream stream);
+
+/* Another stream writes what the second copy reads. Until CUDA 13 the call tells which copy fails. */
+static void copy_two(int version)
+{
+    CUdeviceptr to[2], from[2] = {x, y};
+    size_t bytes[2] = {BYTES, BYTES}, first = 0, failed = 0;
+    CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    void *found = ask("cuMemcpyBatchAsync", version, 0);
+    batch_function *call;
+    older_batch_function *older;
+    memcpy(&call, &found, sizeof call);
+    memcpy(&older, &found, sizeof older);
+    CHECK(cuMemAlloc(&to[0], BYTES));
+    CHECK(cuMemAlloc(&to[1], BYTES));
+    fill(one, x);
+    fill(one, y);
+    CHECK(cuStreamSynchronize(one));
+    if (version >= 13000)
+        CHECK(call(to, from, bytes, 2, &attributes, &first, 1, one));
+    else
+        CHECK(older(to, from, bytes, 2, &attributes, &first, 1, &failed, one));
+    order(two, one, event);
+    fill(two, y);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemFree(to[0]));
+    CHECK(cuMemFree(to[1]));
+}
+
+static void copies(void)
+{
+    copy_two(13000);
+}
+
+static void older_copies(void)
+{
+    copy_two(12080);
+}
+#endif
+
 /* From CUDA 13 on it takes a context. */
 typedef CUresult synchronize_function(CUcontext context);
 
@@ -596,6 +644,10 @@ static const struct {
     {"attributes", attributes},
     {"packed", packed},
     {"versions", versions},
+#if CUDA_VERSION >= 13000
+    {"copies", copies},
+    {"older_copies", older_copies},
+#endif
     {"newer_wait", newer_wait},
     {"other_context", other_context},
     {"older_graph", older_graph},
