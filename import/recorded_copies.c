@@ -13,7 +13,34 @@ bool walk_take_alloc(const struct walk *walk)
                                                  walk->thread->device, &block);
 }
 
-/* Memory of a stream's pool comes in the stream's order; that of a graph is the graph's, and comes with each launch. */
+/* `op` overwrites all of the memory: what is done to it without an order behind or in front is a race. */
+static bool overwrite(const struct walk *walk, size_t block, const char *verb,
+                      struct recorded_op *op)
+{
+    op->op.name = arena_printf(walk->job->arena, "%s %s", verb, walk->process->blocks[block].name);
+    return op->op.name && recorded_memory_overwrite(walk->job, walk->process, op, block);
+}
+
+static bool overwrite_in_stream(const struct walk *walk, size_t block, const char *verb,
+                                struct recorded_stream *stream)
+{
+    struct recorded_op op = walk_op(walk, OP_LAUNCH);
+    op.device = op.event_device = stream->device;
+    op.op.stream = stream->name;
+    return walk_count_push(walk, stream) && overwrite(walk, block, verb, &op) &&
+           walk_add(walk, stream, &op);
+}
+
+/* Memory of a graph is allocated by each launch anew, at one address. A plan's buffer is allocated once, so here it is
+   there and overwritten. */
+static bool add_to_graph(const struct walk *walk, size_t block, struct recorded_stream *stream)
+{
+    walk->process->blocks[block].of_graph = true;
+    walk->job->graph_blocks++;
+    return overwrite_in_stream(walk, block, "alloc", stream);
+}
+
+/* Memory of a stream's pool comes in the stream's order. */
 bool walk_take_alloc_async(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[2]);
@@ -25,44 +52,36 @@ bool walk_take_alloc_async(const struct walk *walk)
         return false;
     walk->process->blocks[block].async = true;
     if (stream->capture >= 0)
-        return walk_unmodelled(walk, "cudaMallocAsync in a capture");
+        return add_to_graph(walk, block, stream);
     op.device = stream->device;
     op.op.stream = stream->name;
     op.block = block;
     return walk_add(walk, NULL, &op);
 }
 
-/* `op` overwrites all of the memory: what is done to it without an order behind or in front is a race. */
-static bool take_back(const struct walk *walk, size_t block, struct recorded_op *op)
-{
-    const struct recorded_block *freed = &walk->process->blocks[block];
-    op->op.name = arena_printf(walk->job->arena, "free %s", freed->name);
-    return op->op.name && recorded_memory_overwrite(walk->job, walk->process, op, block);
-}
-
 /* "Accesses after the free operation in stream order" are undefined (CUDA C++ programming guide, stream ordered memory
    allocator), and the pool gives the memory to any stream behind it: so the free is work of its stream that overwrites
-   it. What a pool's attributes allow orders only the next owner. */
+   it. What a pool's attributes allow orders only the next owner. In a capture the memory "must be a graph allocation"
+   (cudaFreeAsync). */
 bool walk_take_free_async(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[1]);
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
-    struct recorded_op work = walk_op(walk, OP_LAUNCH), op = walk_op(walk, OP_FREE);
+    struct recorded_op op = walk_op(walk, OP_FREE);
     if (!stream)
         return false;
     if (block == SIZE_MAX)
         return true;
     const struct recorded_block *freed = &walk->process->blocks[block];
-    const bool is_used = freed->used, is_pools = freed->async;
-    if (stream->capture >= 0) {
+    const bool is_pools = freed->async && !freed->of_graph;
+    if (stream->capture >= 0 && !freed->of_graph) {
         recorded_memory_end(walk->process, block);
         return walk_unmodelled(walk, "cudaFreeAsync in a capture");
     }
-    op.device = work.device = work.event_device = stream->device;
-    op.op.stream = work.op.stream = stream->name;
+    op.device = stream->device;
+    op.op.stream = stream->name;
     op.block = block;
-    if (is_used && (!walk_count_push(walk, stream) || !take_back(walk, block, &work) ||
-                    !walk_add(walk, stream, &work)))
+    if (freed->used && !overwrite_in_stream(walk, block, "free", stream))
         return false;
     recorded_memory_end(walk->process, block);
     return !is_pools || walk_add(walk, NULL, &op);
@@ -73,7 +92,7 @@ bool walk_free_block(const struct walk *walk, size_t block, bool waits)
     struct recorded_op op = walk_op(walk, OP_COMPUTE);
     const bool is_used = walk->process->blocks[block].used;
     if ((waits && !walk_sync_device(walk, walk->process->blocks[block].device)) ||
-        (is_used && !take_back(walk, block, &op)))
+        (is_used && !overwrite(walk, block, "free", &op)))
         return false;
     recorded_memory_end(walk->process, block);
     return !is_used || walk_add(walk, NULL, &op);

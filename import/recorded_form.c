@@ -649,10 +649,19 @@ static bool say_unmodelled(struct recorded_job *job)
                "more than 64: the gaps between them count as accessed");
 }
 
+static bool say_graph_blocks(struct recorded_job *job)
+{
+    return job->graph_blocks == 0 ||
+           plan_add_unrecorded(job->plan,
+                               arena_printf(job->arena, "values in %zu allocation%s of graphs",
+                                            job->graph_blocks, job->graph_blocks == 1 ? "" : "s"),
+                               "a launch that reads them before it writes them is not found");
+}
+
 static bool say_unseen(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
-    return say_unmodelled(job) &&
+    return say_unmodelled(job) && say_graph_blocks(job) &&
            (job->opaque_launches == 0 ||
             plan_add_unrecorded(plan,
                                 arena_printf(job->arena, "arguments of %zu launch%s",

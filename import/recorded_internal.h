@@ -194,6 +194,7 @@ struct recorded_block {
     enum recording_memory memory;
     int device;
     bool live, async, freed, mapped, used;
+    bool of_graph; /* allocated by each launch of one */
     const char *name;
     bool begins_at_first; /* of accesses: does one begin at the first byte; the last offset */
     uint64_t last_begin;
@@ -315,6 +316,7 @@ struct recorded_job {
         size_t calls;
     } * unmodelled; /* of which a recording says no more than that they were called */
     size_t unmodelled_count, unmodelled_cap;
+    size_t graph_blocks;  /* allocations of graphs */
     size_t coarse_copies; /* of which the gaps between rows count as memory that they access */
     int64_t begin_ns;     /* the first call, by the time of day */
     bool timed;           /* some operation of a device has a measured time */

@@ -95,6 +95,13 @@ check "a graph that waits for an event that is not recorded yet" finds external_
 check "external_record, repaired" proves external_record
 check "external_wait, repaired" proves external_wait
 
+check "memory that a graph frees under a kernel" finds graph_memory 'race.*axpy.*free device3\|race.*free device3.*axpy'
+check "... that it uses before it is allocated" finds graph_memory_owner 'race.*fill.*alloc device3\|race.*alloc device3.*fill'
+check "... that is read outside, too early" finds graph_memory_outside 'race.*axpy.*alloc device3\|race.*fill.*axpy'
+for case in graph_memory graph_memory_owner graph_memory_outside; do
+    check "$case, repaired" proves $case 'values in 1 allocation of graphs: a launch that reads them before it writes them is not found'
+done
+
 check "a half of the ranks: one of them sums fewer" hangs split 'mismatch.*all_reduce'
 check "divided in a group: a race" finds split_in_group 'race.*all_reduce.*all_reduce'
 check "divided without blocking: a race" finds split_later 'race.*axpy.*all_reduce'
@@ -131,6 +138,13 @@ if grep -q cudaMemcpyBatchAsync "$program"; then
 else
     skip "CUDA before 13 has other batches"
 fi
+not_captured='a graph: it was not captured'
+says_of_nodes() { but_for graph_nodes "1 call of $1: the recording does not model it" && but_for graph_nodes "$not_captured"; }
+check "memory that nodes of a graph allocate" says_of_nodes cudaGraphAddMemAllocNode
+check "... and free" says_of_nodes cudaGraphAddMemFreeNode
+for call in cudaMallocArray cudaCreateTextureObject cudaCreateSurfaceObject; do
+    check "textures and surfaces: $call" but_for textures "1 call of $call: the recording does not model it"
+done
 echo 'int cudaOfTomorrow(void); int cudaOfTomorrow(void) { return 0; }' >"$dir/tomorrow.c"
 if "$CC" -shared -fPIC -Wl,-soname,libcudart.so.tomorrow -o "$dir/libcudart.so.tomorrow" "$dir/tomorrow.c" 2>/dev/null; then
     linked() { export LD_PRELOAD="$dir/libcudart.so.tomorrow"; record tomorrow; ended=$?; unset LD_PRELOAD; return $ended; }

@@ -204,6 +204,10 @@ void stream_hold_gpus(struct CUstream_st *stream, unsigned gpus);
 
 /* An operation pushed to a stream that is being captured. */
 void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane);
+/* A node of its own, behind those that the graph has. */
+cudaError_t graph_add_work(struct CUgraph_st *graph, int gpu,
+                           cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
+                           size_t bytes);
 /* A stream that waits for a captured point joins the capture; a captured stream waits for no other point. */
 cudaError_t graph_join(struct CUstream_st *stream, const struct point *point);
 /* A node that records an event at every launch; NULL: no memory. */

@@ -67,6 +67,20 @@ void graph_add(struct CUgraph_st *graph, struct operation *operation, int lane)
     graph->tail = &operation->next;
 }
 
+cudaError_t graph_add_work(struct CUgraph_st *graph, int gpu,
+                           cudaError_t (*run)(struct CUstream_st *, void *), const void *payload,
+                           size_t bytes)
+{
+    struct operation *operation = operation_new(OPERATION_WORK, payload, bytes);
+    if (!operation)
+        return cudaErrorMemoryAllocation;
+    operation->run = run;
+    graph->gpu = gpu;
+    graph->lanes = graph->lanes > 0 ? graph->lanes : 1;
+    graph_add(graph, operation, 0);
+    return cudaSuccess;
+}
+
 struct operation *graph_add_record(struct CUstream_st *stream, struct CUevent_st *event)
 {
     struct operation *operation = operation_new(OPERATION_POINT, NULL, 0);

@@ -7,6 +7,9 @@
  * another one when the free is done, where ReuseAllowOpportunistic is set; before, behind a wait that it pushes,
  * where ReuseAllowInternalDependencies is set. That it may also hand it out behind an event (ReuseFollowEventDependencies)
  * it does not use.
+ *
+ * Memory that is allocated in a capture is the graph's: it has its address from then on, and is full of garbage where a
+ * launch comes to the allocation or to the free.
  */
 #include "emulation.h"
 
@@ -16,7 +19,8 @@ struct piece {
     struct piece *next;
     void *address;
     size_t bytes;
-    bool leaves, is_free;   /* its free is pushed; is done */
+    bool leaves, is_free; /* its free is pushed; is done */
+    bool of_graph;
     uint32_t given_back_in; /* the number of a stream */
     unsigned owners;        /* so far */
 };
@@ -252,6 +256,24 @@ static cudaError_t give(struct CUmemPoolHandle_st *pool, struct CUstream_st *str
     return cudaSuccess;
 }
 
+static cudaError_t run_spoil(struct CUstream_st *stream, void *payload)
+{
+    (void)stream;
+    memory_spoil(*(void **)payload);
+    return cudaSuccess;
+}
+
+static cudaError_t give_to_graph(struct CUmemPoolHandle_st *pool, struct CUstream_st *stream,
+                                 size_t bytes, void **out)
+{
+    struct piece *piece = new_piece(pool, bytes);
+    if (!piece)
+        return cudaErrorMemoryAllocation;
+    piece->of_graph = true;
+    *out = piece->address;
+    return stream_push_work(stream, run_spoil, out, sizeof *out, ACTIVITY_NONE);
+}
+
 /* `pool` NULL: that of the stream's GPU. */
 static cudaError_t alloc(void **out, size_t bytes, struct CUmemPoolHandle_st *pool,
                          cudaStream_t handle, const char *function)
@@ -266,7 +288,7 @@ static cudaError_t alloc(void **out, size_t bytes, struct CUmemPoolHandle_st *po
     if (stream->gpu != pool->gpu || bytes == 0)
         return call_end(cudaErrorInvalidValue);
     if (stream->graph)
-        return call_end(graph_forbids(stream)); /* a node of the graph, which is not offered */
+        return call_end(give_to_graph(pool, stream, bytes, out));
     error = stream_keep_legacy_order(stream);
     return call_end(error == cudaSuccess ? give(pool, stream, bytes, out) : error);
 }
@@ -319,10 +341,15 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t handle)
     if (error != cudaSuccess)
         return error;
     struct CUstream_st *stream = any_stream(handle, __func__);
-    if (!stream || !address || stream->graph)
+    if (!stream || !address)
         return call_end(cudaErrorInvalidValue);
     struct leaving leaving = {.address = address};
     leaving.piece = find_piece(address, &leaving.pool);
+    if (stream->graph)
+        return call_end(
+            leaving.piece && leaving.piece->of_graph
+                ? stream_push_work(stream, run_spoil, &address, sizeof address, ACTIVITY_NONE)
+                : cudaErrorInvalidValue);
     if (leaving.piece && leaving.piece->leaves)
         emulation_misuse("cudaFreeAsync: %p has been freed", address);
     if (leaving.piece) {
@@ -332,6 +359,44 @@ cudaError_t cudaFreeAsync(void *address, cudaStream_t handle)
         leaving.pool->used -= leaving.piece->bytes;
     }
     return call_end(stream_push_work(stream, run_free, &leaving, sizeof leaving, ACTIVITY_NONE));
+}
+
+/* ---- nodes of graphs ----------------------------------------------------------------------------- */
+
+/* A node stands behind all that the graph has, whatever its dependences are. Its handle is good for these only. */
+cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *out, cudaGraph_t graph,
+                                     const cudaGraphNode_t *nodes, size_t count,
+                                     struct cudaMemAllocNodeParams *params)
+{
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    const int gpu = params->poolProps.location.id;
+    if ((count > 0 && !nodes) || params->bytesize == 0 || gpu < 0 || gpu >= emulation.gpu_count ||
+        params->poolProps.location.type != cudaMemLocationTypeDevice)
+        return call_end(cudaErrorInvalidValue);
+    struct CUmemPoolHandle_st *pool = current_pool(gpu);
+    struct piece *piece = pool ? new_piece(pool, params->bytesize) : NULL;
+    if (!piece)
+        return call_end(cudaErrorMemoryAllocation);
+    piece->of_graph = true;
+    params->dptr = piece->address;
+    *out = (cudaGraphNode_t)piece;
+    return call_end(graph_add_work(graph, gpu, run_spoil, &params->dptr, sizeof params->dptr));
+}
+
+cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *out, cudaGraph_t graph,
+                                    const cudaGraphNode_t *nodes, size_t count, void *address)
+{
+    struct CUmemPoolHandle_st *pool;
+    cudaError_t error = call_begin(__func__);
+    if (error != cudaSuccess)
+        return error;
+    struct piece *piece = find_piece(address, &pool);
+    if ((count > 0 && !nodes) || !piece || !piece->of_graph)
+        return call_end(cudaErrorInvalidValue);
+    *out = (cudaGraphNode_t)piece;
+    return call_end(graph_add_work(graph, pool->gpu, run_spoil, &address, sizeof address));
 }
 
 bool pool_free_now(void *address)

@@ -316,6 +316,67 @@ static void external_wait(void)
     CHECK(cudaGraphExecDestroy(executable));
 }
 
+/* Memory that a graph allocates and frees: a branch of it uses the memory, and the free waits for that, or not. */
+static void graph_memory(void)
+{
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+    float *memory = allocate(one);
+    CHECK(kernels_fill_f32(one, memory, COUNT, 1.0F));
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    CHECK(kernels_axpy(two, memory, y, COUNT, 1.0F));
+    CHECK(cudaEventRecord(other, two));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(one, other, 0));
+    CHECK(cudaFreeAsync(memory, one));
+    if (!fixed)
+        CHECK(cudaStreamWaitEvent(one, other, 0));
+    const cudaGraphExec_t executable = end_graph(one);
+    for (int i = 0; i < 2; i++)
+        CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaGraphExecDestroy(executable));
+}
+
+/* A branch uses the memory before the other one has allocated it. */
+static void graph_memory_owner(void)
+{
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaEventRecord(event, one));
+    CHECK(cudaStreamWaitEvent(two, event, 0));
+    float *memory = allocate(one);
+    if (fixed) {
+        CHECK(cudaEventRecord(event, one));
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    }
+    CHECK(kernels_fill_f32(two, memory, COUNT, 1.0F));
+    CHECK(cudaEventRecord(other, two));
+    CHECK(cudaStreamWaitEvent(one, other, 0));
+    CHECK(cudaFreeAsync(memory, one));
+    const cudaGraphExec_t executable = end_graph(one);
+    CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaGraphExecDestroy(executable));
+}
+
+/* The graph leaves it to others, who read it and give it back. */
+static void graph_memory_outside(void)
+{
+    CHECK(cudaStreamBeginCapture(one, cudaStreamCaptureModeThreadLocal));
+    float *memory = allocate(one);
+    CHECK(kernels_fill_f32(one, memory, COUNT, 1.0F));
+    const cudaGraphExec_t executable = end_graph(one);
+    CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaEventRecord(event, one));
+    if (fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    luck();
+    CHECK(kernels_axpy(two, memory, y, COUNT, 1.0F));
+    CHECK(cudaFreeAsync(memory, two));
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaGraphExecDestroy(executable));
+}
+
 /* ---- launches with attributes -------------------------------------------------------------------- */
 
 void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
@@ -437,6 +498,47 @@ static void batch_of_many(void)
     CHECK(cudaStreamSynchronize(one));
 }
 #endif
+
+/* A graph of nodes that no stream was captured for: one allocates memory, one frees it. */
+static void graph_nodes(void)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t executable;
+    cudaGraphNode_t allocates, frees;
+    struct cudaMemAllocNodeParams memory = {.bytesize = BYTES};
+    memory.poolProps.allocType = cudaMemAllocationTypePinned;
+    memory.poolProps.location.type = cudaMemLocationTypeDevice;
+    CHECK(cudaGraphCreate(&graph, 0));
+    CHECK(cudaGraphAddMemAllocNode(&allocates, graph, NULL, 0, &memory));
+    CHECK(cudaGraphAddMemFreeNode(&frees, graph, &allocates, 1, memory.dptr));
+    CHECK(cudaGraphInstantiateWithFlags(&executable, graph, 0));
+    CHECK(cudaGraphLaunch(executable, one));
+    CHECK(cudaStreamSynchronize(one));
+    CHECK(cudaGraphExecDestroy(executable));
+    CHECK(cudaGraphDestroy(graph));
+}
+
+/* Memory that kernels read and write through handles. */
+static void textures(void)
+{
+    const struct cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
+    struct cudaResourceDesc linear = {.resType = cudaResourceTypeLinear},
+                            image = {.resType = cudaResourceTypeArray};
+    const struct cudaTextureDesc how = {.readMode = cudaReadModeElementType};
+    cudaTextureObject_t texture;
+    cudaSurfaceObject_t surface;
+    cudaArray_t array;
+    linear.res.linear.devPtr = x;
+    linear.res.linear.desc = format;
+    linear.res.linear.sizeInBytes = BYTES;
+    CHECK(cudaCreateTextureObject(&texture, &linear, &how, NULL));
+    CHECK(cudaMallocArray(&array, &format, SIDE, SIDE, cudaArraySurfaceLoadStore));
+    image.res.array.array = array;
+    CHECK(cudaCreateSurfaceObject(&surface, &image));
+    CHECK(cudaDestroySurfaceObject(surface));
+    CHECK(cudaDestroyTextureObject(texture));
+    CHECK(cudaFreeArray(array));
+}
 
 /* A function of a library of the test's, which no version of the recorder knows: linked, or asked for. */
 int cudaOfTomorrow(void) __attribute__((weak));
@@ -692,6 +794,11 @@ static const struct {
 #if CUDART_VERSION >= 12030
     {"graphs", graphs, NULL, 0},
 #endif
+    {"graph_memory", graph_memory, NULL, 0},
+    {"graph_nodes", graph_nodes, NULL, 0},
+    {"textures", textures, NULL, 0},
+    {"graph_memory_owner", graph_memory_owner, NULL, 0},
+    {"graph_memory_outside", graph_memory_outside, NULL, 0},
     {"external_record", external_record, NULL, 0},
     {"external_wait", external_wait, NULL, 0},
     {"attributes", attributes, NULL, 0},
