@@ -76,6 +76,36 @@ check "on one axis, the shorter one shorter" holds '"1f1b-p4-m8" in text and "zb
 "$SWSIM" render -o "$dir/p.svg" "$srcdir/plans/bugs/nccl_send_send_broken.yaml"
 check "rank 0 is on top of a graph of host programs" holds \
     '(lambda tops: tops["r0.train"] < tops["r1.train"])({t.firstChild.data: float(t.getAttribute("y")) for t in svg.getElementsByTagName("text")})'
+# The edges of a picture in DOT, by the first line of their boxes and by their label.
+edges()
+{
+    "$SWSIM" render -o "$dir/e.dot" "$@" && python3 - "$dir/e.dot" <<'END2'
+import re, sys
+text = open(sys.argv[1]).read()
+boxes = dict(re.findall(r'\b(n\d+)\s+\[[^\]]*?label="([^"\\]*)', text))
+edges = re.findall(r'\b(n\d+) -> (n\d+)\s*(\[[^\]]*\])?', text)
+found = [(int(a[1:]), int(b[1:]), "%s > %s: %s" % (boxes[a], boxes[b], re.search('label=(\\w+)', how).group(1))) for a, b, how in edges if "label=" in how]
+print("; ".join(sorted({words for a, b, words in found})))
+if any(a >= b for a, b, words in found) or len({a for a, b, words in found}) < len(found):
+    sys.exit("a wait finds the last record in front of it: %s" % found)
+END2
+}
+graph_events()
+{
+    edges "$@" >"$dir/edges"
+    grep -qx 'launch step > wait ready: ready; record copied > launch step: copied' "$dir/edges" || { cat "$dir/edges"; return 1; }
+}
+check "a launch of a graph and the events of its operations" graph_events "$srcdir/plans/reality/graph_event_fixed.yaml"
+# Folded, such a launch stays a box of its own.
+sed '/^threads:/,$d' "$srcdir/plans/reality/graph_event_fixed.yaml" >"$dir/long.yaml"
+{
+    printf 'threads:\n  r0.serve:\n'
+    for i in $(seq 30); do
+        printf '    - {launch: before, stream: main}\n    - {launch: step, graph: true, stream: main}\n'
+        printf '    - {wait: ready, stream: d2h}\n    - {copy: d2h, bytes: 1MiB, stream: d2h, reads: [logits]}\n    - {record: copied, stream: d2h}\n'
+    done
+} >>"$dir/long.yaml"
+check "... in a long program" graph_events "$dir/long.yaml"
 check "a schedule is not beside a timeline" complains 2 'do not stand on one axis' \
     "$SWSIM" render -o "$dir/x.svg" "$dir/a.yaml" "$dir/r.db"
 check "a graph has no axis" complains 2 'no axis of time' "$SWSIM" render -o "$dir/x.svg" "$plan" "$dir/r.db"

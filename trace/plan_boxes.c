@@ -14,9 +14,17 @@ bool plan_boxes_folds(const struct plan *plan, bool all)
     return !all && operations > PLAN_BOXES_EACH;
 }
 
-static bool joins(const struct host_thread *thread, const struct plan_box *box,
-                  const struct host_op *op)
+/* Work that may have an arrow. */
+static bool is_tied(const struct plan_boxes *boxes, const struct host_op *op)
 {
+    return op->is_graph && boxes->externals[op->graph].count > 0;
+}
+
+static bool joins(const struct host_thread *thread, const struct plan_boxes *boxes,
+                  const struct plan_box *box, const struct host_op *op)
+{
+    if (is_tied(boxes, op))
+        return false;
     if (op_is_cpu_work(op->kind))
         return box->stream < 0 && op_is_cpu_work(thread->ops[box->first].kind);
     if (!op_is_device_work(op->kind) || (box->stream >= 0 && op->stream != box->stream))
@@ -27,8 +35,8 @@ static bool joins(const struct host_thread *thread, const struct plan_box *box,
 }
 
 /* CPU work behind work of a stream belongs to it if more of that comes behind it. */
-static bool bridges(const struct host_thread *thread, const struct plan_box *box, size_t at,
-                    size_t end)
+static bool bridges(const struct host_thread *thread, const struct plan_boxes *boxes,
+                    const struct plan_box *box, size_t at, size_t end)
 {
     if (box->stream < 0 || !op_is_cpu_work(thread->ops[at].kind))
         return false;
@@ -38,7 +46,7 @@ static bool bridges(const struct host_thread *thread, const struct plan_box *box
     while (op_is_cpu_work(last->kind))
         last--;
     return at < end && op_is_device_work(thread->ops[at].kind) &&
-           thread->ops[at].stream == box->stream &&
+           !is_tied(boxes, &thread->ops[at]) && thread->ops[at].stream == box->stream &&
            op_uses_comm(last->kind) == op_uses_comm(thread->ops[at].kind);
 }
 
@@ -48,14 +56,14 @@ static void fold(const struct host_thread *thread, size_t at, size_t end, struct
     struct plan_box *box = NULL;
     for (; at < end; at++) {
         const struct host_op *op = &thread->ops[at];
-        if (box && (joins(thread, box, op) || bridges(thread, box, at, end))) {
+        if (box && (joins(thread, boxes, box, op) || bridges(thread, boxes, box, at, end))) {
             box->count++;
             box->stream = box->stream < 0 && op_is_device_work(op->kind) ? op->stream : box->stream;
             continue;
         }
         boxes->items[boxes->count] =
             (struct plan_box){.first = at, .count = 1, .stream = op->stream};
-        box = op_is_work(op->kind) ? &boxes->items[boxes->count] : NULL;
+        box = op_is_work(op->kind) && !is_tied(boxes, op) ? &boxes->items[boxes->count] : NULL;
         boxes->count++;
     }
 }
@@ -76,16 +84,36 @@ static void fold_thread(const struct host_thread *thread, struct plan_boxes *box
     fold(thread, at, thread->op_count, boxes);
 }
 
+static bool find_externals(const struct graph *graph, struct arena *arena,
+                           struct plan_externals *out)
+{
+    size_t cap = 0;
+    *out = (struct plan_externals){0};
+    for (size_t i = 0; i < graph->op_count; i++) {
+        if (!graph->ops[i].external)
+            continue;
+        if (!arena_grow(arena, (void **)&out->ops, out->count, &cap, sizeof *out->ops))
+            return false;
+        out->ops[out->count++] = &graph->ops[i];
+    }
+    return true;
+}
+
 bool plan_boxes_make(const struct plan *plan, bool all, struct arena *arena, struct plan_boxes *out)
 {
     const bool folds = plan_boxes_folds(plan, all);
     size_t most = 0;
     for (size_t i = 0; i < plan->thread_count; i++)
         most += plan->threads[i].op_count;
-    *out = (struct plan_boxes){.items = ARENA_ARRAY(arena, most + 1, struct plan_box),
-                               .first = ARENA_ARRAY(arena, plan->thread_count + 1, size_t)};
-    if (!out->items || !out->first)
+    *out = (struct plan_boxes){
+        .items = ARENA_ARRAY(arena, most + 1, struct plan_box),
+        .first = ARENA_ARRAY(arena, plan->thread_count + 1, size_t),
+        .externals = ARENA_ARRAY(arena, plan->graph_count + 1, struct plan_externals)};
+    if (!out->items || !out->first || !out->externals)
         return false;
+    for (size_t i = 0; i < plan->graph_count; i++)
+        if (!find_externals(&plan->graphs[i], arena, &out->externals[i]))
+            return false;
     for (size_t i = 0; i < plan->thread_count; i++) {
         const struct host_thread *thread = &plan->threads[i];
         out->first[i] = out->count;

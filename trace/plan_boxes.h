@@ -4,7 +4,7 @@
  *
  * Folded, operations of a thread that follow one another are one box: work of one stream, and CPU work before and between
  * it. Only the first iteration of a repeat has boxes. An operation that gives or takes something, and so may have an
- * arrow, is a box of its own. Unfolded, each operation of each iteration is a box.
+ * arrow, is a box of its own; so is the launch of a graph that records or awaits events of others. Unfolded, each operation of each iteration is a box.
  */
 #ifndef SWSIM_PLAN_BOXES_H
 #define SWSIM_PLAN_BOXES_H
@@ -20,10 +20,17 @@ struct plan_box {
     size_t last; /* where `repeats`: the last box of the repeat, [boxes of the thread] */
 };
 
+/* Operations of a graph that record or await an event of others. */
+struct plan_externals {
+    const struct host_op **ops;
+    size_t count;
+};
+
 struct plan_boxes {
     struct plan_box *items; /* thread after thread, in the order of the plan */
     size_t count;
     size_t *first; /* [thread_count + 1]: the first box of each thread, and `count` */
+    struct plan_externals *externals; /* by graph */
 };
 
 /* A plan of more operations than this is folded, unless all are asked for. */

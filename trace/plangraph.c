@@ -157,19 +157,71 @@ static bool draws_releases(const struct host_op *op)
            (kind == OPERAND_EVENT || kind == OPERAND_FLAG || kind == OPERAND_QUEUE);
 }
 
-/* Dashed arrows from box `index`, a single operation of `thread`, to those it releases. */
-static void draw_releases(struct sketch *sketch, size_t thread, size_t index)
+/* Operation `i` that sets or awaits something where `op` is: itself, or one of the graph that it launches; NULL: there are
+   no more. */
+static const struct host_op *part_of(const struct sketch *sketch, const struct host_op *op,
+                                     size_t i)
+{
+    if (!op->is_graph)
+        return i == 0 ? op : NULL;
+    const struct plan_externals *externals = &sketch->boxes.externals[op->graph];
+    return i < externals->count ? externals->ops[i] : NULL;
+}
+
+static bool is_taken_by(const struct sketch *sketch, const struct host_op *gives,
+                        const struct host_op *to, bool same_rank)
+{
+    const struct host_op *takes;
+    for (size_t i = 0; (takes = part_of(sketch, to, i)); i++)
+        if (releases(gives, takes, same_rank))
+            return true;
+    return false;
+}
+
+static bool is_given_by(const struct sketch *sketch, const struct host_op *given,
+                        const struct host_op *op)
+{
+    const struct host_op *gives;
+    for (size_t i = 0; (gives = part_of(sketch, op, i)); i++)
+        if (draws_releases(gives) && op_operand(gives->kind) == op_operand(given->kind) &&
+            gives->object == given->object)
+            return true;
+    return false;
+}
+
+/* Dashed arrows from box `index` of `thread` to those that wait for what `gives` sets. In one thread a wait for an event finds
+   the last record in front of it, unless the boxes stand for several iterations. */
+static void draw_release(struct sketch *sketch, size_t thread, size_t index,
+                         const struct host_op *gives)
 {
     const struct plan *plan = sketch->plan;
     const struct plan_boxes *boxes = &sketch->boxes;
     const struct host_op *from = box_ops(sketch, thread, &boxes->items[index]);
-    if (!draws_releases(from))
-        return;
-    for (size_t i = 0; i < plan->thread_count; i++)
-        for (size_t j = boxes->first[i]; j < boxes->first[i + 1]; j++)
-            if (releases(from, box_ops(sketch, i, &boxes->items[j]),
-                         plan->threads[thread].rank == plan->threads[i].rank))
-                draw_edge(sketch->drawing, sketch->nodes[index], sketch->nodes[j], NULL, true);
+    const bool in_order =
+        op_operand(gives->kind) == OPERAND_EVENT &&
+        !(plan->threads[thread].repeat_count > 0 && plan_boxes_folds(plan, sketch->all));
+    for (size_t i = 0; i < plan->thread_count; i++) {
+        const bool own = in_order && i == thread,
+                   same_rank = plan->threads[thread].rank == plan->threads[i].rank;
+        for (size_t j = own ? index + 1 : boxes->first[i]; j < boxes->first[i + 1]; j++) {
+            const struct host_op *to = box_ops(sketch, i, &boxes->items[j]);
+            if (is_taken_by(sketch, gives, to, same_rank) && j != index)
+                draw_edge(sketch->drawing, sketch->nodes[index], sketch->nodes[j],
+                          from->is_graph || to->is_graph ? plan_object_name(plan, gives) : NULL,
+                          true);
+            if (own && is_given_by(sketch, gives, to))
+                break;
+        }
+    }
+}
+
+/* An arrow from or to the launch of a graph names the event, which is not in the box. */
+static void draw_releases(struct sketch *sketch, size_t thread, size_t index)
+{
+    const struct host_op *from = box_ops(sketch, thread, &sketch->boxes.items[index]), *part;
+    for (size_t i = 0; (part = part_of(sketch, from, i)); i++)
+        if (draws_releases(part))
+            draw_release(sketch, thread, index, part);
 }
 
 static void draw_thread(struct sketch *sketch, size_t thread)
@@ -192,12 +244,14 @@ static void draw_thread(struct sketch *sketch, size_t thread)
                       arena_printf(&sketch->arena, "%d times", boxes->items[i].repeats), true);
 }
 
-static bool has_releases(const struct plan *plan)
+static bool has_releases(const struct sketch *sketch)
 {
-    for (size_t i = 0; i < plan->thread_count; i++)
-        for (size_t j = 0; j < plan->threads[i].op_count; j++)
-            if (draws_releases(&plan->threads[i].ops[j]))
-                return true;
+    const struct host_op *part;
+    for (size_t i = 0; i < sketch->plan->thread_count; i++)
+        for (size_t j = 0; j < sketch->plan->threads[i].op_count; j++)
+            for (size_t k = 0; (part = part_of(sketch, &sketch->plan->threads[i].ops[j], k)); k++)
+                if (draws_releases(part))
+                    return true;
     return false;
 }
 
@@ -205,7 +259,7 @@ static bool has_releases(const struct plan *plan)
 static void draw_threads(struct sketch *sketch)
 {
     const struct plan *plan = sketch->plan;
-    bool upwards = !sketch->down && !has_releases(plan);
+    bool upwards = !sketch->down && !has_releases(sketch);
     for (size_t i = 0; i < plan->thread_count; i++)
         draw_thread(sketch, upwards ? plan->thread_count - 1 - i : i);
     for (size_t i = 0; i < plan->thread_count; i++)
