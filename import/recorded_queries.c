@@ -10,7 +10,7 @@
  *
  * A loop that does nothing but ask, from the no to the yes of the same query, is told apart: both answers, and what the program
  * does behind them, were seen. It is a wait unless the program gives up some time. A yes to the first question is no loop,
- * even where the same thread loops before and after it: nobody sees from which place of the program a call comes.
+ * even where the same thread loops before and after it: a call does not show from which place of the program it comes.
  */
 #include "recorded_walk.h"
 
