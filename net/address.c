@@ -76,6 +76,17 @@ static void make_secret(const char *password, char purpose, char out[MEETING_SEC
     }
 }
 
+/* On rank 0's machine the user is what counts. A name of its own for each password keeps those apart that do not mean
+   the same run; everybody can read it, so it tells 16 bits. */
+static void name_place(const char *password, struct meeting_place *place)
+{
+    char word[MEETING_SECRET];
+    make_secret(password, 'n', word);
+    snprintf(place->name, sizeof place->name, "swpipe-%08" PRIx32 "-%u-%02x%02x",
+             place->addresses[0], ntohs(place->port), (unsigned char)word[0],
+             (unsigned char)word[1]);
+}
+
 enum status address_place(const char *address, const char *password, struct meeting_place *out,
                           struct diag *diag)
 {
@@ -95,8 +106,8 @@ enum status address_place(const char *address, const char *password, struct meet
         listener_machine(place.machine);
     else
         snprintf(place.machine, sizeof place.machine, "elsewhere");
-    snprintf(place.name, sizeof place.name, "swpipe-%08" PRIx32 "-%u", place.addresses[0], port);
     place.port = htons(port);
+    name_place(password ? password : "", &place);
     make_secret(password ? password : "", 'm', place.secret);
     make_secret(password ? password : "", 'b', place.answer);
     *out = place;

@@ -5,7 +5,7 @@
  *     address "node1:29500", password  ->  struct meeting_place, the same in every process
  *
  * The processes of a job that no launcher has started know nothing of each other but an address. Its port is
- * member 0's; processes on the machine that has the address meet by a name made of it, which only the same
+ * member 0's; processes on the machine that has the address meet by a name made of both, which only the same
  * user can use, all others over TCP, with secrets made of the password. Without a password every
  * process that can connect to the port while members are missing can take part.
  *

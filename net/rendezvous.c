@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 #include <linux/falloc.h>
 #endif
 
-enum { VALUE_BYTES = 256 << 20 };
+enum { VALUE_BYTES = 256 << 20, PIECE_BYTES = 256 << 10, MOST_WAIT_MS = 1000000 };
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
@@ -171,6 +172,28 @@ static void limit_reading(const struct rendezvous *r, int64_t deadline_ns)
     setsockopt(r->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
+static int left_ms(int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - mail_clock_ns();
+    return left_ns <= 0                                ? 0
+           : left_ns > MOST_WAIT_MS * INT64_C(1000000) ? MOST_WAIT_MS
+                                                       : (int)(left_ns / 1000000) + 1;
+}
+
+/* false: nothing has come in time. A signal to the program neither ends the wait nor makes it longer. */
+static bool await_reading(const struct rendezvous *r, int64_t deadline_ns)
+{
+    struct pollfd mail = {.fd = r->socket, .events = POLLIN};
+    for (;;) {
+        int ms = left_ms(deadline_ns);
+        int came = poll(&mail, 1, ms);
+        if (came > 0 || (came < 0 && errno != EINTR))
+            return true;
+        if (came == 0 && ms == 0)
+            return false;
+    }
+}
+
 /* The broker's first mail; with it comes the file. */
 static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
 {
@@ -195,6 +218,8 @@ static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
 static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)
 {
     struct mail mail = {0};
+    if (!await_reading(r, deadline_ns))
+        return diag_error(diag, STATUS_LIMIT, "rank %d: not all ranks came in time", r->rank);
     limit_reading(r, deadline_ns);
     errno = 0;
     ssize_t got = r->far ? far_receive_welcome(r, &mail) : receive_welcome(r, &mail);
@@ -206,8 +231,10 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
         return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
     if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
         mail.number > RENDEZVOUS_MAX_MEMBERS || (!r->far && r->memory < 0))
-        return diag_error(diag, STATUS_SYSTEM, "rank %d: the launcher of the ranks is gone",
-                          r->rank);
+        return diag_error(diag, STATUS_SYSTEM,
+                          "rank %d was not let in: the process through which the ranks meet is "
+                          "gone, or has a rank %d",
+                          r->rank, r->rank);
     r->size = mail.number;
     return STATUS_OK;
 }
@@ -462,8 +489,8 @@ static enum status await_change(struct rendezvous *r, const char *what, int64_t 
     struct timespec until = {.tv_sec = deadline_ns / 1000000000,
                              .tv_nsec = deadline_ns % 1000000000};
     if (r->gone == r->size)
-        return diag_error(diag, STATUS_VIOLATED, "rank %d: the launcher of the ranks is gone",
-                          r->rank);
+        return diag_error(diag, STATUS_VIOLATED,
+                          "rank %d: the process through which the ranks meet is gone", r->rank);
     if (r->gone >= 0 || r->left >= 0)
         return diag_error(diag, STATUS_VIOLATED, "rank %d: %s: rank %d %s", r->rank, what,
                           r->gone >= 0 ? r->gone : r->left, r->gone >= 0 ? "is gone" : "has ended");
@@ -587,12 +614,25 @@ static size_t whole_pages(size_t bytes)
     return (bytes + page - 1) / page * page;
 }
 
+/* In pieces: a signal to the program undoes the piece it comes into, and no more. */
+static bool take_pages(const struct rendezvous *r, int64_t offset, size_t length)
+{
+    for (size_t done = 0; done < length;) {
+        size_t piece = length - done < PIECE_BYTES ? length - done : PIECE_BYTES;
+        if (fallocate(r->memory, 0, (off_t)offset + (off_t)done, (off_t)piece) == 0)
+            done += piece;
+        else if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
 void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, struct diag *diag)
 {
     size_t length = whole_pages(bytes);
     int64_t at = atomic_fetch_add(&r->board->used_bytes, (int64_t)length);
     void *address = MAP_FAILED;
-    if (fallocate(r->memory, 0, (off_t)at, (off_t)length) == 0)
+    if (take_pages(r, at, length))
         address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, (off_t)at);
     if (address == MAP_FAILED) {
         diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes: %s", r->rank,

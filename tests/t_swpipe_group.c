@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gpu/lib/swpipe.h"
@@ -39,11 +41,11 @@ static enum swpipe_threads way;
 static bool threads;   /* ranks are threads of this process */
 static char store[64]; /* "": runs are not recorded */
 
-enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN };
+enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN, OTHER_PASSWORD };
 
 struct scene {
     enum swpipe_driver driver;
-    bool broadcast, serial, twice, pageable, ahead;
+    bool broadcast, serial, twice, pageable, ahead, alarms;
     int batches[PROCESSES_MOST]; /* of each rank */
     enum trouble trouble;
     int who, at; /* of rank `who` in iteration `at` */
@@ -169,6 +171,22 @@ static void take_part(struct swpipe_group *group, struct rank *rank, struct outc
     swpipe_close(pipe);
 }
 
+static void wake_up(int signal)
+{
+    (void)signal;
+}
+
+/* A timer of the program's, whose signals end system calls of its thread: all wait for rank 1, which comes late. */
+static void be_alarmed(int rank)
+{
+    const struct sigaction action = {.sa_handler = wake_up};
+    const struct itimerval often = {{0, 300}, {0, 300}};
+    if (rank == 1)
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
 static void body(const struct process *self, struct outcome *out)
 {
     const struct scene *scene = self->arg;
@@ -176,8 +194,10 @@ static void body(const struct process *self, struct outcome *out)
         .scene = scene, .number = self->number, .batches = scene->batches[self->number]};
     struct swpipe_join join = {
         .rank = self->number, .size = self->count, .timeout_ns = 20000000000};
-    if (scene->trouble == LEAVES)
+    if (scene->trouble == LEAVES || scene->trouble == OTHER_PASSWORD)
         join.timeout_ns = 2000000000;
+    if (scene->alarms)
+        be_alarmed(self->number);
     struct process copy = *self;
     struct swpipe_group *group;
     if (device == SWPIPE_CUDA && !threads)
@@ -189,7 +209,9 @@ static void body(const struct process *self, struct outcome *out)
         join.arg = &copy;
     } else {
         join.address = self->address;
-        join.password = "open sesame";
+        join.password = scene->trouble == OTHER_PASSWORD && self->number == scene->who
+                            ? "open barley"
+                            : "open sesame";
     }
     out->status = swpipe_join(&join, &group);
     if (out->status == SWPIPE_OK)
@@ -301,6 +323,30 @@ static void test_again(void)
     for (int i = 0; i < 2; i++)
         tap_ok(outcomes[i].status == SWPIPE_END && outcomes[i].count == 12,
                "rank %d runs after it: %s", i, outcomes[i].said);
+}
+
+static void test_alarms(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.alarms = true;
+    play(3, &scene, "signals all the time");
+    for (int i = 0; i < 3; i++)
+        tap_ok(outcomes[i].status == SWPIPE_END && outcomes[i].count == 12,
+               "rank %d runs through signals: %s", i, outcomes[i].said);
+}
+
+/* Both are told: rank 0 that one is missing, the other which two things have to be the same. */
+static void test_other_password(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.trouble = OTHER_PASSWORD;
+    scene.who = 1;
+    play(2, &scene, "another password");
+    tap_ok(outcomes[0].status == SWPIPE_TIMEOUT && strstr(outcomes[0].said, "rank 1 is missing"),
+           "another password, rank 0: %s", outcomes[0].said);
+    tap_ok(outcomes[1].status == SWPIPE_TIMEOUT &&
+               strstr(outcomes[1].said, "the same address and password"),
+           "another password, rank 1: %s", outcomes[1].said);
 }
 
 /* ---- recordings ------------------------------------------------------------------------------ */
@@ -454,6 +500,8 @@ static void test_way(void)
     test_trouble(CLOSES, 1, 2, "rank 1 has closed its pipeline", "a rank closes its pipeline");
     test_trouble(LEAVES, 1, 2, "", "a rank leaves");
     test_again();
+    test_alarms();
+    test_other_password();
     test_recorded(2, SWPIPE_CLOCK, false);
     test_recorded(4, SWPIPE_DATAFLOW, false);
     test_recorded(2, SWPIPE_CLOCK, true);

@@ -78,7 +78,10 @@ static enum status reach(struct swpipe_group *group, const struct meeting_place 
         rendezvous_reach(place, 0, group->rank, deadline_ns, &group->rendezvous, &own);
     bool told =
         status == STATUS_LIMIT && group->broker && broker_tell_missing(group->broker, status, diag);
-    if (!told)
+    if (!told && status == STATUS_LIMIT && !group->broker && own.count)
+        diag_error(diag, status, "%s; ranks meet that have the same address and password",
+                   own.messages[0].text);
+    else if (!told)
         diag_take(diag, &own);
     diag_fini(&own);
     return status;

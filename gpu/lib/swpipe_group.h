@@ -47,9 +47,9 @@ struct swpipe_group;
 struct swpipe_join {
     int rank, size;
     const char *address; /* host:port of rank 0, IPv4 */
-    const char *
-        password; /* who comes to the address must know it, at most 250 bytes; NULL: none, as with a broadcast,
-                             which has a secret of its own */
+    /* All have the same one, or do not meet; at most 250 bytes. Other machines cannot take part without it; on rank 0's
+       machine only its user can. NULL: none, as with a broadcast, which has a secret of its own. */
+    const char *password;
     /* In place of an address: `bytes` of rank 0's `data` go to all; 0, or it failed. */
     int (*broadcast)(void *arg, void *data, size_t bytes);
     void *arg;
