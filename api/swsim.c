@@ -58,8 +58,10 @@ char *swsim_all_messages(struct diag *diag)
 
 static enum swsim_status take(const char *name, const char *text, struct swsim_plan **out)
 {
-    struct swsim_plan *plan = calloc(1, sizeof *plan);
+    struct swsim_plan *plan = out ? calloc(1, sizeof *plan) : NULL;
     struct diag diag;
+    if (!out)
+        return SWSIM_USAGE;
     *out = plan;
     if (!plan)
         return SWSIM_SYSTEM;
@@ -253,8 +255,10 @@ static enum status finish(struct asking *asking, enum status status)
     result->json = text_close(&asking->lines, keep, NULL);
     if (keep && (!result->text || !result->json || asking->diag.out_of_memory))
         status = diag_no_memory(&asking->diag);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK) {
         diag_first_error(&asking->diag, result->error, sizeof result->error);
+        result->verdict = SWSIM_UNDECIDED; /* no answer is no proof */
+    }
     if (asking->diag.count)
         result->messages = swsim_all_messages(&asking->diag);
     return status;
@@ -263,8 +267,10 @@ static enum status finish(struct asking *asking, enum status status)
 static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_options *options,
                               making_verb *verb, const void *context, struct swsim_result **out)
 {
-    struct asking asking = {.asked = plan, .result = calloc(1, sizeof *asking.result)};
-    *out = asking.result;
+    struct asking asking = {.asked = plan};
+    if (!out)
+        return SWSIM_USAGE;
+    *out = asking.result = calloc(1, sizeof *asking.result);
     if (!asking.result)
         return SWSIM_SYSTEM;
     if (options)

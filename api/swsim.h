@@ -20,7 +20,7 @@
  * allowed. Texts belong to what they were asked of.
  *
  * Errors. A function returns a status. Its result is made with every status, so that it can be asked for its
- * error, but is NULL where memory is exhausted. The library prints nothing, and ends no process.
+ * error, but is NULL where memory is exhausted. Without a place for the result the status is SWSIM_USAGE. The library prints nothing, and ends no process.
  *
  * Threads. A plan is never changed, so threads may share it. A result and a store belong to one thread at a time. Nothing else is
  * shared. swsim_interrupt may be called by any thread, and by a signal handler.
@@ -164,8 +164,8 @@ enum swsim_status swsim_draw_run(struct swsim_store *store, int64_t run,
 enum swsim_verdict { SWSIM_PROVED, SWSIM_VIOLATED, SWSIM_UNDECIDED };
 
 /* The worst of the drivers: of swsim_verify; of swsim_predict VIOLATED where the simulated run hangs or breaks a
-   property; of swsim_tune where neither the plan nor a candidate is proved and within the limits. PROVED where there is
-   no question: of runs, of pictures. */
+   property; of swsim_tune where neither the plan nor a candidate is proved and within the limits. UNDECIDED where the
+   status was not SWSIM_OK; PROVED where there is no question: of runs, of pictures. */
 enum swsim_verdict swsim_verdict(const struct swsim_result *result);
 /* Never NULL: "" where there is nothing. */
 const char *swsim_text(const struct swsim_result *result);

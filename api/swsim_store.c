@@ -19,8 +19,10 @@ struct swsim_store {
 
 enum swsim_status swsim_store_open(const char *path, struct swsim_store **out)
 {
-    struct swsim_store *store = calloc(1, sizeof *store);
+    struct swsim_store *store = out ? calloc(1, sizeof *store) : NULL;
     struct diag diag;
+    if (!out)
+        return SWSIM_USAGE;
     *out = store;
     if (!store)
         return SWSIM_SYSTEM;

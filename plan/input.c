@@ -65,7 +65,7 @@ int input_open(const char *path, struct diag *diag)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
-        diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
+        diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", *path ? path : "''", strerror(errno));
         return -1;
     }
     if (make_ready(fd, path, diag) == STATUS_OK)

@@ -133,6 +133,7 @@ static void test_names(void)
                swpipe_plan_task(NULL, "A", "stage", "0") && swpipe_plan_comm(NULL, "dp", "[0]") &&
                swpipe_plan_needs(NULL, "A", "B", 0) && !swpipe_plan_print(NULL),
            "no plan");
+    tap_ok(strstr(swpipe_plan_error(NULL), "no plan: its name is none") != NULL, "and why");
 }
 
 int main(void)

@@ -105,6 +105,7 @@ static void errors(void)
     tap_is_int(swsim_read("/does/not/exist.yaml", &plan), SWSIM_SYSTEM, "no such file");
     contains(swsim_plan_error(plan), "/does/not/exist.yaml", "it is named");
     tap_is_int(swsim_verify(plan, NULL, &result), SWSIM_USAGE, "a plan that was not read");
+    tap_is_int(swsim_verdict(result), SWSIM_UNDECIDED, "is not proved");
     tap_is_str(swsim_error(result), "the plan was not read", "is no plan");
     tap_is_str(swsim_text(result), "", "no text");
     tap_is_str(swsim_json(result), "", "no JSON");
@@ -134,6 +135,7 @@ static void errors(void)
     struct swsim_plan *no_plan;
     struct swsim_store *no_store;
     tap_is_int(swsim_read(NULL, &no_plan), SWSIM_SYSTEM, "no path of a plan");
+    contains(swsim_plan_error(no_plan), "cannot open '': ", "is told");
     swsim_close(no_plan);
     tap_ok(swsim_store_open(NULL, &no_store) != SWSIM_OK, "no path of a store: %s",
            swsim_store_error(no_store));
@@ -276,13 +278,29 @@ static void stores(void)
     tap_is_str(swsim_store_error(NULL), "out of memory", "no store: no memory");
 }
 
+/* Neither crashes nor leaks: there is nobody to give a plan, a store or a result to. */
+static void nowhere(void)
+{
+    struct swsim_plan *plan = plan_of(copy_in);
+    tap_is_int(swsim_read("x.yaml", NULL), SWSIM_USAGE, "a plan to nowhere");
+    tap_is_int(swsim_parse("x.yaml", copy_in, NULL), SWSIM_USAGE, "a text to nowhere");
+    tap_is_int(swsim_store_open("x.db", NULL), SWSIM_USAGE, "a store to nowhere");
+    tap_is_int(swsim_verify(plan, NULL, NULL), SWSIM_USAGE, "a verdict to nowhere");
+    tap_is_int(swsim_predict(plan, NULL, NULL), SWSIM_USAGE, "a prediction to nowhere");
+    tap_is_int(swsim_tune(plan, NULL, NULL), SWSIM_USAGE, "a better plan to nowhere");
+    tap_is_int(swsim_render(plan, NULL, "x.svg", NULL), SWSIM_USAGE, "a picture's result");
+    tap_is_int(swsim_runs(NULL, NULL), SWSIM_USAGE, "runs to nowhere");
+    tap_is_int(swsim_ledger(NULL, SWSIM_LATEST, NULL), SWSIM_USAGE, "a ledger to nowhere");
+    swsim_close(plan);
+}
+
 static void interruption(void)
 {
     struct swsim_plan *plan = plan_of(copy_in);
     struct swsim_result *result;
     swsim_interrupt(plan);
     tap_is_int(swsim_predict(plan, NULL, &result), SWSIM_LIMIT, "an interrupted prediction");
-    tap_ok(*swsim_error(result) != '\0', "says so");
+    tap_is_str(swsim_error(result), "interrupted after 0 iterations", "says so");
     swsim_free(result);
     swsim_close(plan);
 }
@@ -343,6 +361,7 @@ int main(void)
     schedules();
     jitters();
     stores();
+    nowhere();
     interruption();
     threads();
     return tap_done();

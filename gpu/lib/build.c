@@ -327,5 +327,5 @@ char *swpipe_plan_print(struct swpipe_plan *plan)
 
 const char *swpipe_plan_error(const struct swpipe_plan *plan)
 {
-    return plan ? plan->error : "out of memory";
+    return plan ? plan->error : "there is no plan: its name is none, or memory is exhausted";
 }

@@ -263,7 +263,7 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
 enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_source *source,
                                      double *seconds);
 /* One iteration, finished on the device when this returns; nothing stays in flight. `batches`: one for
-   every rank in this process. Not while the pipeline is filled. */
+   every rank in this process; NULL: they have none. Not while the pipeline is filled. */
 enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
                                          int64_t iteration);
 

@@ -31,7 +31,7 @@ extern "C" {
 
 struct swpipe_plan;
 
-/* NULL: memory is exhausted. */
+/* NULL: memory is exhausted, or this is no name. */
 struct swpipe_plan *swpipe_plan_new(const char *name);
 /* NULL is allowed. */
 void swpipe_plan_free(struct swpipe_plan *plan);

@@ -345,7 +345,8 @@ void recurrence_note_periods(struct runner *run, int64_t period, int count, int6
         iterations_over(&run->iterations[l], run->over_ns + skipped * run->lanes + l, run->lanes,
                         over);
     if (simulate_interrupted(run->options) && !run->stopped) {
-        run->interrupted_at = first + count;
+        run->interrupted_at =
+            first + count > 0 ? first + count : 0; /* the first ones begin before 0 */
         run->stopped = run->interrupted = true;
     }
     if (observer && observer->progress && over > 0 && !run->stopped &&
