@@ -9,6 +9,7 @@
 #include "channels.h"
 #include "check/search.h"
 #include "driver_choice.h"
+#include "plan/c_locale.h"
 #include "plan/parse.h"
 #include "swsim_impl.h"
 
@@ -66,11 +67,13 @@ static enum swsim_status take(const char *name, const char *text, struct swsim_p
     if (!plan)
         return SWSIM_SYSTEM;
     diag_init(&diag);
+    locale_t before = c_locale_begin();
     enum status status = text ? plan_parse(name, text, strlen(text), &plan->plan, &diag)
                               : plan_read(name, &plan->plan, &diag);
     plan->has_plan = status == STATUS_OK;
     if (status != STATUS_OK)
         plan->error = swsim_all_messages(&diag);
+    c_locale_end(before);
     diag_fini(&diag);
     return swsim_translate(status);
 }
@@ -275,6 +278,7 @@ static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_
         return SWSIM_SYSTEM;
     if (options)
         asking.options = *options;
+    locale_t before = c_locale_begin();
     arena_init(&asking.arena, 0);
     diag_init(&asking.diag);
     enum status status = STATUS_SYSTEM;
@@ -287,6 +291,7 @@ static enum swsim_status make(const struct swsim_plan *plan, const struct swsim_
     }
     diag_fini(&asking.diag);
     arena_fini(&asking.arena);
+    c_locale_end(before);
     return swsim_translate(status);
 }
 

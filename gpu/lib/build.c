@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/c_locale.h"
 #include "plan/parse.h"
 #include "plan/print.h"
 
@@ -313,11 +314,13 @@ char *swpipe_plan_print(struct swpipe_plan *plan)
     struct diag diag;
     diag_init(&diag);
     plan->error[0] = '\0';
+    locale_t before = c_locale_begin();
     enum status status = raw ? plan_parse("plan", raw, strlen(raw), &parsed, &diag) : STATUS_SYSTEM;
     if (!status) {
         status = plan_text(&parsed, &text, &diag);
         plan_fini(&parsed);
     }
+    c_locale_end(before);
     if (status)
         keep_error(plan, &diag);
     diag_fini(&diag);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/c_locale.h"
 #include "plan/parse.h"
 
 #define WAIT_TIMEOUT_NS     INT64_C(30000000000)
@@ -98,12 +99,14 @@ static enum status check_numbers(struct swpipe *pipe, const struct swpipe_config
 static enum status read_plan(struct swpipe *pipe, const struct swpipe_config *config)
 {
     const char *file = config->plan_file ? config->plan_file : "plan";
+    locale_t before = c_locale_begin();
     enum status status =
         config->plan_text ? plan_parse(file, config->plan_text, strlen(config->plan_text),
                                        &pipe->plan, &pipe->diag)
         : config->plan_file
             ? plan_read(file, &pipe->plan, &pipe->diag)
             : diag_error(&pipe->diag, STATUS_USAGE, "neither plan_file nor plan_text is given");
+    c_locale_end(before);
     pipe->has_plan = !status;
     if (!status && pipe->plan.form != FORM_PIPELINE)
         status = diag_error(&pipe->diag, STATUS_INPUT,

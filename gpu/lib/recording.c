@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/c_locale.h"
 #include "plan/print.h"
 #include "swpipe_impl.h"
 
@@ -84,9 +85,11 @@ enum status recording_open(struct recording *recording, struct engine *engine, b
     struct run *run = &engine->run;
     recording->ends = calloc((size_t)pipe->ranks, sizeof *recording->ends);
     recording->device = strdup(device_description(pipe->devices[pipe->first_rank]));
+    locale_t before = c_locale_begin();
     enum status status = recording->ends && recording->device
                              ? plan_text(&engine->plan, &recording->plan_text, diag)
                              : diag_no_memory(diag);
+    c_locale_end(before);
     if (status)
         return status;
     recording->options = (struct runtime_options){.device = pipe->device,

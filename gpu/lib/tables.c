@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/c_locale.h"
 #include "plan/schedule.h"
 #include "plan/text_stream.h"
 #include "gpu/record/op_stats.h"
@@ -174,8 +175,10 @@ static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *o
     enum status status = swpipe_must_be_open(pipe);
     if (!status && !out)
         status = diag_error(&pipe->diag, STATUS_USAGE, "the table has no file to go to");
+    locale_t before = c_locale_begin();
     if (!status)
         status = table.write(pipe, &table, out);
+    c_locale_end(before);
     if (!status && (fflush(out) != 0 || ferror(out)))
         status = diag_error(&pipe->diag, STATUS_SYSTEM, "the table could not be written");
     return swpipe_finish(pipe, status);
