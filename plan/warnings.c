@@ -325,6 +325,14 @@ static void warn_of_flags(struct book *book)
     }
 }
 
+/* What holds values before and is written is meant to outlive an iteration, as weights do. */
+static bool loses_writes(const struct book *book, size_t buffer)
+{
+    const struct buffer *b = &book->plan->buffers[buffer];
+    return book->plan->form == FORM_PIPELINE && b->input && !b->declared &&
+           book->tables[BUFFERS][buffer].gives > 1;
+}
+
 static void warn_of_buffers(struct book *book)
 {
     for (size_t i = 0; i < book->counts[BUFFERS]; i++) {
@@ -335,6 +343,12 @@ static void warn_of_buffers(struct book *book)
         else if (usage->takes && !usage->gives)
             WARN(book, WARNING_NEVER_WRITTEN, usage, "buffer \"%s\" is read and never written%s",
                  usage->name, hint(book, BUFFERS, usage, gives));
+        else if (loses_writes(book, i))
+            WARN(book, WARNING_UNDECLARED, usage,
+                 "buffer \"%s\" is an input that is written, and not under \"buffers\": each "
+                 "iteration has one of its own and sees no write of another; one for all has "
+                 "scope shared",
+                 usage->name);
     }
     warn_of_similar(book, BUFFERS, "buffer");
 }

@@ -18,7 +18,7 @@
     X(NEVER_SET, "never_set")           /* a flag that is awaited */                               \
     X(NEVER_WRITTEN, "never_written")   /* a buffer that is read */                                \
     X(NEVER_USED, "never_used")         /* a buffer or stream, declared */                         \
-    X(UNDECLARED, "undeclared")         /* a communicator, where others are declared */            \
+    X(UNDECLARED, "undeclared")         /* a communicator, where others are; a written input */    \
     X(SIMILAR_NAME, "similar_name")     /* used once, and one edit from another name */            \
     X(DEFAULT_STREAM, "default_stream") /* a stream of that name, which is like the others */      \
     X(DOUBLED, "doubled")               /* a send or receive of the lists */                       \

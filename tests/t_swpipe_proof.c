@@ -94,7 +94,7 @@ static void what_the_proof_does_not_see(void)
         "swplan: 1\nranks: 2\nschedule:\n"
         "  Sum: {stage: 0, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
         "  Gather: {stage: 0, work: {collective: all_gather, comm: dp, bytes: 4KiB}}\n"
-        "  Step: {stage: 1}\n";
+        "  Step: {stage: 1, writes: [x]}\n";
     static const struct swpipe_task tasks[] = {{"Step", nothing, NULL, NULL, 0},
                                                {"Sum", nothing, NULL, NULL, 0}};
     static struct told told;
@@ -109,6 +109,34 @@ static void what_the_proof_does_not_see(void)
                "plan: the proof takes the calls of these functions for those that the plan "
                "describes: Sum\n",
                "and the calls that the proof does not see are told");
+    swpipe_close(pipe);
+}
+
+/* The proof is of the plan as it stands, so what its author may have meant otherwise is told. */
+static void what_may_be_meant_otherwise(void)
+{
+    static const char misspelt[] =
+        "swplan: 1\nschedule:\n"
+        "  Load: {stage: 0, stream: copy, writes: [batch]}\n"
+        "  Train: {stage: 1, reads: [batch, weights], writes: [weights]}\n"
+        "  Log: {stage: 1, reads: [bacth]}\n"
+        "intra_iter_deps: [[Train, Load]]\n"
+        "inputs: [weights]\n";
+    static const char silent[] = "swplan: 1\nschedule: {A: {stage: 0, stream: s}, B: {stage: 1}}\n";
+    static struct told told;
+    struct swpipe *pipe;
+    tap_is_int(open_plan(misspelt, SWPIPE_CLOCK, -1, &told, &pipe), SWPIPE_OK,
+               "a plan with odd names opens");
+    contains(told.text, "test.yaml:5:27: warning: buffer \"bacth\" is read and never written",
+             "a name is asked for");
+    contains(told.text, "test.yaml:4:36: warning: buffer \"weights\" is an input that is written",
+             "so are weights that no iteration hands on");
+    swpipe_close(pipe);
+    tap_is_int(open_plan(silent, SWPIPE_CLOCK, 0, &told, &pipe), SWPIPE_OK,
+               "a plan without a word of memory opens");
+    tap_is_str(told.text,
+               "test.yaml: no task says what it reads and writes, so the proof finds no race\n",
+               "and that it has none is told");
     swpipe_close(pipe);
 }
 
@@ -331,6 +359,7 @@ int main(void)
 {
     what_is_proved_is_not_told();
     what_the_proof_does_not_see();
+    what_may_be_meant_otherwise();
     another_driver_is_told();
     what_must_hang_is_refused();
     threads_that_wait_for_each_other();

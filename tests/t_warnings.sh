@@ -51,6 +51,24 @@ check "and a caret" grep -q '^                             ^$' "$dir/err"
 sed 's/bach/batch/; s/writes: .batch.//; /^schedule/i inputs: [batch]' "$dir/reads.yaml" >"$dir/input.yaml"
 check "an input needs no write" quiet verify "$dir/input.yaml"
 
+plan weights.yaml <<'PLAN'
+driver: clock
+schedule:
+  Train: {stage: 0, reads: [weights], writes: [grads]}
+  Update: {stage: 0, stream: update, reads: [grads], writes: [weights]}
+intra_iter_deps: [[Update, Train]]
+inputs: [weights]
+PLAN
+check "weights that each iteration has of its own" warns weights.yaml 4:29 \
+    'buffer "weights" is an input that is written, and not under "buffers"'
+check "are counted" counted
+for scope in iteration shared; do
+    { cat "$dir/weights.yaml"; echo "buffers: {weights: {scope: $scope}}"; } >"$dir/declared.yaml"
+    "$SWSIM" verify --no-fix "$dir/declared.yaml" >"$dir/out" 2>"$dir/err"
+    check "with scope $scope nothing is asked" sh -c "! grep -q warning '$dir/err'"
+done
+check "and shared ones race" grep -q '  race, always: Update(0) accesses buffer weights' "$dir/out"
+
 plan stream.yaml <<'PLAN'
 schedule:
   A: {stage: 0, stream: compute, writes: [x]}

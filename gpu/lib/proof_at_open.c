@@ -14,7 +14,9 @@
 
 #include "api/quick_proof.h"
 #include "api/swsim_impl.h"
+#include "plan/coverage.h"
 #include "plan/hang.h"
+#include "plan/warnings.h"
 
 #define LIMIT_NS INT64_C(20000000)
 
@@ -124,14 +126,50 @@ static void tell_other_driver(const struct swpipe *pipe, const struct swpipe_con
     tell(config, text);
 }
 
+/* Names that are probably misspelt or lack a declaration: the proof is of the plan as it stands. */
+static enum status tell_warnings(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    struct arena arena;
+    struct warnings found;
+    if (!config->message)
+        return STATUS_OK;
+    arena_init(&arena, 0);
+    enum status status = warnings_find(&pipe->plan, &arena, &found, &pipe->diag);
+    for (size_t i = 0; status == STATUS_OK && i < found.count; i++) {
+        const struct warning *warning = &found.items[i];
+        const char *text = arena_printf(&arena, "%s:%u:%u: warning: %s\n", pipe->plan.file,
+                                        warning->mark.line, warning->mark.col, warning->text);
+        tell(config, text ? text : warning->text);
+    }
+    arena_fini(&arena);
+    return status;
+}
+
+static enum status tell_undeclared(struct swpipe *pipe, const struct swpipe_config *config)
+{
+    struct coverage coverage;
+    char text[512];
+    enum status status = coverage_find(&pipe->plan, &coverage, &pipe->diag);
+    if (status || !coverage_is_nothing(&coverage))
+        return status;
+    snprintf(text, sizeof text,
+             "%s: no task says what it reads and writes, so the proof finds no race\n",
+             pipe->plan.file);
+    tell(config, text);
+    return STATUS_OK;
+}
+
 enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config)
 {
     tell_other_driver(pipe, config);
-    enum status status = refuse_own_wait(pipe);
+    enum status status = tell_warnings(pipe, config);
+    if (!status)
+        status = refuse_own_wait(pipe);
     if (status || config->proof_limit_ns < 0)
         return status;
     tell_unseen(pipe, config);
-    return prove(pipe, config);
+    status = tell_undeclared(pipe, config);
+    return status ? status : prove(pipe, config);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */

@@ -183,9 +183,10 @@ struct swpipe_config {
                 for both.) Not run on a GPU. The host device has none and takes no notice */
     int64_t proof_limit_ns; /* of the proof at open: 20 ms; -1: none, only what must hang by a
                                    Corollary is refused */
-    /* Called by swpipe_open with what is not proved, and with the story of what is violated; later, once, where results
-       are handed out before the device has finished them, and, also by swpipe_close, with memory of a GPU that cannot be
-       freed, because a kernel does not end. Lines of text. NULL: nobody wants to know. */
+    /* Called by swpipe_open with warnings about the plan's names, with what is not proved or of which no task says
+       anything, and with the story of what is violated; later, once, where results are handed out before the device has
+       finished them, and, also by swpipe_close, with memory of a GPU that cannot be freed, because a kernel does not end.
+       Lines of text. NULL: nobody wants to know. */
     void (*message)(void *arg, const char *text);
     void *message_arg;
     struct swpipe_policy policy; /* data-flow: chooses among the tasks that are ready */
