@@ -2,6 +2,9 @@
 /* t_swpipe_proof.c - the proof that a pipeline is opened with, swpipe_verify and swpipe_predict. */
 #include <semaphore.h>
 #include <stdbool.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,6 +358,44 @@ static void the_rest_is_told(void)
     swpipe_close(pipe);
 }
 
+static int wait_for_fill(struct swpipe_context *context, void *arg)
+{
+    const atomic_bool *filled = arg;
+    (void)context;
+    while (!atomic_load(filled))
+        sched_yield();
+    return 0;
+}
+
+/* One thread for two ordered tasks: under data-flow it takes A(1), there since the fill, before B(0), whose turn it is. */
+static void a_turn_that_does_not_come(void)
+{
+    static const char ordered[] = "swplan: 1\nmax_depth: 2\nschedule:\n"
+                                  "  A: {stage: 0, globally_ordered: true}\n"
+                                  "  B: {stage: 1, globally_ordered: true}\n"
+                                  "intra_iter_deps: [[B, A]]\n";
+    struct swpipe *pipe;
+    int next = 0;
+    atomic_bool filled = false;
+    const struct swpipe_source source = {next_of_two, &next};
+    const struct swpipe_task task = {"A", wait_for_fill, &filled, NULL, 0};
+    const struct swpipe_config config = {.plan_text = ordered,
+                                         .tasks = &task,
+                                         .task_count = 1,
+                                         .driver = SWPIPE_DATAFLOW,
+                                         .proof_limit_ns = -1,
+                                         .wait_timeout_ns = 300000000};
+    tap_is_int(swpipe_open(&config, &pipe), SWPIPE_OK, "a plan whose turns deadlock");
+    tap_is_int(swpipe_fill(pipe, &source), SWPIPE_OK, "is filled");
+    atomic_store(&filled, true);
+    tap_is_int(swpipe_progress(pipe, &source, NULL), SWPIPE_TIMEOUT, "times out");
+    contains(swpipe_error(pipe),
+             "A(1) waited longer than 300 ms for its turn behind B(0), which is in the queue of "
+             "thread default",
+             "and says whose turn it is");
+    swpipe_close(pipe);
+}
+
 int main(void)
 {
     what_is_proved_is_not_told();
@@ -365,6 +406,7 @@ int main(void)
     threads_that_wait_for_each_other();
     the_rest_is_told();
     a_wait_that_ends();
+    a_turn_that_does_not_come();
     data_that_end_early();
     a_function_that_stays(false, "iteration 0 of rank 0 did not finish", "is at A(0)");
     a_function_that_stays(true, "the device work of rank 0 did not finish", "'A' is running");

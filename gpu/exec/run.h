@@ -479,7 +479,7 @@ bool worker_is_late(struct run_thread *self);
 bool worker_is_work(const struct op *op);
 
 /* The object that the operation waits for, in words. */
-void waits_for(const struct run *run, const struct op *op, int64_t iteration, char *out,
+void waits_for(struct run *run, int rank, const struct op *op, int64_t iteration, char *out,
                size_t bytes);
 /* The other workers' positions, as "; NAME: TASK waits for WHAT" each, as far as there is room. */
 void waits_of_others(const struct run_thread *self, char *out, size_t bytes);

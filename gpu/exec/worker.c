@@ -41,10 +41,10 @@ static int64_t wait_deadline(const struct run *run)
 static bool waited_too_long(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    char subject[160], what[160], others[320], limit[UNITS_TEXT];
+    char subject[160], what[320], others[640], limit[UNITS_TEXT];
     program_op_subject(run->program, op, iteration, subject, sizeof subject);
     units_show_time((double)run->config.wait_ns, limit);
-    waits_for(run, op, iteration, what, sizeof what);
+    waits_for(run, self->rank, op, iteration, what, sizeof what);
     waits_of_others(self, others, sizeof others);
     run_fail(run, STATUS_LIMIT, "rank %d: %s waited longer than %s for %s%s", self->rank, subject,
              limit, what, others);
