@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t_swpipe_proof.c - the proof that a pipeline is opened with, swpipe_verify and swpipe_predict. */
-#include <semaphore.h>
-#include <stdbool.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
