@@ -35,6 +35,14 @@
     "intra_iter_deps: [[Step, Sum]]\n"                                                             \
     "rank_overrides: {1: {schedule: {Sum: {stage: 0}}}}\n"
 
+/* Rank 0 waits for the other's sum longer than a rank waits before it looks for more to do. */
+#define SLOW                                                                                       \
+    "swplan: 1\nname: slow\nranks: 2\nretire: device\nschedule:\n"                                 \
+    "  Load: {stage: 0, stream: m, work: {spin: 1us}}\n"                                           \
+    "  Sum: {stage: 1, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"                   \
+    "intra_iter_deps: [[Sum, Load]]\n"                                                             \
+    "rank_overrides: {1: {schedule: {Load: {work: {spin: 5ms}}}}}\n"
+
 static enum swpipe_device device = SWPIPE_HOST;
 /* The threads that call functions: tests run both ways. */
 static enum swpipe_threads way;
@@ -45,7 +53,7 @@ enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN,
 
 struct scene {
     enum swpipe_driver driver;
-    bool broadcast, serial, twice, pageable, ahead, alarms;
+    bool broadcast, serial, twice, pageable, ahead, alarms, slow;
     int batches[PROCESSES_MOST]; /* of each rank */
     enum trouble trouble;
     int who, at; /* of rank `who` in iteration `at` */
@@ -123,7 +131,10 @@ static void hear(void *arg, const char *text)
 
 static const char *plan_of(const struct scene *scene)
 {
-    return scene->ahead ? AHEAD : scene->pageable ? PLAN(", pageable: true") : PLAN("");
+    return scene->slow       ? SLOW
+           : scene->ahead    ? AHEAD
+           : scene->pageable ? PLAN(", pageable: true")
+                             : PLAN("");
 }
 
 static void take_part(struct swpipe_group *group, struct rank *rank, struct outcome *out)
@@ -325,6 +336,17 @@ static void test_again(void)
                "rank %d runs after it: %s", i, outcomes[i].said);
 }
 
+/* A serial run of ranks with tasks of their own: one that waits for another does not say that its data has ended. */
+static void test_slow_serial(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.slow = scene.serial = true;
+    play(2, &scene, "a serial run with a slow rank");
+    for (int i = 0; i < 2; i++)
+        tap_ok(outcomes[i].status == SWPIPE_OK && outcomes[i].count == 12,
+               "rank %d waits for the slow one: %s", i, outcomes[i].said);
+}
+
 static void test_alarms(void)
 {
     struct scene scene = scene_of(SWPIPE_CLOCK, 12);
@@ -500,6 +522,7 @@ static void test_way(void)
     test_trouble(CLOSES, 1, 2, "rank 1 has closed its pipeline", "a rank closes its pipeline");
     test_trouble(LEAVES, 1, 2, "", "a rank leaves");
     test_again();
+    test_slow_serial();
     test_alarms();
     test_other_password();
     test_recorded(2, SWPIPE_CLOCK, false);

@@ -31,6 +31,14 @@ static const char messages[] =
     "  0: {schedule: {Pass: {stage: 3, work: {recv: act, peer: 2, comm: dp, bytes: 4KiB}}}}\n"
     "  2: {schedule: {Pass: {stage: 0, work: {send: act, peer: 0, comm: dp, bytes: 4KiB}}}}\n";
 
+/* The ranks that are done wait long for rank 2. */
+static const char slow[] =
+    "swplan: 1\nname: slow\nranks: 3\nretire: %s\nschedule:\n"
+    "  Sum: {stage: 0, stream: s, work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+    "  Step: {stage: 1, stream: s, work: {spin: 1us}}\n"
+    "intra_iter_deps: [[Step, Sum]]\n"
+    "rank_overrides: {2: {schedule: {Step: {work: {spin: 2ms}}}}}\n";
+
 struct batch {
     int64_t iteration;
     int rank;
@@ -193,6 +201,33 @@ static void test_stop(const struct scene *scene, bool fails)
     tap_ok(all, "and every batch is given back");
 }
 
+/* One iteration at a time, of which a rank that waits has nothing to hand out: it does not ask for another one. */
+static void test_serial(enum swpipe_threads way)
+{
+    const struct scene scene = {.plan = slow, .retire = "device", .way = way};
+    const struct swpipe_profile_options options = {.warmup = 2, .measure = 3, .rounds = 1};
+    void *batches[RANKS] = {NULL};
+    struct swpipe_profile profile;
+    struct data data;
+    begin(&data, 10);
+    struct swpipe *pipe = open_pipe(&scene, &data);
+    const struct swpipe_source source = {next, &data};
+    enum swpipe_status status = swpipe_run_serial(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK && all_are(data.retired, 10) && all_are(data.given_back, 10),
+           "a serial run of ranks that are not alike: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+    char text[1200];
+    snprintf(text, sizeof text, slow, "device");
+    const struct swpipe_config config = {
+        .plan_text = text, .threads = way, .progress_timeout_ns = 5000000000};
+    status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_profile(pipe, batches, &options, &profile);
+    tap_ok(status == SWPIPE_OK && profile.baseline_seconds > 0.001, "and a profile: %s",
+           swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 static void test_scene(struct scene scene)
 {
     tap_note("%s, retire: %s, %s, %s", scene.plan == sums ? "sums" : "messages", scene.retire,
@@ -212,5 +247,7 @@ int main(void)
                                   .retire = rules[i >> 1 & 1],
                                   .driver = i & 4 ? SWPIPE_DATAFLOW : SWPIPE_CLOCK,
                                   .way = i & 8 ? SWPIPE_CALLER : SWPIPE_WORKERS});
+    test_serial(SWPIPE_WORKERS);
+    test_serial(SWPIPE_CALLER);
     return tap_done();
 }

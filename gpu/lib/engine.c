@@ -135,7 +135,7 @@ struct device_stream *engine_stream(const struct engine *engine, int rank, int t
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-static enum status open_contexts(struct engine *engine, struct diag *diag)
+static enum status open_contexts(struct engine *engine, bool serial, struct diag *diag)
 {
     const struct swpipe *pipe = engine->pipe;
     int ranks = pipe->local_ranks, window = engine->program->window;
@@ -146,7 +146,7 @@ static enum status open_contexts(struct engine *engine, struct diag *diag)
         if (!iteration_init(&engine->iterations[i], pipe->first_rank + i / window,
                             &pipe->pools[pipe->first_rank + i / window]))
             return diag_no_memory(diag);
-    return turns_open(engine, diag);
+    return turns_open(engine, serial, diag);
 }
 
 static enum status open_run(struct engine *engine, bool serial, struct diag *diag)
@@ -239,7 +239,7 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
     if (!status && !serial)
         pipe->depth = engine->program->depth;
     if (!status)
-        status = open_contexts(engine, diag);
+        status = open_contexts(engine, serial, diag);
     if (!status)
         status = open_run(engine, serial, diag);
     return status;

@@ -74,7 +74,7 @@ int64_t engine_deadline(const struct engine *engine, int64_t limit_ns);
 /* ---- turns.c --------------------------------------------------------------------------------- */
 
 /* Places for batches; turns_close takes what an open that failed has left, too. */
-enum status turns_open(struct engine *engine, struct diag *diag);
+enum status turns_open(struct engine *engine, bool serial, struct diag *diag);
 void turns_close(struct engine *engine);
 
 /* Ask the source for a batch: 1, 0: there is none, -1: it failed, or answered something else. */

@@ -68,11 +68,12 @@ static struct feed *feed_of(const struct engine *engine, int rank)
     return &engine->feeds[rank - engine->pipe->first_rank];
 }
 
-/* One rank waits for what another one hands out less than a window later, which may wait for a third one so, and so on. */
-enum status turns_open(struct engine *engine, struct diag *diag)
+/* One rank waits for what another one hands out less than a window later, which may wait for a third one so, and so on.
+   In a serial run all have handed out the same iteration: a rank that yielded would ask for the next, which has no source. */
+enum status turns_open(struct engine *engine, bool serial, struct diag *diag)
 {
     size_t window = (size_t)engine->program->window, ranks = (size_t)engine->pipe->local_ranks;
-    engine->yields = ranks_differ(engine);
+    engine->yields = !serial && ranks_differ(engine);
     engine->ahead = window * (engine->yields ? (size_t)engine->pipe->ranks + 1 : 1);
     engine->feeds = calloc(ranks, sizeof *engine->feeds);
     for (size_t i = 0; engine->feeds && i < ranks; i++) {
