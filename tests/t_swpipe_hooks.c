@@ -236,6 +236,30 @@ static void test_failures(void)
     tap_ok(released_once(&job), "releases, too");
 }
 
+/* An iteration is retired with its last task, when its other sink is not yet submitted: the end of the run waits for it. */
+static void test_other_sink(enum swpipe_driver driver)
+{
+    static const char plan[] =
+        "swplan: 1\nname: sinks\nretire: last-task\nmachine: {launch_queue: 2}\nschedule:\n"
+        "  Metrics: {stage: 0, stream: metrics, thread_group: metrics, work: {spin: 2ms}}\n"
+        "  Update: {stage: 0, work: {spin: 10us}}\n";
+    const struct swpipe_config config = {
+        .threads = way, .plan_text = plan, .driver = driver, .proof_limit_ns = -1};
+    struct job job = {.fail_at = -1};
+    const struct swpipe_source source = {next, &job};
+    struct swpipe_recorded recorded = {.legal = -2, .why = ""};
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_record(pipe, "");
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK, "a run with two sinks: %s", swpipe_error(pipe));
+    (void)swpipe_recorded(pipe, &recorded);
+    tap_ok(recorded.legal == 1, "ends when both are through: %s", recorded.why);
+    swpipe_close(pipe);
+}
+
 #ifdef HAVE_CUDA
 static int on_gpu(void *arg, int rank, const char *group)
 {
@@ -429,6 +453,8 @@ static void test_seconds(void)
 
 static void test_way(bool cuda)
 {
+    test_other_sink(SWPIPE_CLOCK);
+    test_other_sink(SWPIPE_DATAFLOW);
     test_seconds();
     test_good(SWPIPE_CLOCK, false);
     test_good(SWPIPE_DATAFLOW, false);

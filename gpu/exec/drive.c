@@ -363,11 +363,28 @@ void drive_late(struct run_thread *self, const struct drive_step *step)
         (void)late(self, "the CPU part of a task");
 }
 
+/* Under `retire: last-task` workers may still be at other tasks of iterations that are retired. */
+static bool await_submitted(struct run_thread *self, int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    const int64_t *handed_out = &run->ranks[self->rank].handed_out;
+    bool in_time = true;
+    if (run->config.on_caller)
+        return pump_through(self, deadline_ns);
+    if (retire_goal(run) != GOAL_LAST_TASK)
+        return !run_stopped(run);
+    pthread_mutex_lock(&run->lock);
+    while (!run_stopped(run) && in_time && *handed_out > 0)
+        in_time = run_block_until(self, handed_out, deadline_ns);
+    run_unlock(run);
+    return in_time && !run_stopped(run);
+}
+
 bool drive_sync(struct run_thread *self, int64_t deadline_ns)
 {
     struct run *run = self->run;
     struct diag diag;
-    if (!pump_through(self, deadline_ns))
+    if (!await_submitted(self, deadline_ns))
         return run_stopped(run) ? false : late(self, "the CPU part of a task");
     diag_init(&diag);
     enum status status =

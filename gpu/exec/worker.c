@@ -257,7 +257,9 @@ static bool count_complete(struct run_thread *self, const struct op *op, int64_t
     struct in_flight *state = run_iteration(run, self->rank, iteration);
     int64_t now_ns = run_step_ns(self);
     state->submit_left--;
-    if (--run->ranks[self->rank].handed_out == 0 && run->ranks[self->rank].graphs)
+    if (--run->ranks[self->rank].handed_out == 0 &&
+        (run->ranks[self->rank].graphs ||
+         run->program->plan->pipeline.retire == RETIRE_LAST_TASK)) /* its driver waits for it */
         run_wake(run, &run->ranks[self->rank].handed_out);
     policy_complete(run->policy, self->rank, op->task, iteration);
     choose_submitted(self);
