@@ -13,16 +13,22 @@
  *     c-clock   the same, under the clock
  *     record    as `streams`, recorded (swpipe_record), kept in memory
  *     store     the same, into a trace store
+ *     plain     a loop on one thread: what a serial run costs at least
+ *     serial    as `streams`, a serial run (swpipe_run_serial)
+ *     c-serial  as `caller`, a serial run
  *
  * and the peers: NAME is `peer_run` of the shared object FILE (hand.sh makes those there are libraries for).
  *
  * All ways in turns, so many rounds; medians. A task computes for `ns` (0: nothing). Printed: microseconds an iteration
  * and a task, the same of processor time, iterations a second, context switches a task, and the rate as a part of that
- * of the first way.
+ * of the first way. And the time that a word takes from core 0 to core 1 and back, before and after the rounds: in a
+ * virtual machine it depends on where the cores are at the time, and empty tasks take in proportion.
  */
+
 #include <dlfcn.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -128,6 +134,16 @@ static bool run_futex(void)
     return true;
 }
 
+/* ---- one task after another -------------------------------------------------------------------- */
+
+static bool run_plain(void)
+{
+    for (int i = 0; i < iterations; i++)
+        for (int task = 0; task < TASKS; task++)
+            work(NULL);
+    return true;
+}
+
 /* ---- the library ------------------------------------------------------------------------------- */
 
 static int launch(struct swpipe_context *context, void *arg)
@@ -149,8 +165,12 @@ static int next_batch(void *arg, int rank, void **batch)
     return (*(int *)arg)-- > 0;
 }
 
-static bool run_library(enum swpipe_driver driver, enum swpipe_threads threads,
-                        swpipe_function *function, const char *record)
+typedef enum swpipe_status run_function(struct swpipe *pipe, const struct swpipe_source *source,
+                                        double *seconds);
+
+static bool run_library_by(run_function *run, enum swpipe_driver driver,
+                           enum swpipe_threads threads, swpipe_function *function,
+                           const char *record)
 {
     struct swpipe_task tasks[TASKS];
     struct swpipe *pipe;
@@ -174,11 +194,17 @@ static bool run_library(enum swpipe_driver driver, enum swpipe_threads threads,
     if (status == SWPIPE_OK && record)
         status = swpipe_record(pipe, record);
     if (status == SWPIPE_OK)
-        status = swpipe_run(pipe, &source, NULL);
+        status = run(pipe, &source, NULL);
     if (status != SWPIPE_OK)
         fprintf(stderr, "hand: %s\n", swpipe_error(pipe));
     swpipe_close(pipe);
     return status == SWPIPE_OK;
+}
+
+static bool run_library(enum swpipe_driver driver, enum swpipe_threads threads,
+                        swpipe_function *function, const char *record)
+{
+    return run_library_by(swpipe_run, driver, threads, function, record);
 }
 
 static bool run_streams(void)
@@ -201,6 +227,14 @@ static bool run_caller_clock(void)
 {
     return run_library(SWPIPE_CLOCK, SWPIPE_CALLER, launch, NULL);
 }
+static bool run_serial(void)
+{
+    return run_library_by(swpipe_run_serial, SWPIPE_DATAFLOW, SWPIPE_WORKERS, launch, NULL);
+}
+static bool run_caller_serial(void)
+{
+    return run_library_by(swpipe_run_serial, SWPIPE_DATAFLOW, SWPIPE_CALLER, launch, NULL);
+}
 static bool run_record(void)
 {
     return run_library(SWPIPE_DATAFLOW, SWPIPE_WORKERS, launch, "");
@@ -222,16 +256,18 @@ static bool run_store(void)
 
 typedef bool peer_function(int iterations, int in_flight, void (*work)(void *));
 
-enum { OWN_WAYS = 8, MOST_WAYS = OWN_WAYS + MOST_PEERS };
+enum { OWN_WAYS = 11, MOST_WAYS = OWN_WAYS + MOST_PEERS };
 static struct way {
     const char *name;
     bool (*run)(void); /* NULL: a peer */
     peer_function *peer;
 } ways[MOST_WAYS] = {
-    {.name = "futex", .run = run_futex},     {.name = "streams", .run = run_streams},
-    {.name = "workers", .run = run_workers}, {.name = "clock", .run = run_clock},
-    {.name = "caller", .run = run_caller},   {.name = "c-clock", .run = run_caller_clock},
-    {.name = "record", .run = run_record},   {.name = "store", .run = run_store}};
+    {.name = "futex", .run = run_futex},           {.name = "streams", .run = run_streams},
+    {.name = "workers", .run = run_workers},       {.name = "clock", .run = run_clock},
+    {.name = "caller", .run = run_caller},         {.name = "c-clock", .run = run_caller_clock},
+    {.name = "record", .run = run_record},         {.name = "store", .run = run_store},
+    {.name = "plain", .run = run_plain},           {.name = "serial", .run = run_serial},
+    {.name = "c-serial", .run = run_caller_serial}};
 static int way_count = OWN_WAYS;
 
 static bool run_way(const struct way *way)
@@ -257,6 +293,59 @@ static bool add_peer(char *text)
     memcpy(&way->peer, &found, sizeof found);
     return true;
 }
+
+/* ---- from core to core ------------------------------------------------------------------------- */
+
+enum { THROWS = 20000 };
+
+static _Alignas(64) atomic_int ball;
+
+static void stay_on(size_t core)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
+static void throw_and_catch(int own)
+{
+    for (int i = own; i < 2 * THROWS; i += 2) {
+        while (atomic_load_explicit(&ball, memory_order_acquire) != i)
+            continue;
+        atomic_store_explicit(&ball, i + 1, memory_order_release);
+    }
+}
+
+static void *second_player(void *arg)
+{
+    (void)arg;
+    stay_on(1);
+    throw_and_catch(1);
+    return NULL;
+}
+
+/* Nanoseconds there and back; 0: there is one core, or no thread. */
+static double round_trip_ns(void)
+{
+    cpu_set_t mine;
+    pthread_t second;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0 || !CPU_ISSET(0, &mine) ||
+        !CPU_ISSET(1, &mine))
+        return 0;
+    atomic_store(&ball, 0);
+    if (pthread_create(&second, NULL, second_player, NULL))
+        return 0;
+    stay_on(0);
+    int64_t begin_ns = now_ns();
+    throw_and_catch(0);
+    int64_t end_ns = now_ns();
+    pthread_join(second, NULL);
+    sched_setaffinity(0, sizeof mine, &mine);
+    return (double)(end_ns - begin_ns) / THROWS;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------ */
 
 struct figures {
     double iteration_us[MOST_ROUNDS], busy_us[MOST_ROUNDS], switches[MOST_ROUNDS];
@@ -304,12 +393,13 @@ static bool compare(int rounds, int given, const bool *chosen)
     static struct figures figures[MOST_WAYS];
     double first_us = 0;
     iterations = given ? given : (int)(400000000 / (8 * task_ns + 40000));
+    const double before_ns = round_trip_ns();
     for (int round = 0; round < rounds; round++)
         for (int w = 0; w < way_count; w++)
             if (chosen[w] && !measure(&ways[w], &figures[w], round))
                 return false;
-    printf("tasks of %lld us, %d iterations, %d rounds\n", (long long)task_ns / 1000, iterations,
-           rounds);
+    printf("tasks of %lld us, %d iterations, %d rounds; from core to core and back %.0f, %.0f ns\n",
+           (long long)task_ns / 1000, iterations, rounds, before_ns, round_trip_ns());
     for (int w = 0; w < way_count; w++) {
         if (!chosen[w])
             continue;
@@ -351,7 +441,8 @@ int main(int argc, char **argv)
     if (!good || wanted < 0 || rounds < 1 || rounds > MOST_ROUNDS) {
         fprintf(stderr,
                 "usage: hand [--rounds=N] [--ns=N]... [--iterations=N] [--peer=NAME=FILE]... "
-                "[futex|streams|workers|clock|caller|c-clock|record|store]...\n");
+                "[futex|streams|workers|clock|caller|c-clock|record|store|plain|serial|c-serial]..."
+                "\n");
         return 2;
     }
     for (int w = 0; named == 0 && w < way_count; w++)
