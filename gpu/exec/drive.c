@@ -301,6 +301,7 @@ struct drive_step drive_next(struct run_thread *self)
     struct drive_step step = {.iteration = -1};
     pthread_mutex_lock(&self->run->lock);
     step.next = policy_next(self->run->policy, self->rank, &step.iteration);
+    step.admitted = policy_admitted(self->run->policy, self->rank);
     run_unlock(self->run);
     return step;
 }
@@ -330,9 +331,9 @@ static enum drive_wait await_quiet(struct run_thread *self, int64_t admitted, in
     return run_stopped(run) ? DRIVE_STOPPED : quiet ? DRIVE_READY : DRIVE_HELD_BY_HOST;
 }
 
-static enum drive_wait await_room(struct run_thread *self, int64_t deadline_ns)
+static enum drive_wait await_room(struct run_thread *self, int64_t admitted, int64_t deadline_ns)
 {
-    int64_t admitted = drive_admitted(self), before = predecessor(self->run, admitted);
+    int64_t before = predecessor(self->run, admitted);
     enum drive_wait wait =
         before < 0 ? DRIVE_READY : await_goal(self, before, GOAL_DEVICE, deadline_ns);
     return wait == DRIVE_READY ? await_quiet(self, admitted, deadline_ns) : wait;
@@ -344,7 +345,7 @@ enum drive_wait drive_await(struct run_thread *self, const struct drive_step *st
     if (run_stopped(self->run))
         return DRIVE_STOPPED;
     switch (step->next) {
-    case POLICY_ENQUEUE: return await_room(self, deadline_ns);
+    case POLICY_ENQUEUE: return await_room(self, step->admitted, deadline_ns);
     case POLICY_RETIRE:
         return await_goal(self, step->iteration, retire_goal(self->run), deadline_ns);
     case POLICY_FETCH:
@@ -355,8 +356,8 @@ enum drive_wait drive_await(struct run_thread *self, const struct drive_step *st
 
 void drive_late(struct run_thread *self, const struct drive_step *step)
 {
-    int64_t iteration = step->next == POLICY_RETIRE ? step->iteration
-                                                    : predecessor(self->run, drive_admitted(self));
+    int64_t iteration =
+        step->next == POLICY_RETIRE ? step->iteration : predecessor(self->run, step->admitted);
     if (iteration >= 0)
         (void)late_iteration(self, iteration);
     else

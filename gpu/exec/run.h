@@ -422,6 +422,7 @@ void drive_done(struct run *run);
 struct drive_step {
     enum policy_next next;
     int64_t iteration; /* RETIRE: the oldest */
+    int64_t admitted;  /* the iteration this rank admits next */
 };
 struct drive_step drive_next(struct run_thread *self);
 /* The iteration this rank admits next. */

@@ -268,15 +268,24 @@ static bool retire(struct engine *engine, int rank, int64_t oldest, int64_t bega
     return true;
 }
 
+/* Where the data has just ended there may be nothing to hand out. */
+static bool fetch_and_enqueue(struct engine *engine, int rank, int64_t admitted,
+                              const struct swpipe_source *source)
+{
+    struct run_thread *driver = engine_driver(engine, rank);
+    const bool *told_end = &feed_of(engine, rank)->told_end, knew = *told_end;
+    if (!fetch(engine, rank, admitted, source))
+        return false;
+    return (*told_end != knew && drive_next(driver).next != POLICY_ENQUEUE) ||
+           drive_enqueue(driver);
+}
+
 /* The step that drive_await has said can be taken. False: the run stopped. */
 static bool take_step(struct engine *engine, int rank, const struct drive_step *step,
                       const struct swpipe_source *source, int64_t began_ns)
 {
-    struct run_thread *driver = engine_driver(engine, rank);
     switch (step->next) {
-    case POLICY_ENQUEUE:
-        return fetch(engine, rank, drive_admitted(driver), source) &&
-               (drive_next(driver).next != POLICY_ENQUEUE || drive_enqueue(driver));
+    case POLICY_ENQUEUE: return fetch_and_enqueue(engine, rank, step->admitted, source);
     case POLICY_RETIRE: return retire(engine, rank, step->iteration, began_ns);
     case POLICY_FETCH: /* the number of iterations is known: the most there can be */
     case POLICY_END: break;
@@ -476,7 +485,7 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
             drive_late(driver, &step);
         if (wait != DRIVE_READY)
             return failure(engine, diag);
-        (void)begin_context(engine, rank, drive_admitted(driver), number,
+        (void)begin_context(engine, rank, step.admitted, number,
                             batches ? batches[rank - engine_first_rank(engine)] : NULL);
         if (!drive_enqueue(driver))
             return failure(engine, diag);
