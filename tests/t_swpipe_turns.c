@@ -228,6 +228,39 @@ static void test_serial(enum swpipe_threads way)
     swpipe_close(pipe);
 }
 
+static int next_of_many(void *arg, int rank, void **batch)
+{
+    enum { MANY = 400 };
+    int *taken = arg;
+    *batch = NULL;
+    return taken[rank]++ < MANY;
+}
+
+/* A host thread waits for a stream whose last operation is a wait: it becomes the head when the thread sleeps already, and
+   what it waits for is a small collective, which ends with the last member's call and without a thread of this rank. */
+static void test_wait_at_end(void)
+{
+    static const char plan[] =
+        "swplan: 1\nname: wait at end\nranks: 2\nretire: device\nschedule:\n"
+        "  Long: {stage: 0, thread_group: other, work: {spin: 100us}}\n"
+        "  Beside: {stage: 0, stream: a, thread_group: other, work: {spin: 100us}}\n"
+        "  Sum: {stage: 1, stream: a, globally_ordered: true,\n"
+        "        work: {collective: all_reduce, comm: dp, bytes: 4KiB}}\n"
+        "  Exchange: {stage: 1, globally_ordered: true, host_sync: stream,\n"
+        "             work: {collective: all_to_all, comm: dp, bytes: 4KiB}}\n"
+        "intra_iter_deps: [[Sum, Beside], [Exchange, Long], [Exchange, Sum]]\n";
+    const struct swpipe_config config = {
+        .plan_text = plan, .wait_timeout_ns = 10000000000, .progress_timeout_ns = 10000000000};
+    int taken[RANKS] = {0};
+    const struct swpipe_source source = {next_of_many, taken};
+    struct swpipe *pipe;
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    if (status == SWPIPE_OK)
+        status = swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK, "a host that waits for a wait: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 static void test_scene(struct scene scene)
 {
     tap_note("%s, retire: %s, %s, %s", scene.plan == sums ? "sums" : "messages", scene.retire,
@@ -247,6 +280,7 @@ int main(void)
                                   .retire = rules[i >> 1 & 1],
                                   .driver = i & 4 ? SWPIPE_DATAFLOW : SWPIPE_CLOCK,
                                   .way = i & 8 ? SWPIPE_CALLER : SWPIPE_WORKERS});
+    test_wait_at_end();
     test_serial(SWPIPE_WORKERS);
     test_serial(SWPIPE_CALLER);
     return tap_done();

@@ -260,7 +260,8 @@ static void advance(struct host_stream *stream)
     if (!entry_waits(head))
         return;
     begin_wait(head, head->stamp ? device_now(&stream->world->base) : 0);
-    if (head->next || head->stamp)
+    if (head->next || head->stamp ||
+        stream->goal != UINT64_MAX) /* somebody waits for what is behind, or for it */
         stream_kick(stream);
 }
 
