@@ -22,7 +22,7 @@
  * All ways in turns, so many rounds; medians. A task computes for `ns` (0: nothing). Printed: microseconds an iteration
  * and a task, the same of processor time, iterations a second, context switches a task, and the rate as a part of that
  * of the first way. And the time that a word takes from core 0 to core 1 and back, before and after the rounds: in a
- * virtual machine it depends on where the cores are at the time, and empty tasks take in proportion.
+ * virtual machine it changes with time, and with it what empty tasks take.
  */
 
 #include <dlfcn.h>
