@@ -261,7 +261,7 @@ static void advance(struct host_stream *stream)
         return;
     begin_wait(head, head->stamp ? device_now(&stream->world->base) : 0);
     if (head->next || head->stamp ||
-        stream->goal != UINT64_MAX) /* somebody waits for what is behind, or for it */
+        stream->goal != UINT64_MAX) /* a host thread awaits it, or what is behind it */
         stream_kick(stream);
 }
 
