@@ -15,7 +15,8 @@ enum status profiled_read(struct option_reader reader, const char *spec, const s
                           int ranks, bool quiet, struct profile *out);
 
 /* The plan's times become the means of the profile that `spec` names, those of the slowest rank, on all
- * ranks and without jitter, and its cores those of the run's machine, if the profile has them. Times that were not measured stay, and a note names them. Failures as above. */
+ * ranks and without jitter, and its cores those of the run's machine, if the profile has them. Times that were not
+ * measured stay, and a note names them. Failures as above. */
 enum status profiled_set_times(struct option_reader reader, const char *spec, bool quiet,
                                struct plan *plan);
 

@@ -20,7 +20,8 @@
  * allowed. Texts belong to what they were asked of.
  *
  * Errors. A function returns a status. Its result is made with every status, so that it can be asked for its
- * error, but is NULL where memory is exhausted. Without a place for the result the status is SWSIM_USAGE. The library prints nothing, and ends no process.
+ * error, but is NULL where memory is exhausted. Without a place for the result the status is SWSIM_USAGE. The library
+ * prints nothing, and ends no process.
  *
  * Threads. A plan is never changed, so threads may share it. A result and a store belong to one thread at a time. Nothing else is
  * shared. swsim_interrupt may be called by any thread, and by a signal handler.

@@ -4,7 +4,8 @@
  *
  * Folded, operations of a thread that follow one another are one box: work of one stream, and CPU work before and between
  * it. Only the first iteration of a repeat has boxes. An operation that gives or takes something, and so may have an
- * arrow, is a box of its own; so is the launch of a graph that records or awaits events of others. Unfolded, each operation of each iteration is a box.
+ * arrow, is a box of its own; so is the launch of a graph that records or awaits events of others. Unfolded, each
+ * operation of each iteration is a box.
  */
 #ifndef SWSIM_PLAN_BOXES_H
 #define SWSIM_PLAN_BOXES_H
