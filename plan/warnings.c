@@ -325,7 +325,7 @@ static void warn_of_flags(struct book *book)
     }
 }
 
-/* What holds values before and is written is meant to outlive an iteration, as weights do. */
+/* A buffer that holds values before and is written is meant to outlive an iteration, as weights do. */
 static bool loses_writes(const struct book *book, size_t buffer)
 {
     const struct buffer *b = &book->plan->buffers[buffer];

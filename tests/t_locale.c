@@ -55,7 +55,7 @@ static void put_timeless(const char *text, FILE *out)
     }
 }
 
-/* What a question answers with the locale that is set. */
+/* The answer to a question with the locale that is set. */
 static char *answers(void)
 {
     const struct swsim_options options = {

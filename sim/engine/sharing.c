@@ -49,7 +49,7 @@ struct leg {
     int64_t lost_ns[RESOURCE_COUNT]; /* by the work that ended last */
 };
 
-/* What there is of a pool, and what is wanted of it: at least as much, where nothing is slowed the same. */
+/* The room of a pool and the demand on it: at least as much, where nothing is slowed the same. */
 struct ratio {
     int64_t room, wanted;
 };
@@ -130,7 +130,7 @@ static int place_end(const struct program *p, int place)
     return place < p->ranks ? place + 1 : p->ranks;
 }
 
-/* What there is of a slot, in millionths. */
+/* The room of a slot, in millionths. */
 static int64_t room_of(const struct program *p, int slot)
 {
     return slot == SLOT_CORE ? (int64_t)SHARE_WHOLE * p->plan->machine.cores : SHARE_WHOLE;
@@ -213,7 +213,7 @@ static bool has_cpu_work(const struct program *p)
     return false;
 }
 
-/* What all threads want of the cores at most: one each, where there is CPU work at all. Drivers have none. */
+/* All threads want at most so much of the cores: one each, where there is CPU work at all. Drivers have none. */
 static int64_t most_of_threads(const struct program *p)
 {
     int64_t most = 0;

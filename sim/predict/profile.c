@@ -507,7 +507,7 @@ static bool set_part(struct profile *profile, enum profile_kind kind, int task, 
     return profile_make_dist(&profile->arena, part, mean_ns, jitter);
 }
 
-/* What the run says that it wanted, unless the plan does. A task of which nothing is said slept. */
+/* The share that the run says it wanted, unless the plan does. A task of which nothing is said slept. */
 static bool set_core_share(struct trace *trace, struct task *out)
 {
     const char *key = arena_printf(trace->arena, "%s" RUN_STAT_CORE_SHARE, out->name);
