@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A profiler sees the ranges and names of a run, by an injection library of our own.
 . "${srcdir:-.}/tests/tap.sh"
+. "$srcdir/tests/run_plans.sh"
 : "${TEST_CPPFLAGS:=}"
 
 if ! grep -q '^#define HAVE_NVTX 1' config.h; then
@@ -79,14 +80,7 @@ PLAN
 check "a host program" watched "$SWRUN" "$dir/host.yaml"
 check "has a range a call" seen 1 "SWP/k"
 
-cat >"$dir/bad.yaml" <<'PLAN'
-swplan: 1
-name: bad
-comms: {A: [0, 1]}
-threads:
-  r0.main: [{collective: x, comm: A, stream: s, bytes: 1KiB}]
-  r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
-PLAN
+mismatch_plan >"$dir/bad.yaml"
 NVTX_INJECTION64_PATH="$dir/probe.so" "$SWRUN" "$dir/bad.yaml" >/dev/null 2>&1
 check "a run that fails leaves no range open" balanced
 check "without a profiler nothing is loaded" sh -c \

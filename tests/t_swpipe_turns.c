@@ -236,8 +236,8 @@ static int next_of_many(void *arg, int rank, void **batch)
     return taken[rank]++ < MANY;
 }
 
-/* A host thread waits for a stream whose last operation is a wait: it becomes the head when the thread sleeps already, and
-   what it waits for is a small collective, which ends with the last member's call and without a thread of this rank. */
+/* A host thread waits for a stream whose last operation is a wait. The wait becomes the head when the thread sleeps
+   already. It is for a small collective, which ends with the last member's call and without a thread of this rank. */
 static void test_wait_at_end(void)
 {
     static const char plan[] =

@@ -24,7 +24,7 @@ static const struct instance *queued_with(const struct run *run, int rank, int64
     return NULL;
 }
 
-/* Whose turn it is, where that one stands in a queue: a thread that is at it tells its own place. */
+/* The instance whose turn it is, where it stands in a queue: a thread that is at it tells its own place. */
 static void turn_behind(struct run *run, int rank, char *out, size_t bytes)
 {
     const struct program *p = run->program;

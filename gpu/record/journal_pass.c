@@ -121,7 +121,7 @@ static int compare_pushes(const void *a, const void *b)
 }
 
 /* Entries in the order of their pushes. Stamps become valid meanwhile, and one that is valid has valid ones before it
-   on its stream and communicator: the last is asked first. */
+   on its stream, and on its communicator but for functions, whose end may be stamped late: the last is asked first. */
 static void look_which_are_over(struct journal *journal)
 {
     if (journal->open_count > 0)
