@@ -124,6 +124,39 @@ check "the ranks end by themselves" sh -c '! grep -q "did not end" "$1/err"' sh 
 check "an error of NCCL, and what NCCL says of it" \
     fault 2 nccl=30@swrun-rank-1 'communicator dp: unhandled system error.*: call to connect failed'
 check "the ranks end by themselves, too" sh -c '! grep -q "did not end" "$1/err"' sh "$dir"
+# Rank 1 looks around so late that the others have ended because of its error.
+cat >"$dir/late.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+typedef int await(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
+{
+    char name[16] = "";
+    int result = ((await *)dlsym(RTLD_NEXT, "pthread_cond_timedwait"))(cond, mutex, until);
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    if (strcmp(name, "rank 1") == 0) {
+        pthread_mutex_unlock(mutex);
+        nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+        pthread_mutex_lock(mutex);
+    }
+    return result;
+}
+END
+late()
+{
+    complains 2 'communicator dp: unhandled system error.*: call to connect failed' env LD_PRELOAD="$dir/late.so${LD_PRELOAD:+:$LD_PRELOAD}" \
+        SWSIM_EMULATION_FAULT=nccl=30@swrun-rank-1 "$SWRUN" --device cuda -n 1000 --timeout 5s "$dir/quick.yaml"
+}
+case ${INSTRUMENT_FLAGS-} in
+*-fsanitize*) skip "a sanitizer must be loaded first: a rank that looks around late" ;;
+*)
+    check "a preloaded library, which makes rank 1 late" ${CC:-cc} -shared -fPIC -o "$dir/late.so" "$dir/late.c"
+    check "an error comes before the ends that follow from it" late
+    ;;
+esac
 old_abort() { complains 2 'communicator dp: unhandled system error' env SWSIM_EMULATED_NCCL=22105 SWSIM_EMULATION_FAULT=nccl=30@swrun-rank-1 \
     "$SWRUN" --device cuda -n 1000 --timeout 5s "$dir/quick.yaml" && ! grep -q "did not end" "$dir/err"; }
 check "before NCCL 2.22 communicators are aborted by a thread each" old_abort

@@ -147,9 +147,14 @@ static bool hangs_with_others(struct watch *watch)
     return true;
 }
 
+static bool a_peer_is_gone(const struct run *run)
+{
+    return run->config.rendezvous && rendezvous_gone(run->config.rendezvous) >= 0;
+}
+
 /* Another process died, or could not go on: what was waited for is said, then it is over. Work that did not need the dead one
    goes on for a moment, until it does. */
-static bool peer_has_died(struct watch *watch)
+static bool peer_is_lost(struct watch *watch)
 {
     struct run *run = watch->run;
     const char *how;
@@ -170,10 +175,11 @@ static bool peer_has_died(struct watch *watch)
     return true;
 }
 
-/* Look around; true when the run is over before its time, *end says how. */
+/* Look around; true when the run is over before its time, *end says how. The cause comes before its effects: a process that
+   died is the cause of failures here, but one that left after a failure told why, or left because of a failure here. */
 static bool look(struct watch *watch, enum watch_end *end)
 {
-    if (peer_has_died(watch)) { /* before what followed from it */
+    if (a_peer_is_gone(watch->run) && peer_is_lost(watch)) {
         *end = WATCH_BEREFT;
         return true;
     }
@@ -183,6 +189,10 @@ static bool look(struct watch *watch, enum watch_end *end)
     }
     if (has_failed(watch)) {
         *end = WATCH_FAILED;
+        return true;
+    }
+    if (peer_is_lost(watch)) {
+        *end = WATCH_BEREFT;
         return true;
     }
     if (is_interrupted(watch)) {
