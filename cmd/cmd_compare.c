@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "app.h"
 #include "interrupts.h"
@@ -14,6 +13,7 @@
 
 #include "plan/json.h"
 #include "plan/print.h"
+#include "plan/processors.h"
 #include "plan/units.h"
 #include "sim/predict/compare.h"
 
@@ -291,10 +291,10 @@ static enum status canonical_text(struct app *app, struct plan *plan, void *out)
     return plan_text_in(plan, &app->arena, out, &app->diag);
 }
 
-static int processors(void)
+static int prediction_threads(void)
 {
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count < 1 ? 1 : count > PREDICT_MAX_THREADS ? PREDICT_MAX_THREADS : (int)count;
+    const int count = processors_count();
+    return count > PREDICT_MAX_THREADS ? PREDICT_MAX_THREADS : count;
 }
 
 /* Is a run named, or are two stores? Else the runs of one store are compared with predictions. */
@@ -385,7 +385,7 @@ enum status cmd_compare(struct app *app, int argc, char **argv)
                                                .plan = text,
                                                .seed = (uint64_t)seed,
                                                .replications = (int)replications,
-                                               .threads = processors(),
+                                               .threads = prediction_threads(),
                                                .interrupted = interrupts_catch()};
     if (status == STATUS_OK)
         status = app_with_store(app, arguments.items[0], compare_runs, &request);

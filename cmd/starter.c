@@ -4,10 +4,10 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <unistd.h>
+
+#include "plan/processors.h"
 
 /* Variables by which launchers name ranks; the others count only if `step`, where there is one, is set. */
 static const struct {
@@ -93,12 +93,7 @@ enum status starter_check(const struct starter *starter, struct diag *diag)
 /* Bound by its starter a process may use few of them; unbound it shares all with its neighbours. */
 int starter_processors(const struct starter *starter)
 {
-    cpu_set_t mine;
-    long there = sysconf(_SC_NPROCESSORS_ONLN);
-    int count = there < 1 ? 1 : there > INT_MAX ? INT_MAX : (int)there;
-    if (starter->local_size > 1)
-        count = count / starter->local_size;
-    if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) < count)
-        count = CPU_COUNT(&mine);
-    return count < 1 ? 1 : count;
+    const int mine = processors_count();
+    const int each = processors_online() / (starter->local_size > 1 ? starter->local_size : 1);
+    return each < 1 ? 1 : each < mine ? each : mine;
 }

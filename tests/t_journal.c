@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "plan/parse.h"
-#include "gpu/device/cores.h"
+#include "plan/processors.h"
 #include "gpu/record/journal.h"
 #include "gpu/exec/runtime.h"
 #include "gpu/lib/swpipe.h"
@@ -274,7 +274,7 @@ static void test_cores(void)
                 swpipe_run(pipe, &source, NULL) == SWPIPE_OK;
     tap_ok(done, "a run of a program is recorded: %s", swpipe_error(pipe));
     swpipe_close(pipe);
-    tap_is_int(count_rows("SELECT value FROM stat WHERE key = 'cores'"), cores_count(),
+    tap_is_int(count_rows("SELECT value FROM stat WHERE key = 'cores'"), processors_count(),
                "with the cores that carried it");
     tap_is_int(count_rows("SELECT value FROM stat WHERE key = 'Load.core_share'"), 1,
                "a function wants one");

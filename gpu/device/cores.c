@@ -2,11 +2,10 @@
 /* cores.c - see cores.h. */
 #include "cores.h"
 
-#include <sched.h>
 #include <stdint.h>
-#include <unistd.h>
 
 #include "device_impl.h"
+#include "plan/processors.h"
 
 enum {
     WAKE_NS = 50000, /* of an idle core, at most, where it has not fallen into a deep sleep */
@@ -16,31 +15,6 @@ enum {
 static atomic_int awake;
 static atomic_int processes = 1;
 static _Thread_local bool has_joined;
-
-static long online(void)
-{
-    return sysconf(_SC_NPROCESSORS_ONLN);
-}
-
-bool cores_are_all(void)
-{
-    return cores_count() >= online();
-}
-
-int cores_count(void)
-{
-    static atomic_int cores; /* 0: not asked for yet */
-    int known = atomic_load_explicit(&cores, memory_order_relaxed);
-    if (known > 0)
-        return known;
-    cpu_set_t mine;
-    long count = online();
-    if (sched_getaffinity(0, sizeof mine, &mine) == 0 && CPU_COUNT(&mine) < count)
-        count = CPU_COUNT(&mine);
-    known = count > 0 ? (int)count : 1;
-    atomic_store_explicit(&cores, known, memory_order_relaxed);
-    return known;
-}
 
 void cores_divide(int count)
 {
@@ -80,14 +54,14 @@ void cores_wake(void)
 
 bool cores_are_several(void)
 {
-    return cores_count() > 1;
+    return processors_count() > 1;
 }
 
 bool cores_are_free(void)
 {
     int threads = atomic_load_explicit(&awake, memory_order_relaxed) + !has_joined;
     int all = atomic_load_explicit(&processes, memory_order_relaxed);
-    return cores_are_several() && threads * all <= cores_count();
+    return cores_are_several() && threads * all <= processors_count();
 }
 
 bool spin_is_due(struct spin *spin)

@@ -29,10 +29,6 @@ void cores_leave(void);
 void cores_sleep(void);
 void cores_wake(void);
 
-/* Those that this process may use, at least one. */
-int cores_count(void);
-/* Are these all of the machine? Else its other processes may be bound to others. */
-bool cores_are_all(void);
 /* Is there more than one core? */
 bool cores_are_several(void);
 /* Is there a core for each thread that is awake, the caller among them? */

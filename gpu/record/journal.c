@@ -4,10 +4,10 @@
  */
 #include "journal_impl.h"
 
-#include "gpu/device/cores.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "plan/processors.h"
 
 enum { HOST_TOLERANCE_NS = 0, CUDA_TOLERANCE_NS = 50000 /* the device's clock is another one */ };
 
@@ -92,7 +92,7 @@ enum status journal_open(const struct journal_config *config, struct journal **o
         status = open_ship(journal, diag);
     else if (!status)
         status = journal_open_books(journal, device_description(config->devices[0]),
-                                    device_now(config->world), cores_count(), diag);
+                                    device_now(config->world), processors_count(), diag);
     if (!status)
         status = journal_start_writer(journal, diag);
     if (status) {

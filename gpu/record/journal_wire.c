@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/device/cores.h"
 #include "gpu/device/device_impl.h"
+#include "plan/processors.h"
 #include "rank_report.h"
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -99,7 +99,8 @@ enum status journal_open_collecting(const struct program *program,
     if (!journal)
         return STATUS_SYSTEM;
     const bool one_machine = apart_ns == 0;
-    const int cores = one_machine && cores_are_all() ? cores_count() : 0;
+    /* Where these are not all, the ranks may be bound to others. */
+    const int cores = one_machine && processors_are_all() ? processors_count() : 0;
     enum status status = journal_open_books(journal, device, start_ns, cores, diag);
     if (status) {
         journal_close(journal);
