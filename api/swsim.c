@@ -161,12 +161,15 @@ static enum status check_options(struct asking *asking)
         {"limit_ns", o->limit_ns, INT64_MAX},         {"seed", o->seed, INT64_MAX},
         {"replications", o->replications, INT64_MAX}, {"memory_bytes", o->memory_bytes, INT64_MAX},
         {"candidates", o->candidates, INT64_MAX},     {"samples", o->samples, INT_MAX},
-        {"half_size", o->half_size, INT_MAX}};
+        {"half_size", o->half_size, INT_MAX},         {"cores", o->cores, PLAN_MAX_CORES}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].found < 0 || numbers[i].found > numbers[i].most)
             return diag_error(&asking->diag, STATUS_USAGE,
                               "%s is %" PRId64 ": expected 0 to %" PRId64, numbers[i].name,
                               numbers[i].found, numbers[i].most);
+    if (o->reserved_int)
+        return diag_error(&asking->diag, STATUS_USAGE,
+                          "reserved_int is not 0: a later version of swsim.h has an option there");
     for (size_t i = 0; i < sizeof o->reserved / sizeof *o->reserved; i++)
         if (o->reserved[i])
             return diag_error(
@@ -200,6 +203,12 @@ struct option_reader asking_reader(struct asking *asking)
     return (struct option_reader){&asking->arena, &asking->diag};
 }
 
+void asking_set_cores(const struct asking *asking, struct plan *plan)
+{
+    if (asking->options.cores)
+        plan->machine.cores = asking->options.cores;
+}
+
 enum status asking_changed(struct asking *asking, const struct plan *plan, struct plan *out,
                            bool *all)
 {
@@ -210,6 +219,7 @@ enum status asking_changed(struct asking *asking, const struct plan *plan, struc
     if (o->p2p && !channels_parse(o->p2p, &channel))
         return diag_error(&asking->diag, STATUS_USAGE, "--p2p: found '%s', expected %s", o->p2p,
                           CHANNELS_CHOICE);
+    asking_set_cores(asking, out);
     if (o->times)
         status = option_times(asking_reader(asking), o->times, out);
     *all = channel == CHANNELS_ALL;

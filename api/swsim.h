@@ -124,7 +124,10 @@ struct swsim_options {
     int half_size; /* samples at which passes have half their best speed: 0 */
     /* render */
     const char *title; /* the plan's name */
-    void *reserved[8]; /* 0; else SWSIM_USAGE, for an option that this version does not know */
+    /* predict and tune */
+    int cores; /* for the work of all ranks: the plan's, else those of the profile's machine */
+    int reserved_int;  /* 0; else SWSIM_USAGE, for an option that this version does not know */
+    void *reserved[7]; /* likewise */
 };
 
 /* Prove the plan or refute it. The result has a verdict, the story of a violation and its repair. */

@@ -57,7 +57,9 @@ struct option_reader asking_reader(struct asking *asking);
 /* STATUS_USAGE where iterations or a depth were given that have no effect on the plan. */
 enum status asking_pipeline_options(struct asking *asking, const struct plan *plan);
 
-/* The plan with the channel and the times of the options, which shares its memory. *all: all channels are asked for. */
+/* The cores of the options, where they name some. */
+void asking_set_cores(const struct asking *asking, struct plan *plan);
+/* The plan with the channel, the times and the cores of the options, which shares its memory. *all: all channels are asked for. */
 enum status asking_changed(struct asking *asking, const struct plan *plan, struct plan *out,
                            bool *all);
 /* All channels in a table, as the result. */

@@ -76,6 +76,7 @@ static enum status tune_profiled(struct asking *asking, const struct plan *plan,
         plan_parse(plan->file, plan->text, strlen(plan->text), &own, &asking->diag);
     if (status != STATUS_OK)
         return status;
+    asking_set_cores(asking, &own);
     status = profiled_set_times(asking_reader(asking), asking->options.profile, false, &own);
     if (status == STATUS_OK)
         status = tune_times(asking, &own, options);
@@ -198,7 +199,10 @@ static enum status tune_plan(struct asking *asking, const struct plan *plan, con
     enum status status = refuse_unexplained(plan, asking->options.opaque, &asking->diag);
     if (status != STATUS_OK)
         return status;
-    return plan->form == FORM_PROGRAMS ? tune_programs(asking, plan) : tune_pipeline(asking, plan);
+    struct plan changed = *plan;
+    asking_set_cores(asking, &changed);
+    return plan->form == FORM_PROGRAMS ? tune_programs(asking, &changed)
+                                       : tune_pipeline(asking, &changed);
 }
 
 enum swsim_status swsim_tune(const struct swsim_plan *plan, const struct swsim_options *options,

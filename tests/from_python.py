@@ -109,7 +109,7 @@ class Options(c.Structure):
                 ("jitter", c.c_char_p), ("profile", c.c_char_p), ("times", c.c_char_p), ("p2p", c.c_char_p),
                 ("memory_bytes", c.c_int64), ("candidates", c.c_int64), ("allow_stale", c.c_int), ("keep", c.c_char_p),
                 ("axes", c.c_char_p), ("samples", c.c_int), ("half_size", c.c_int), ("title", c.c_char_p),
-                ("reserved", c.c_void_p * 8)]
+                ("cores", c.c_int), ("reserved_int", c.c_int), ("reserved", c.c_void_p * 7)]
 
 
 def ask(lib, verb, plan, **options):
@@ -129,6 +129,8 @@ def options(lib, path):
     steady = ask(lib, "swsim_predict", plan, iterations=200)[0]["iteration_ns"]["mean"]
     varied = ask(lib, "swsim_predict", plan, iterations=200, jitter=b"*=exponential", seed=3)[0]["iteration_ns"]["mean"]
     check("jitter is predicted", varied > steady)
+    shared = ask(lib, "swsim_predict", plan, iterations=200, cores=1)[0]["iteration_ns"]["mean"]
+    check("one core for all work takes longer", shared > steady)
     check("a wrong word is told", b"did you mean 'race'" in ask(lib, "swsim_verify", plan, properties=b"rase"))
     lib.swsim_close(plan)
     text = b"swplan: 1\nname: s\ngenerate: {schedule: 1f1b, ranks: 2, microbatches: 4}\n"

@@ -128,6 +128,15 @@ static void errors(void)
     tap_is_int(swsim_verify(plan, &later, &result), SWSIM_USAGE, "an option of a later version");
     contains(swsim_error(result), "reserved[3] is not 0", "is not left unread");
     swsim_free(result);
+    const struct swsim_options number = {.reserved_int = 1};
+    tap_is_int(swsim_verify(plan, &number, &result), SWSIM_USAGE,
+               "and a number of a later version");
+    contains(swsim_error(result), "reserved_int is not 0", "neither");
+    swsim_free(result);
+    const struct swsim_options many = {.cores = 65537};
+    tap_is_int(swsim_predict(plan, &many, &result), SWSIM_USAGE, "too many cores");
+    contains(swsim_error(result), "cores is 65537: expected 0 to 65536", "are told");
+    swsim_free(result);
     const struct swsim_options endless = {.limit_ns = INT64_MAX};
     tap_is_int(swsim_verify(plan, &endless, &result), SWSIM_OK, "a limit that never comes");
     tap_is_int(swsim_verdict(result), SWSIM_PROVED, "does not end a proof");
@@ -137,8 +146,8 @@ static void errors(void)
     tap_is_int(swsim_read(NULL, &no_plan), SWSIM_SYSTEM, "no path of a plan");
     contains(swsim_plan_error(no_plan), "cannot open '': ", "is told");
     swsim_close(no_plan);
-    tap_ok(swsim_store_open(NULL, &no_store) != SWSIM_OK, "no path of a store: %s",
-           swsim_store_error(no_store));
+    tap_is_int(swsim_store_open(NULL, &no_store), SWSIM_SYSTEM, "no path of a store");
+    contains(swsim_store_error(no_store), "its name is empty", "is told, too");
     swsim_store_close(no_store);
     tap_is_int(swsim_render(plan, NULL, "x.bmp", &result), SWSIM_USAGE, "no such picture");
     contains(swsim_error(result), ".svg", "it says which");
@@ -159,7 +168,8 @@ static void layout(void)
         return;
     tap_is_int((long long)offsetof(struct swsim_options, limit_states), 40, "options: numbers");
     tap_is_int((long long)offsetof(struct swsim_options, properties), 64, "texts");
-    tap_is_int((long long)offsetof(struct swsim_options, reserved), 184, "what is to come");
+    tap_is_int((long long)offsetof(struct swsim_options, cores), 184, "an option of later");
+    tap_is_int((long long)offsetof(struct swsim_options, reserved), 192, "what is to come");
     tap_is_int((long long)sizeof(struct swsim_options), 248,
                "the size is that of the first release");
 }

@@ -59,6 +59,10 @@ predict $schedule --p2p=pair --times=F=1ms,I=1ms,W=1ms|predict $schedule --p2p=p
 predict $schedule --p2p=all --times=F=1ms,I=1ms,W=1ms|predict $schedule --p2p=all --times=F=1ms,I=1ms,W=1ms|0
 predict $hello --jitter=Compute=lognormal(cv=0.3);*=gamma(cv=0.2) --seed=7|predict $hello --jitter=Compute=lognormal(cv=0.3) --jitter=*=gamma(cv=0.2) --seed=7|0
 predict $hello --profile=$dir/runs.db|predict $hello --profile=$dir/runs.db|0
+predict $hello --cores=1|predict $hello --cores=1|0
+predict $hello --profile=$dir/runs.db --cores=1|predict $hello --profile=$dir/runs.db --cores=1|0
+tune $hello --cores=1|tune $hello --cores=1|0
+tune $hello --cores=1 --profile=$dir/runs.db:1|tune $hello --cores=1 --profile=$dir/runs.db:1|0
 tune $hello --profile=$dir/runs.db:1|tune $hello --profile=$dir/runs.db:1|0
 tune $hello --keep=stream,group,order,stage|tune $hello --keep=stream,group,order,stage|0
 tune $dir/1f1b.yaml|tune $dir/1f1b.yaml|0

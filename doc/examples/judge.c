@@ -51,6 +51,10 @@ static int take_option(struct swsim_options *options, const char *word)
             *(int64_t *)((char *)options + numbers[i].at) = atoll(strchr(word, '=') + 1);
             return 1;
         }
+    if (strncmp(word, "--cores=", 8) == 0) {
+        options->cores = atoi(word + 8);
+        return 1;
+    }
     return 0;
 }
 
