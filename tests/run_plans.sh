@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# run_plans.sh - small plans for tests of runs, on standard output; sourced after tap.sh.
+# run_plans.sh - small plans for tests of runs, on standard output, and their ranks at work; sourced after tap.sh.
 
 # quick_plan RANKS BYTES: a pipeline of a copy and an all-to-all of so many bytes. It ends well.
 quick_plan()
@@ -41,4 +41,14 @@ threads:
   r0.main: [{collective: x, comm: A, stream: s, bytes: 1KiB}]
   r1.main: [{collective: y, comm: A, stream: s, bytes: 1KiB}]
 PLAN
+}
+
+# are_at_work PID: three ranks of swrun, each with threads of its own.
+are_at_work()
+{
+    ranks=$(children $1)
+    test "$(echo "$ranks" | wc -w)" -eq 3 || return
+    for rank in $ranks; do
+        test "$(ls "/proc/$rank/task" | wc -l)" -ge 3 || return
+    done
 }

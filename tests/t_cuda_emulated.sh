@@ -175,13 +175,9 @@ check "also those of several processes" prints 0 '"clock_error_ns":[0-9]\{6\}.*"
     "$SWRUN" --device cuda --json --ranks 2 --timeout 60s -n 40 "$srcdir/plans/torchrec/sparse_dist.yaml"
 
 "$SWRUN" --device cuda -n 100000000 --timeout 5s "$dir/quick.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
-pid=$! rank2=
-for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    sleep 0.2
-    set -- $(children $pid | sort -n)
-    test $# -eq 3 && test $try -ge 6 && rank2=$3 && break
-done
-kill -s KILL "$rank2"
+pid=$!
+wait_until 200 are_at_work $pid && sleep 1
+kill -s KILL "$(children $pid | sort -n | tail -n 1)"
 ends_within 20 $pid
 check "a rank is killed: the others end" test "$code" -eq 1
 check "which one" said 'rank 2: its process was killed by signal 9'

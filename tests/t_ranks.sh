@@ -25,15 +25,6 @@ threads:
   r1.main: [{get: go}]
 PLAN
 
-# are_at_work PID: three ranks, each with threads of its own.
-are_at_work()
-{
-    ranks=$(children $1)
-    test "$(echo "$ranks" | wc -w)" -eq 3 || return
-    for rank in $ranks; do
-        test "$(ls "/proc/$rank/task" | wc -l)" -ge 3 || return
-    done
-}
 # start ARGUMENT...: swrun with three ranks that would run long, in the background. Sets pid; rank0,
 # rank1 and rank2 when all are at work.
 start()
@@ -130,7 +121,7 @@ check "which is legal" said 'legal  *yes'
 
 "$SWRUN" --processes --timeout=20s "$dir/stuck.yaml" >"$dir/out" 2>"$dir/err" </dev/null &
 pid=$! rank0=0 rank1=0 rank2=0
-sleep 0.5
+wait_until 200 catches $pid INT && sleep 0.5
 kill -s INT $pid
 sleep 0.2
 kill -s INT $pid
