@@ -143,7 +143,7 @@ interrupted()
 {
     "$SWSIM" verify --no-reduction "$@" --driver=clock "$big" "$big" >"$dir/out" 2>"$dir/err" &
     pid=$!
-    sleep 1
+    wait_until 200 catches $pid INT && sleep 1
     kill -INT "$pid"
     wait "$pid"
     test $? -eq 4 && grep -q "undecided.*limit reached: interrupted.*states" "$dir/out" &&

@@ -218,7 +218,7 @@ interrupted()
     "$SWSIM" tune --budget=10000000 --json -o "$dir/early.yaml" "$plans/reference/prefetch.yaml" \
         >"$dir/out" 2>"$dir/err" &
     search=$!
-    sleep 1
+    wait_until 200 catches $search INT && sleep 1
     kill -INT "$search"
     wait "$search"
     code=$?

@@ -151,7 +151,7 @@ ends()
 {
     "$SWRUN" --replay="$db" --run=19 --timeout=60s >"$dir/out" 2>"$dir/err" &
     pid=$!
-    sleep 0.4
+    wait_until 200 catches $pid INT && sleep 0.4
     kill -s INT $pid
     sleep 0.1
     kill -s INT $pid
