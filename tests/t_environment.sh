@@ -13,7 +13,8 @@ small=$srcdir/tests/faults/small.yaml
 # SWPIPE_ begins constants of the library, which messages name.
 read_names()
 {
-    (cd "$srcdir" && find . -name '*.c' ! -path './tests/*' ! -path './doc/*' ! -path './build/*' -exec grep -lE '\b(get|set|unset)env\(' {} + |
+    # shellcheck disable=SC2046
+    (cd "$srcdir" && find $(source_folders) -name '*.c' -exec grep -lE '\b(get|set|unset)env\(' {} + |
         xargs grep -hoE '"([A-Z][A-Z0-9]*(_[A-Za-z0-9]+)+|PATH|HOME|TERM|RANK)"') | tr -d '"' | grep -v '^SWPIPE_' | sort -u
 }
 described_names()

@@ -72,7 +72,8 @@ no_file_is_gone()
 # A switch over the kinds of operations without a default: the compiler names what a new one lacks.
 no_operation_by_default()
 {
-    defaults=$(cd "$srcdir" && find . -name '*.c' ! -path './tests/*' ! -path './build*' -exec awk '
+    # shellcheck disable=SC2046
+    defaults=$(cd "$srcdir" && find $(source_folders) -name '*.c' -exec awk '
         /switch \(/ { ops = 0 }
         /case OP_/ { ops = 1 }
         /default:/ && ops { print FILENAME ":" FNR }' {} +)

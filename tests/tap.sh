@@ -29,6 +29,11 @@
 #
 #   field KEY                             the number after "KEY": in standard input, the first
 #
+# About the source:
+#
+#   source_folders                        the folders of the program's source below srcdir, from the table of rooms in
+#                                         doc/architecture.md; builds, tarballs and clones beside them are not source
+#
 # A test with other needs defines functions of these names after it has sourced this file.
 set -u
 : "${srcdir:=.}" "${SWSIM:=./swsim}" "${SWRUN:=./swrun}" "${CC:=cc}"
@@ -171,4 +176,9 @@ runs()
 field()
 {
     grep -o "\"$1\":[-0-9.e+]*" | head -n 1 | cut -d: -f2
+}
+
+source_folders()
+{
+    sed -n 's/^| `\([a-z]*\)[a-z/]*\/` |[^|]*|.*|$/\1/p' "$srcdir/doc/architecture.md" | sort -u
 }
