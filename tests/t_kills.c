@@ -93,6 +93,21 @@ static int count_files(const char *folder, const char *prefix)
     return count;
 }
 
+/* The thread sanitizer opens such a file while a program starts, and removes it at once: a program that is killed in
+   between leaves it. */
+static void remove_sanitizer_files(const char *folder)
+{
+    char path[PATH_CAP + 256];
+    DIR *dir = opendir(folder);
+    for (struct dirent *at = dir ? readdir(dir) : NULL; at; at = readdir(dir)) {
+        snprintf(path, sizeof path, "%s/%s", folder, at->d_name);
+        if (strncmp(at->d_name, "tsan.rodata.", strlen("tsan.rodata.")) == 0)
+            unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
 static void remove_store(void)
 {
     char path[PATH_CAP + 8];
@@ -285,6 +300,7 @@ static bool store_is_good(bool told_all, int64_t killed_ns)
 static bool nothing_left(void)
 {
     bool alone = no_process_left();
+    remove_sanitizer_files(temp);
     int files = count_files(temp, ""), shared = count_files("/dev/shm", "swrun");
     if (!alone || files || shared)
         tap_note("%s, %d files in the temporary folder, %d in /dev/shm",
