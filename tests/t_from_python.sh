@@ -18,4 +18,4 @@ esac
 # Memory that Python leaves at its end is not ours.
 [ -z "$preload" ] || ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" LD_PRELOAD=$preload
 [ -z "$preload" ] || export ASAN_OPTIONS LD_PRELOAD
-exec python3 "$srcdir/tests/from_python.py" ./libswpipe.so ./libswsim.so "$srcdir/plans/examples/hello.yaml"
+exec python3 "$srcdir/tests/from_python.py" ./libswpipe.so ./libswsim.so "$srcdir"
