@@ -53,6 +53,8 @@ static bool task_has(const struct program *p, int rank, int task, int comm)
 /* The index of the task's communicator of this name; -1: none, -2: several, and none is named. */
 static int find_comm(const struct swpipe_context *context, const char *name)
 {
+    if (!context)
+        return -1;
     const struct program *p = context->engine->program;
     int rank = context->self->rank, found = -1;
     for (int c = 0; c < p->comm_count; c++) {
@@ -87,9 +89,10 @@ int swpipe_comm_place(struct swpipe_context *context, const char *comm)
 
 void *swpipe_comm_handle(struct swpipe_context *context, const char *comm)
 {
-    int c = find_comm(context, comm), rank = context->self->rank;
+    int c = find_comm(context, comm);
     if (c < 0 || !called_pushes(context->self))
         return NULL;
+    const int rank = context->self->rank;
     const struct comm_desc *desc = &context->engine->program->comms[c];
     return device_comm_handle(context->self->run->comms[desc->first_member + place_in(desc, rank)]);
 }
@@ -104,6 +107,8 @@ static const char *task_name(const struct swpipe_context *context)
 static bool begin(struct request *call, struct swpipe_context *context, const char *comm,
                   enum swpipe_number number)
 {
+    if (!context)
+        return false;
     const struct program *p = context->engine->program;
     int c = find_comm(context, comm), rank = context->self->rank;
     diag_init(&call->diag);
@@ -478,6 +483,8 @@ int swpipe_receive(struct swpipe_context *context, const char *comm, void *data,
 
 int swpipe_sync(struct swpipe_context *context)
 {
+    if (!context)
+        return -1;
     const struct engine *engine = context->engine;
     const struct run *run = context->self->run;
     int64_t limit_ns = run->config.wait_ns;

@@ -189,7 +189,7 @@ static enum status make_tables(struct swpipe *pipe)
     pipe->devices = calloc((size_t)pipe->ranks, sizeof(struct device *));
     pipe->pools = calloc((size_t)pipe->ranks, sizeof *pipe->pools);
     pipe->exposed = calloc(tasks, sizeof *pipe->exposed);
-    pipe->results = calloc((size_t)pipe->ranks, sizeof(void *));
+    pipe->results = calloc((size_t)pipe->ranks, sizeof *pipe->results);
     if (!pipe->tasks || !pipe->device_only || !pipe->shortcuts || !pipe->devices || !pipe->pools ||
         !pipe->exposed || !pipe->results)
         return diag_no_memory(&pipe->diag);

@@ -237,7 +237,7 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
     if (!status)
         status = program_build(&engine->variant.plan, &build, &engine->program, diag);
     if (!status && !serial)
-        pipe->depth = engine->program->depth;
+        atomic_store(&pipe->depth, engine->program->depth);
     if (!status)
         status = open_contexts(engine, serial, diag);
     if (!status)
@@ -291,9 +291,11 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
     recording_stop(&engine->recording, engine);
     *usable = !engine->has_threads || !run_stopped(&engine->run);
     if (engine->has_run) {
-        engine->pipe->graph_launches += graph_launches(&engine->run);
+        engine->pipe->past_launches += graph_launches(&engine->run);
         run_close(&engine->run);
     }
+    if (engine == &engine->pipe->pipelined)
+        atomic_store(&engine->pipe->in_flight, 0);
     enum status status = recording_close(&engine->recording, &engine->pipe->recorded, diag);
     for (int i = 0; i < engine->iteration_count; i++)
         iteration_fini(&engine->iterations[i]);

@@ -96,9 +96,6 @@ enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *di
 /* Has every rank of the group a batch for iteration `number`, or has one `ended`? False: why the run stopped is in `diag`. */
 bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, struct diag *diag);
 
-/* Iterations in flight on the first rank here. */
-int engine_in_flight(const struct engine *engine);
-
 /* The stream a task of a rank works on. */
 struct device_stream *engine_stream(const struct engine *engine, int rank, int task);
 

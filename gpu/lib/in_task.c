@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * in_task.c - the calls of a task's function, with its context (swpipe.h).
+ * in_task.c - the calls of a task's function, with its context (swpipe.h). Without a context each does nothing, and returns
+ * what says so.
  */
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"
@@ -10,17 +11,19 @@
 
 int64_t swpipe_iteration(const struct swpipe_context *context)
 {
-    return context->iteration->number;
+    return context ? context->iteration->number : -1;
 }
 
 int swpipe_rank(const struct swpipe_context *context)
 {
-    return context->self->rank;
+    return context ? context->self->rank : -1;
 }
 
 /* Not from the release of a value: its iteration is locked. */
 static bool may_call(struct swpipe_context *context, const char *function)
 {
+    if (!context)
+        return false;
     if (!iteration_is_releasing(context->iteration))
         return true;
     swpipe_fail(context, "%s: the release of a value cannot use its iteration", function);
@@ -38,12 +41,14 @@ void swpipe_set_result(struct swpipe_context *context, void *result)
 
 void *swpipe_batch(const struct swpipe_context *context)
 {
-    return context->iteration->batch;
+    return context ? context->iteration->batch : NULL;
 }
 
 int swpipe_fail(struct swpipe_context *context, const char *format, ...)
 {
     va_list args;
+    if (!context || !format)
+        return -1;
     va_start(args, format);
     vsnprintf(context->why, sizeof context->why, format, args);
     va_end(args);
@@ -58,10 +63,10 @@ static struct device_stream *stream_of(const struct swpipe_context *context)
 int swpipe_set(struct swpipe_context *context, const char *name, void *value,
                const struct swpipe_kind *kind)
 {
-    if (!name)
-        return swpipe_fail(context, "swpipe_set: the name is NULL");
     if (!may_call(context, "swpipe_set"))
         return -1;
+    if (!name)
+        return swpipe_fail(context, "swpipe_set: the name is NULL");
     return iteration_set(context->iteration, name, value, kind, context->task, stream_of(context))
                ? 0
                : -1;
@@ -99,6 +104,8 @@ void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t byte
 
 void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *bytes)
 {
+    if (!context)
+        return NULL;
     const struct run *run = context->self->run;
     const struct program *p = run->program;
     for (int b = 0; b < p->buffer_count && name; b++) {
@@ -114,11 +121,14 @@ void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *by
 
 void *swpipe_stream(struct swpipe_context *context)
 {
-    return called_pushes(context->self) ? device_stream_handle(stream_of(context)) : NULL;
+    return context && called_pushes(context->self) ? device_stream_handle(stream_of(context))
+                                                   : NULL;
 }
 
 int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg)
 {
+    if (!context || !function)
+        return swpipe_fail(context, "swpipe_launch: the function is NULL");
     const struct task *task = &context->engine->program->plan->pipeline.tasks[context->task];
     struct device_op op = {
         .kind = DEVICE_OP_CALLBACK, .label = task->name, .callback = {function, arg}};
@@ -134,7 +144,7 @@ int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), v
 
 int swpipe_work(struct swpipe_context *context)
 {
-    if (called_pushes(context->self) &&
+    if (context && called_pushes(context->self) &&
         worker_own_work(context->self, context->task, context->self->current.iteration))
         return 0;
     return swpipe_fail(context, "the plan's work could not be pushed");

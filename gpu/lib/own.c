@@ -235,6 +235,8 @@ static int push_event(struct swpipe_context *context, struct swpipe_event *event
                       push_function *push)
 {
     struct diag diag;
+    if (!context)
+        return -1;
     int rank = context->self->rank;
     if (!event)
         return swpipe_fail(context, "the event is NULL");

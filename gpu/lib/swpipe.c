@@ -7,7 +7,6 @@
  *       ^              |  `--something failed--> BROKEN
  *       `----drain-----+---------drain-------------'
  */
-#include "gpu/exec/graph.h"
 #include "group.h"
 #include "swpipe_impl.h"
 
@@ -43,7 +42,9 @@ enum swpipe_status status_for_caller(enum status status)
 /* The first error of the call, with its place in the plan if it has one. */
 static void describe(struct swpipe *pipe)
 {
-    diag_first_error(&pipe->diag, pipe->error, sizeof pipe->error);
+    char *other = pipe->errors[atomic_load(&pipe->error) == pipe->errors[0]];
+    diag_first_error(&pipe->diag, other, sizeof pipe->errors[0]);
+    atomic_store(&pipe->error, other);
 }
 
 bool pipe_enter(struct swpipe *pipe)
@@ -72,7 +73,7 @@ enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
 
 const char *swpipe_error(const struct swpipe *pipe)
 {
-    return pipe ? pipe->error : "out of memory";
+    return pipe ? atomic_load(&pipe->error) : "out of memory";
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -212,6 +213,7 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
     if (!pipe)
         return SWPIPE_SYSTEM;
     diag_init(&pipe->diag);
+    atomic_store(&pipe->error, pipe->errors[0]);
     if (config &&
         config->device == SWPIPE_CUDA) /* known before the call is, which looks at its GPU */
         pipe->device = DEVICE_KIND_CUDA;
@@ -254,7 +256,7 @@ void swpipe_close(struct swpipe *pipe)
 
 int swpipe_depth(const struct swpipe *pipe)
 {
-    return pipe && pipe->open ? pipe->depth : -1;
+    return pipe && pipe->open ? atomic_load(&pipe->depth) : -1;
 }
 
 int swpipe_task_count(const struct swpipe *pipe)
@@ -275,20 +277,18 @@ const char *swpipe_task_name(const struct swpipe *pipe, int task)
 
 int swpipe_in_flight(const struct swpipe *pipe)
 {
-    return pipe && pipe->pipelined.has_threads ? engine_in_flight(&pipe->pipelined) : 0;
+    return pipe ? atomic_load(&pipe->in_flight) : 0;
 }
 
 void *swpipe_result(const struct swpipe *pipe, int rank)
 {
-    return pipe && pipe->results && rank >= 0 && rank < pipe->ranks ? pipe->results[rank] : NULL;
+    return pipe && pipe->open && rank >= 0 && rank < pipe->ranks ? atomic_load(&pipe->results[rank])
+                                                                 : NULL;
 }
 
 int64_t swpipe_graph_launches(const struct swpipe *pipe)
 {
-    if (!pipe)
-        return 0;
-    const struct engine *engine = &pipe->pipelined;
-    return pipe->graph_launches + (engine->has_run ? graph_launches(&engine->run) : 0);
+    return pipe ? atomic_load(&pipe->graph_launches) : 0;
 }
 
 /* ---- pipelined ------------------------------------------------------------------------------- */
@@ -437,16 +437,18 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
                               double *seconds)
 {
     struct timespec start;
+    int64_t iteration = 0;
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    enum swpipe_status status = swpipe_fill(pipe, source);
-    while (status == SWPIPE_OK)
-        status = swpipe_progress(pipe, source, NULL);
-    if (status != SWPIPE_END)
-        return status;
-    if (seconds) /* without the end of the threads and of a recording */
+    enum status status = fill(pipe, source);
+    while (!status && iteration >= 0)
+        status = progress(pipe, source, &iteration);
+    if (!status)
+        pipe->state = PIPE_IDLE;
+    if (!status && seconds) /* without the end of the threads and of a recording */
         *seconds = seconds_between(&start, &pipe->idle_at);
-    pipe->state = PIPE_IDLE;
-    return SWPIPE_OK;
+    return swpipe_finish(pipe, status);
 }
 
 /* ---- traces ---------------------------------------------------------------------------------- */
@@ -475,10 +477,8 @@ enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file)
     return swpipe_finish(pipe, record(pipe, file));
 }
 
-enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out)
+static void tell_recorded(const struct swpipe *pipe, struct swpipe_recorded *out)
 {
-    if (!pipe || !out || !pipe->recorded.is)
-        return SWPIPE_USAGE; /* the error of the call before this one stays */
     const struct recorded *recorded = &pipe->recorded;
     const struct runtime_result *result = &recorded->result;
     *out = (struct swpipe_recorded){.run = result->run,
@@ -490,7 +490,17 @@ enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *
                                     .why = recorded->why,
                                     .seconds = 1e-9 * (double)result->duration_ns,
                                     .iteration_seconds = 1e-9 * result->iteration.mean_ns};
-    return SWPIPE_OK;
+}
+
+enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out)
+{
+    if (!pipe_enter(pipe))
+        return SWPIPE_USAGE;
+    const bool is = out && pipe->recorded.is;
+    if (is)
+        tell_recorded(pipe, out);
+    leave(pipe); /* the error of the call before this one stays */
+    return is ? SWPIPE_OK : SWPIPE_USAGE;
 }
 
 /* ---- serial ---------------------------------------------------------------------------------- */

@@ -30,9 +30,15 @@
  * process has one of them; so it is always on the cuda device, where a pipeline without a group has one rank.
  *
  * Threads. A pipeline belongs to one thread at a time. A call that is made while another one is under way, by its
- * source, a hook or a task, is SWPIPE_USAGE and changes nothing, not even swpipe_error; swpipe_close then does nothing.
- * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs twice at the same time. A context may be used
- * by all tasks of its iteration.
+ * source, a hook, a task or another thread, is SWPIPE_USAGE and changes nothing, not even swpipe_error; swpipe_close then
+ * does nothing. Any thread may ask, at any time between open and close, also while a call is under way: swpipe_depth,
+ * swpipe_task_count, swpipe_rank_count, swpipe_task_name, swpipe_in_flight, swpipe_result, swpipe_graph_launches, swpipe_error
+ * and swpipe_comm_is_lost.
+ * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs
+ * twice at the same time. The values of an iteration may be used by all its tasks at the same time.
+ *
+ * Nothing. Without a pipeline (NULL) a call is SWPIPE_USAGE or returns NULL, a number is -1, or 0 where it counts what
+ * has happened, and swpipe_close does nothing. Without a context a call of a function is -1 or NULL and does nothing.
  *
  * Errors. Every call returns a status; swpipe_error describes the last one that was not OK or END. When a
  * task fails, everything stops: no later instance starts, every waiter wakes at
@@ -208,13 +214,14 @@ int swpipe_task_count(const struct swpipe *pipe);
 int swpipe_rank_count(const struct swpipe *pipe);
 /* NULL: there is none of this number. */
 const char *swpipe_task_name(const struct swpipe *pipe, int task);
-/* Iterations admitted and not yet retired on this process's first rank. */
+/* Iterations admitted and not yet retired on this process's first rank; 0 where no run is under way. */
 int swpipe_in_flight(const struct swpipe *pipe);
 /* The result that swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
    NULL: nothing. What the device computes in it is there under `retire: device`; under the default, `retire: submit`, it
-   may still be computed. */
+   may still be computed. The pointer is the function's: what it points to must outlive the iteration. A value of the iteration
+   (swpipe_set, swpipe_alloc) does not, it is freed by then; the hook `retired` is called before that. */
 void *swpipe_result(const struct swpipe *pipe, int rank);
-/* The description of the last failure, never NULL; valid until the next call. */
+/* The description of the last failure, never NULL, "" where none was. The text stays until the second failure from then. */
 const char *swpipe_error(const struct swpipe *pipe);
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -354,10 +361,14 @@ enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out);
 
 /* ---- inside a task --------------------------------------------------------------------------- */
 
+/* A context is for the calls of its function, and is gone when that returns. A function in stream order (swpipe_launch)
+   has none: what it needs comes with its argument. */
+
 int64_t swpipe_iteration(const struct swpipe_context *context);
 int swpipe_rank(const struct swpipe_context *context);
 void *swpipe_batch(const struct swpipe_context *context);
-/* The result of this iteration: for swpipe_result and the hook `retired`. The memory stays the user's. A loss that the
+/* The result of this iteration: for swpipe_result and the hook `retired`. The memory stays the user's, and must be there
+   when they are asked: see swpipe_result. A loss that the
    device computes needs `retire: device` in the plan, or it is read before it is there; the message function is told. */
 void swpipe_set_result(struct swpipe_context *context, void *result);
 /* Say why the task fails; returns -1, for `return swpipe_fail(...)`. */
@@ -381,7 +392,7 @@ void *swpipe_get(struct swpipe_context *context, const char *name);
 /* Free it early. A name that is not set: nothing happens. */
 void swpipe_unset(struct swpipe_context *context, const char *name);
 
-/* Device memory by name, freed by swpipe_unset or with its iteration, and then used again as soon as
+/* Device memory by name, a value that swpipe_get finds, freed by swpipe_unset or with its iteration, and then used again as soon as
    the device is done with it. The address is for device work; on the host device that is what
    swpipe_launch starts. NULL: the device has no more. On cuda a block that is new comes from a memory pool
    of the GPU and waits for no work of it (not run on a GPU). A GPU without pools has cudaMalloc, which may wait for all
@@ -397,7 +408,7 @@ void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *by
    host device a copy is a memcpy in a function of swpipe_launch. */
 void *swpipe_stream(struct swpipe_context *context);
 /* Run a host function in stream order: how device work is written for the host device; on cuda what
-   cudaLaunchHostFunc does. `arg` must live until it has run. 0, or -1: the task fails. */
+   cudaLaunchHostFunc does. `arg` must live until it has run, as a value of the iteration does. 0, or -1: the task fails. */
 int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), void *arg);
 /* Push the work the plan describes for this task: on the plan's buffers and memory of the library, not on data of the
    program. 0, or -1: the task fails. */

@@ -30,7 +30,11 @@ struct swpipe {
     enum device_kind device;
     bool on_caller; /* functions are called on its thread */
     int ranks, max_depth;
-    int depth;                   /* of the pipelined program */
+    atomic_int depth; /* of the pipelined program */
+    /* Asked by any thread, in words that the calls leave behind: engines come and go. */
+    atomic_int in_flight;
+    _Atomic int64_t graph_launches;
+    _Atomic(void *) *results;    /* [ranks], of the iteration retired last */
     int first_rank, local_ranks; /* those in this process */
     struct swpipe_group *group;  /* NULL: all are */
     struct swpipe_hooks hooks;
@@ -43,11 +47,10 @@ struct swpipe {
     struct device_caller caller; /* as it was before the call that is under way */
     bool open;                   /* swpipe_open went well */
     atomic_bool entered;         /* a call is under way: another one is refused */
-    void **results;              /* [ranks], of the iteration retired last */
     int64_t spin_ns;             /* as run_config */
     enum runtime_graph graph;
     bool *device_only;            /* [plan's tasks] */
-    int64_t graph_launches;       /* of engines that are closed */
+    int64_t past_launches;        /* of engines that are closed */
     int64_t wait_ns, progress_ns; /* 0, DEVICE_FOREVER: no limit */
 
     struct device_world *world; /* opened when it is first needed, and after an abort */
@@ -67,7 +70,9 @@ struct swpipe {
         loose; /* a serial iteration is over when it is submitted: several in a row are timed as one */
     struct swsim_result *answer; /* of the last question; NULL: none was asked */
     struct diag diag;            /* of the last call */
-    char error[1024];
+    /* Of the last call that failed. The next one is written beside it, for a thread that reads it still. */
+    _Atomic(const char *) error;
+    char errors[2][1024];
 };
 
 /* Check what the caller says and take it over; configure.c. `config` NULL: STATUS_USAGE. */

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "gpu/exec/graph.h"
 #include "plan/keywords.h"
 #include "swpipe_impl.h"
 
@@ -226,6 +227,18 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
 
 /* ---- one step of one rank -------------------------------------------------------------------- */
 
+/* What any thread may ask is left in the pipeline. */
+static void tell_progress(const struct engine *engine)
+{
+    struct swpipe *pipe = engine->pipe;
+    const struct feed *feed = feed_of(engine, engine_first_rank(engine));
+    if (engine != &pipe->pipelined)
+        return;
+    atomic_store(&pipe->in_flight, (int)(feed->begun - feed->retired));
+    if (pipe->graph)
+        atomic_store(&pipe->graph_launches, pipe->past_launches + graph_launches(&engine->run));
+}
+
 /* Once: a result is handed out that the device may still be at. */
 static void tell_early_result(struct swpipe *pipe, enum retire_rule rule)
 {
@@ -260,6 +273,7 @@ static bool retire(struct engine *engine, int rank, int64_t oldest, int64_t bega
     if (!drive_retire(engine_driver(engine, rank), oldest, began_ns))
         return false;
     feed->results[(size_t)feed->retired++ % engine->ahead] = iteration->result;
+    tell_progress(engine);
     tell_retired(engine, iteration);
     if (engine->program->plan->pipeline.retire == RETIRE_DEVICE)
         iteration_clear(iteration);
@@ -276,8 +290,11 @@ static bool fetch_and_enqueue(struct engine *engine, int rank, int64_t admitted,
     const bool *told_end = &feed_of(engine, rank)->told_end, knew = *told_end;
     if (!fetch(engine, rank, admitted, source))
         return false;
-    return (*told_end != knew && drive_next(driver).next != POLICY_ENQUEUE) ||
-           drive_enqueue(driver);
+    if (*told_end != knew && drive_next(driver).next != POLICY_ENQUEUE)
+        return true;
+    bool enqueued = drive_enqueue(driver);
+    tell_progress(engine);
+    return enqueued;
 }
 
 /* The step that drive_await has said can be taken. False: the run stopped. */
@@ -457,18 +474,13 @@ enum status engine_retire(struct engine *engine, const struct swpipe_source *sou
         const struct feed *feed = feed_of(engine, rank);
         if (feed->retired <= engine->retired)
             continue;
-        engine->pipe->results[rank] = feed->results[(size_t)engine->retired % engine->ahead];
+        atomic_store(&engine->pipe->results[rank],
+                     feed->results[(size_t)engine->retired % engine->ahead]);
         any = true;
     }
     *iteration = any ? engine->retired : -1;
     engine->retired += any;
     return status;
-}
-
-int engine_in_flight(const struct engine *engine)
-{
-    int rank = engine_first_rank(engine);
-    return (int)(drive_admitted(engine_driver(engine, rank)) - feed_of(engine, rank)->retired);
 }
 
 /* ---- serial ---------------------------------------------------------------------------------- */
