@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "plan/columns.h"
 #include "plan/units.h"
 #include "sim/predict/explained.h"
 #include "sim/predict/stalls.h"
@@ -53,16 +54,17 @@ static void print_run(const struct store_run *run, void *context)
         snprintf(duration, sizeof duration, "%" PRId64 " steps", info->duration_ns);
     else
         units_show_time((double)info->duration_ns, duration);
+    const char *device = info->device && *info->device ? info->device : "-";
     if (list->count++ == 0)
         fprintf(list->out, "%4s  %-20s  %-9s  %-8s  %5s  %10s  %10s  %-11s  %-12s  %s\n", "Run",
                 "Created", "Kind", "Driver", "Ranks", "Iterations", "Duration", "State", "Device",
                 "Plan");
     fprintf(list->out,
-            "%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %-12s  %s%s%s\n",
+            "%4" PRId64 "  %-20s  %-9s  %-8s  %5d  %10" PRId64 "  %10s  %-11s  %s%*s  %s%s%s\n",
             run->id, created, run_kind_text(info->kind), run_driver_text(info->driver), info->ranks,
-            run->iterations, duration, witness ? "-" : run_finished_text(info->finished),
-            info->device && *info->device ? info->device : "-", info->plan_name,
-            witness && info->note ? ", " : "", witness && info->note ? info->note : "");
+            run->iterations, duration, witness ? "-" : run_finished_text(info->finished), device,
+            columns_fill(device, 12), "", info->plan_name, witness && info->note ? ", " : "",
+            witness && info->note ? info->note : "");
 }
 
 enum status run_list_print(struct store *store, FILE *out, size_t *count, struct diag *diag)

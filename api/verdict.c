@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "plan/columns.h"
 #include "plan/units.h"
 #include "telling.h"
 
@@ -125,6 +126,8 @@ static void print_unrecorded(const struct verdict_view *view, FILE *out)
     fputc('\n', out);
 }
 
+enum { PLAN_COLUMNS = 35 }; /* of a plan's name at the beginning of a line */
+
 static void print_line(const struct verdict_view *view, bool color, FILE *out)
 {
     const struct verify_report *report = view->report;
@@ -134,7 +137,7 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
                              : report->verdict;
     char seconds[UNITS_TEXT];
     units_show_time(report->seconds * 1e9, seconds);
-    fprintf(out, "%-35s  %-8s  %s", report->plan,
+    fprintf(out, "%s%*s  %-8s  %s", report->plan, columns_fill(report->plan, PLAN_COLUMNS), "",
             report->driver == DRIVER_NONE ? "-" : driver_key(report->driver), paint(color, shade));
     print_verdict(view, out);
     fprintf(out, "%s  ", color ? "\033[0m" : "");
@@ -160,21 +163,20 @@ static void print_telling(const struct story *story, const struct telling *telli
 {
     char range[TELLING_RANGE];
     telling_range(telling, range);
-    fprintf(out, "  %*s  %-*s  ", columns->number, range, columns->agent,
-            telling->times ? "" : story->steps[telling->first].agent);
+    const char *agent = telling->times ? "" : story->steps[telling->first].agent;
+    fprintf(out, "  %*s  %s%*s  ", columns->number, range, agent,
+            columns_fill(agent, columns->agent), "");
     telling_print(story, telling, out);
 }
 
 static int agent_width(const struct story *story)
 {
-    size_t width = 0;
+    int width = 0;
     for (size_t i = 0; i < story->step_count; i++)
-        if (strlen(story->steps[i].agent) > width)
-            width = strlen(story->steps[i].agent);
+        columns_widen(&width, story->steps[i].agent);
     for (size_t i = 0; i < story->blocked_count; i++)
-        if (strlen(story->blocked[i].agent) > width)
-            width = strlen(story->blocked[i].agent);
-    return (int)width;
+        columns_widen(&width, story->blocked[i].agent);
+    return width;
 }
 
 static void print_cycle(const struct story *story, FILE *out)
@@ -229,14 +231,20 @@ static void print_steps(const struct story *story, const struct telling *lines, 
     }
 }
 
+static void print_agent(const struct story_blocked *blocked, char mark,
+                        const struct columns *columns, FILE *out)
+{
+    fprintf(out, "  %*c  %s%*s  %s\n", columns->number, mark, blocked->agent,
+            columns_fill(blocked->agent, columns->agent), "", blocked->waits_for);
+}
+
 static void print_blocked(const struct story *story, const struct columns *columns, FILE *out)
 {
     if (story->blocked_count > 0)
         fputs(story->cycle_count > 0 ? "  blocked agents (* in a cycle):\n" : "  blocked agents:\n",
               out);
     for (size_t i = 0; i < story->blocked_count; i++)
-        fprintf(out, "  %*c  %-*s  %s\n", columns->number, story->blocked[i].in_cycle ? '*' : ' ',
-                columns->agent, story->blocked[i].agent, story->blocked[i].waits_for);
+        print_agent(&story->blocked[i], story->blocked[i].in_cycle ? '*' : ' ', columns, out);
     if (story->cycle_count > 0)
         print_cycle(story, out);
 }
@@ -246,11 +254,8 @@ static void print_ring(const struct story *story, const struct columns *columns,
 {
     if (story->cycle_count == 0)
         return;
-    for (size_t i = 0; i < story->cycle_count; i++) {
-        const struct story_blocked *blocked = &story->blocked[story->cycle[i]];
-        fprintf(out, "  %*c  %-*s  %s\n", columns->number, '*', columns->agent, blocked->agent,
-                blocked->waits_for);
-    }
+    for (size_t i = 0; i < story->cycle_count; i++)
+        print_agent(&story->blocked[story->cycle[i]], '*', columns, out);
     print_cycle(story, out);
 }
 
@@ -357,7 +362,8 @@ enum status verdict_print_found(const struct verdict_style *style,
                                 const struct verify_report *so_far, FILE *out)
 {
     const struct story *story = &so_far->stories[so_far->first];
-    fprintf(out, "%-35s  %-8s  found a violation in %zu step%s; searching on\n", so_far->plan,
+    fprintf(out, "%s%*s  %-8s  found a violation in %zu step%s; searching on\n", so_far->plan,
+            columns_fill(so_far->plan, PLAN_COLUMNS), "",
             so_far->driver == DRIVER_NONE ? "-" : driver_key(so_far->driver), story->step_count,
             plural(story->step_count));
     fprintf(out, "  %s: %s\n", property_key(so_far->first), story->sentence);

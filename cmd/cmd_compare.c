@@ -11,6 +11,7 @@
 #include "run_spec.h"
 #include "two_runs.h"
 
+#include "plan/columns.h"
 #include "plan/json.h"
 #include "plan/print.h"
 #include "plan/processors.h"
@@ -41,11 +42,13 @@ static const char *show_error(double error, char out[UNITS_TEXT])
     return out;
 }
 
+enum { PLAN_COLUMNS = 32, STREAM_COLUMNS = 16 }; /* of names */
+
 /* A row of a stream: measured and predicted share of one thing it did. */
 static void print_share(const char *stream, const char *what, bool accounted, double measured,
                         double predicted)
 {
-    printf("      %-16s  %-16s", stream, what);
+    printf("      %s%*s  %-16s", stream, columns_fill(stream, STREAM_COLUMNS), "", what);
     if (accounted && !isnan(measured))
         printf("  %8.1f%%", 100 * measured);
     else
@@ -122,8 +125,9 @@ static void print_cores(const struct comparison *run)
 static void print_run(const struct comparison *run, bool quiet)
 {
     char measured[UNITS_TEXT], predicted[UNITS_TEXT], error[UNITS_TEXT];
-    printf("%4" PRId64 "  %-32s  %-8s  %5d  %5d  %9s  %9s  %7s\n", run->run, run->plan,
-           driver_key(run->driver), run->depth, run->ranks, show_time(run->measured_ns, measured),
+    printf("%4" PRId64 "  %s%*s  %-8s  %5d  %5d  %9s  %9s  %7s\n", run->run, run->plan,
+           columns_fill(run->plan, PLAN_COLUMNS), "", driver_key(run->driver), run->depth,
+           run->ranks, show_time(run->measured_ns, measured),
            show_time(run->predicted_ns, predicted), show_error(run->error, error));
     for (size_t i = 0; i < run->stream_count && !quiet; i++) {
         print_stream(run, &run->streams[i]);
@@ -137,8 +141,8 @@ static void print_run(const struct comparison *run, bool quiet)
 
 static void print_all(const struct compared *compared, bool quiet)
 {
-    printf("%4s  %-32s  %-8s  %5s  %5s  %9s  %9s  %7s\n", "Run", "Plan", "Driver", "Depth", "Ranks",
-           "Measured", "Predicted", "Error");
+    printf("%4s  %-*s  %-8s  %5s  %5s  %9s  %9s  %7s\n", "Run", PLAN_COLUMNS, "Plan", "Driver",
+           "Depth", "Ranks", "Measured", "Predicted", "Error");
     for (size_t i = 0; i < compared->run_count; i++)
         print_run(&compared->runs[i], quiet);
     if (isnan(compared->worst_error))

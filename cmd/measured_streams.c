@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/columns.h"
 #include "plan/plan.h"
 #include "trace/step_bar.h"
 
@@ -67,8 +68,8 @@ static const char *row_name(const struct runtime_result *result, const struct st
 static void print_row(const char *name, int width, double share, FILE *out)
 {
     int filled = (int)lround(fmin(share, 1) * BAR);
-    fprintf(out, "  %-*s  %5.1f%%  %.*s%.*s\n", width, name, 100 * share, filled,
-            "####################", BAR - filled, "....................");
+    fprintf(out, "  %s%*s  %5.1f%%  %.*s%.*s\n", name, columns_fill(name, width), "", 100 * share,
+            filled, "####################", BAR - filled, "....................");
 }
 
 static void print_rows(const struct runtime_result *result, struct stream_row *rows,
@@ -85,7 +86,7 @@ static void print_rows(const struct runtime_result *result, struct stream_row *r
     for (size_t r = 0; names && r < count; r++) {
         const char *name = row_name(result, &rows[r], ranks, arena);
         names[r] = name ? name : result->streams[rows[r].first].name;
-        width = (int)strlen(names[r]) > width ? (int)strlen(names[r]) : width;
+        columns_widen(&width, names[r]);
     }
     fprintf(out, "\n  %-*s  %6s%s\n", width, "stream", "busy",
             average ? "  (means over the ranks; --json has each)" : "");

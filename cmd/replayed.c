@@ -7,6 +7,7 @@
 
 #include "measured.h"
 
+#include "plan/columns.h"
 #include "plan/ops.h"
 #include "plan/printable.h"
 
@@ -130,11 +131,10 @@ static void print_witness_blocked(const struct replayed *replayed, FILE *out)
 
 static int agent_width(const struct runtime_result *result)
 {
-    size_t width = 0;
+    int width = 0;
     for (size_t i = 0; i < result->blocked_count; i++)
-        if (strlen(result->blocked[i].agent) > width)
-            width = strlen(result->blocked[i].agent);
-    return (int)width;
+        columns_widen(&width, result->blocked[i].agent);
+    return width;
 }
 
 /* A star: part of the cycle. */
@@ -147,8 +147,9 @@ static void print_blocked(const struct replayed *replayed, FILE *out)
         for (size_t k = 0; k < witness->blocked_count && !cycle; k++)
             cycle = witness->blocked[k].in_cycle &&
                     strcmp(witness->blocked[k].agent, result->blocked[i].agent) == 0;
-        fprintf(out, "    %c  %-*s  %s\n", cycle ? '*' : ' ', agent_width(result),
-                result->blocked[i].agent, result->blocked[i].waits_for);
+        const char *agent = result->blocked[i].agent;
+        fprintf(out, "    %c  %s%*s  %s\n", cycle ? '*' : ' ', agent,
+                columns_fill(agent, agent_width(result)), "", result->blocked[i].waits_for);
     }
 }
 

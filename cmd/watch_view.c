@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/columns.h"
 #include "plan/printable.h"
 #include "plan/units.h"
 
@@ -122,22 +123,10 @@ static void print_iterations(const struct run_progress *now, char line[LINE])
 
 /* ---- the block of a terminal ----------------------------------------------------------------- */
 
-/* Bytes of the first `width` characters. */
-static int cut(const char *line, int width)
-{
-    int at = 0, characters = 0;
-    for (; line[at]; at++) {
-        characters += ((unsigned char)line[at] & 0xc0) != 0x80;
-        if (characters > width)
-            break;
-    }
-    return at;
-}
-
 static void put(const struct watch_sheet *sheet, const char *line)
 {
-    fprintf(sheet->out, "%s%.*s%s\n", sheet->before, printable_fit(line, cut(line, sheet->width)),
-            line, sheet->after);
+    fprintf(sheet->out, "%s%.*s%s\n", sheet->before, columns_fit(line, sheet->width), line,
+            sheet->after);
 }
 
 static void print_head(const struct watch_look *look, char line[LINE])
@@ -187,8 +176,8 @@ static void print_row(const struct watch_look *look, const struct row *row, int 
     bar[BAR] = '\0';
     name_row(look, row, ",", name);
     print_doing(look->now, row, doing, sizeof doing);
-    snprintf(line, LINE, "  %-*s  %5.1f%%  %s%s%s", width, name, 100 * row->share, bar,
-             *doing ? "  " : "", doing);
+    snprintf(line, LINE, "  %s%*s  %5.1f%%  %s%s%s", name, columns_fill(name, width), "",
+             100 * row->share, bar, *doing ? "  " : "", doing);
 }
 
 static int widest(const struct watch_look *look, const struct row *rows, size_t count)
@@ -197,7 +186,7 @@ static int widest(const struct watch_look *look, const struct row *rows, size_t 
     int width = 0;
     for (size_t i = 0; i < count; i++) {
         name_row(look, &rows[i], ",", name);
-        width = (int)strlen(name) > width ? (int)strlen(name) : width;
+        columns_widen(&width, name);
     }
     return width;
 }

@@ -4,6 +4,7 @@
 
 #include "import.h"
 
+#include "plan/columns.h"
 #include "plan/json.h"
 #include "plan/units.h"
 #include "report_dumps.h"
@@ -26,7 +27,7 @@ static void print_line(const char *name, const struct ledger *ledger, FILE *out)
     char busy[UNITS_TEXT], text[UNITS_TEXT];
     units_show_time((double)ledger->busy_ns, busy);
     units_show_time((double)idle, text);
-    fprintf(out, "  %-10s busy %-8s  idle %-8s", name, busy, text);
+    fprintf(out, "  %s%*s busy %-8s  idle %-8s", name, columns_fill(name, 10), "", busy, text);
     const char *before = " ";
     for (int i = 0; i < IDLE_COUNT; i++) {
         if (ledger->idle_ns[i] == 0)

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "plan/columns.h"
 #include "plan/json.h"
 
 /* The calls of a rank, in one group or in all. */
@@ -58,7 +59,9 @@ static void print_rank(const struct flight_job *job, const struct flight_rank *r
         const struct tally own = tally_calls(rank, (int)g);
         if (own.calls == 0)
             continue;
-        fprintf(out, "  group %-12s %zu ranks: ", job->groups[g].name, job->groups[g].rank_count);
+        const char *name = job->groups[g].name;
+        fprintf(out, "  group %s%*s %zu ranks: ", name, columns_fill(name, 12), "",
+                job->groups[g].rank_count);
         print_tally(&own, out);
         fputc('\n', out);
     }

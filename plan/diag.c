@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "printable.h"
 
 enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400, AROUND = 80 };
@@ -263,8 +264,10 @@ static void print_caret(const struct diag_message *message, FILE *out)
     unsigned code;
     print_source(at, out);
     for (uint32_t col = 1; col < message->source_col && *at; col++) {
-        fputc(*at == '\t' ? '\t' : ' ', out);
-        at += printable_decode(at, &code);
+        const size_t bytes = printable_decode(at, &code);
+        fprintf(out, "%*s", *at == '\t' || printable_acts(code) ? 1 : columns_of_character(code),
+                *at == '\t' ? "\t" : "");
+        at += bytes;
     }
     fputs("^\n", out);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "columns.h"
 #include "hang.h"
 #include "json.h"
 #include "keywords.h"
@@ -26,25 +27,9 @@ static enum status need_pipeline(const struct plan *plan, const char *what, stru
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* Characters, not bytes: what a terminal shows of UTF-8 without combining or wide ones. */
-static int text_width(const char *text)
-{
-    int width = 0;
-    for (; *text; text++)
-        width += ((unsigned char)*text & 0xC0) != 0x80;
-    return width;
-}
-
-static void widen(int *width, const char *text)
-{
-    int needed = text_width(text);
-    if (*width < needed)
-        *width = needed;
-}
-
 static void put_left(FILE *out, const char *text, int width)
 {
-    fprintf(out, "%s%*s", text, width - text_width(text), "");
+    fprintf(out, "%s%*s", text, columns_fill(text, width), "");
 }
 
 static void put_rule(FILE *out, int width)
@@ -82,9 +67,9 @@ static struct columns measure_schedule(const struct plan *plan, int periods)
     if (width.index < number_width(last))
         width.index = number_width(last);
     for (size_t i = 0; i < pipeline->task_count; i++) {
-        widen(&width.task, pipeline->tasks[i].name);
-        widen(&width.thread, group_name(plan, &pipeline->tasks[i]));
-        widen(&width.stream, stream_name(plan, &pipeline->tasks[i]));
+        columns_widen(&width.task, pipeline->tasks[i].name);
+        columns_widen(&width.thread, group_name(plan, &pipeline->tasks[i]));
+        columns_widen(&width.stream, stream_name(plan, &pipeline->tasks[i]));
     }
     if (periods > 0)
         width.period = 1 + number_width(periods - 1);
@@ -352,7 +337,7 @@ static int task_column(const struct plan *plan)
 {
     int width = 4;
     for (size_t i = 0; i < plan->pipeline.task_count; i++)
-        widen(&width, plan->pipeline.tasks[i].name);
+        columns_widen(&width, plan->pipeline.tasks[i].name);
     return width;
 }
 

@@ -24,6 +24,7 @@
 #include "apart.h"
 #include "graphviz.h"
 #include "graphviz_load.h"
+#include "plan/columns.h"
 #include "plan/printable.h"
 
 enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
@@ -407,19 +408,24 @@ void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
         set(drawing, edge, "style", "dashed");
 }
 
+static double em_of(unsigned code)
+{
+    if (code == 0 || code >= 0x80) /* a wide one is as wide as it is high */
+        return columns_of_character(code) == 1 ? 0.63 : 0.5 * columns_of_character(code);
+    if (strchr("ijlI.,:;'|!()[] ftr-", (int)code))
+        return 0.39;
+    if (strchr("mwMW@%", (int)code))
+        return 0.95;
+    return code >= 'A' && code <= 'Z' ? 0.70 : 0.63;
+}
+
 double draw_text_width(const char *text, double font_pt)
 {
     double em = 0;
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if ((c & 0xc0) == 0x80) /* inside a UTF-8 sequence */
-            continue;
-        if (strchr("ijlI.,:;'|!()[] ftr-", c))
-            em += 0.39;
-        else if (strchr("mwMW@%", c))
-            em += 0.95;
-        else
-            em += c >= 'A' && c <= 'Z' ? 0.70 : 0.63;
+    unsigned code;
+    for (size_t bytes; *text; text += bytes) {
+        bytes = printable_decode(text, &code);
+        em += em_of(code);
     }
     return em * font_pt;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/columns.h"
 #include "plan/printable.h"
 
 static struct step_part *find(struct step_bar *bar, const char *name)
@@ -38,17 +39,22 @@ void step_bar_scale(struct step_bar *bar, double share)
         bar->parts[i].share *= share / sum;
 }
 
-/* As much of a name as fits, a character a cell; what cannot be shown is '?'. Returns the cells. */
+/* As much of a name as fits; what cannot be shown is '?'. Returns the cells. */
 static int put_name(const char *name, int cells, FILE *out)
 {
     int used = 0;
-    for (const char *at = name; *at && used < cells; used++) {
+    for (const char *at = name; *at;) {
         unsigned code;
         size_t bytes = printable_decode(at, &code);
-        if (code == 0 || printable_acts(code))
-            fputc('?', out);
-        else
+        bool seen = code != 0 && !printable_acts(code);
+        int columns = seen ? columns_of_character(code) : 1;
+        if (used + columns > cells)
+            break;
+        if (seen)
             fwrite(at, 1, bytes, out);
+        else
+            fputc('?', out);
+        used += columns;
         at += bytes;
     }
     return used;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "plan/c_locale.h"
+#include "plan/columns.h"
 #include "plan/schedule.h"
 #include "plan/text_stream.h"
 #include "gpu/record/op_stats.h"
@@ -129,21 +130,20 @@ static enum status write_profile(struct swpipe *pipe, const struct table *table,
     if (!profile || (profile->task_count && !profile->tasks))
         return diag_error(&pipe->diag, STATUS_USAGE, "there is no profile");
     double sum = 0, baseline = profile->baseline_seconds;
-    for (size_t i = 0; i < profile->task_count; i++) {
-        int length = (int)strlen(profile->tasks[i].task);
-        width = length > width ? length : width;
-    }
+    for (size_t i = 0; i < profile->task_count; i++)
+        columns_widen(&width, profile->tasks[i].task);
     fprintf(out, "Baseline serial iteration: %.3f ms\n\n", 1e3 * baseline);
     fprintf(out, "%-*s  %12s  %10s\n", width, "Task", "Exposed", "% baseline");
     write_line(width, out);
     for (size_t i = 0; i < profile->task_count; i++) {
         const struct swpipe_exposed *task = &profile->tasks[i];
+        const int fill = columns_fill(task->task, width);
         if (task->seconds < 0) {
-            fprintf(out, "%-*s  %12s\n", width, task->task, "skipped");
+            fprintf(out, "%s%*s  %12s\n", task->task, fill, "", "skipped");
             continue;
         }
         sum += task->seconds;
-        fprintf(out, "%-*s  %9.3f ms  %9.1f%%\n", width, task->task, 1e3 * task->seconds,
+        fprintf(out, "%s%*s  %9.3f ms  %9.1f%%\n", task->task, fill, "", 1e3 * task->seconds,
                 100 * task->seconds / baseline);
     }
     write_line(width, out);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/columns.h"
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Of "2F3", the kind of action; NULL: it is none. Rank programs have become host programs by now: their
@@ -181,10 +183,8 @@ void op_stats_print(const struct runtime_stat *stats, size_t count, FILE *out)
 {
     static const char line[] = "--------------------------------";
     int width = 4;
-    for (size_t i = 0; i < count; i++) {
-        int length = (int)strlen(stats[i].name);
-        width = length > width ? length : width;
-    }
+    for (size_t i = 0; i < count; i++)
+        columns_widen(&width, stats[i].name);
     fprintf(out, "%-*s  %9s  %12s  %12s  %12s\n", width, "name", "ncalls", "time (ms)", "mean (ms)",
             "host (ms)");
     for (int left = width; left > 0; left -= 32)
@@ -192,8 +192,8 @@ void op_stats_print(const struct runtime_stat *stats, size_t count, FILE *out)
     fprintf(out, "  %.9s  %.12s  %.12s  %.12s\n", line, line, line, line);
     for (size_t i = 0; i < count; i++) {
         double time_ms = 1e-6 * (double)stats[i].device_ns;
-        fprintf(out, "%-*s  %9" PRId64 "  %12.3f  %12.3f  %12.3f\n", width, stats[i].name,
-                stats[i].calls, time_ms, time_ms / (double)stats[i].calls,
-                1e-6 * (double)stats[i].host_ns);
+        fprintf(out, "%s%*s  %9" PRId64 "  %12.3f  %12.3f  %12.3f\n", stats[i].name,
+                columns_fill(stats[i].name, width), "", stats[i].calls, time_ms,
+                time_ms / (double)stats[i].calls, 1e-6 * (double)stats[i].host_ns);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "plan/units.h"
 #include "critical_path.h"
+#include "plan/columns.h"
 
 enum { NAME = 200 };
 
@@ -49,10 +50,8 @@ static void print_parts(const struct program *p, const struct critical_path *pat
     char name[NAME], place[NAME], start[UNITS_TEXT], takes[UNITS_TEXT];
     for (int i = 0; i < path->part_count; i++) {
         const struct path_part *part = &path->parts[i];
-        int length = snprintf(NULL, 0, "%s", part_name(p, part, name, sizeof name));
-        name_width = length > name_width ? length : name_width;
-        length = snprintf(NULL, 0, "%s", program_agent_name(p, part->agent, place, sizeof place));
-        place_width = length > place_width ? length : place_width;
+        columns_widen(&name_width, part_name(p, part, name, sizeof name));
+        columns_widen(&place_width, program_agent_name(p, part->agent, place, sizeof place));
     }
     fprintf(out, "  %10s  %10s  %-*s  %-*s  %s\n", "from", "takes", name_width, "what", place_width,
             "where", "began after");
@@ -60,9 +59,10 @@ static void print_parts(const struct program *p, const struct critical_path *pat
         const struct path_part *part = &path->parts[i];
         units_show_time((double)(part->start_ns - path->start_ns), start);
         units_show_time((double)part->dur_ns, takes);
-        fprintf(out, "  %10s  %10s  %-*s  %-*s  ", start, takes, name_width,
-                part_name(p, part, name, sizeof name), place_width,
-                program_agent_name(p, part->agent, place, sizeof place));
+        const char *what = part_name(p, part, name, sizeof name);
+        const char *where = program_agent_name(p, part->agent, place, sizeof place);
+        fprintf(out, "  %10s  %10s  %s%*s  %s%*s  ", start, takes, what,
+                columns_fill(what, name_width), "", where, columns_fill(where, place_width), "");
         print_wait(p, part, out);
         fputs("\n", out);
     }

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/columns.h"
+
 enum { NAME = 160, MAX_PARTS = 12 };
 
 double report_share(const struct prediction *prediction, int64_t ns)
@@ -195,17 +197,16 @@ static void print_exposed(const struct prediction *prediction, FILE *out)
     char serial[UNITS_TEXT];
     if (!prediction->exposed_ns || !prediction->serial_exposed_ns)
         return;
-    for (int t = 0; t < p->tasks; t++) {
-        int length = (int)strlen(p->plan->pipeline.tasks[t].name);
-        width = length > width ? length : width;
-    }
+    for (int t = 0; t < p->tasks; t++)
+        columns_widen(&width, p->plan->pipeline.tasks[t].name);
     fprintf(out, "\n  %-*s  %9s  %9s  %9s  %9s\n", width, "task", "device", "exposed", "serial",
             "slack");
     for (int t = 0; t < p->tasks; t++) {
         const struct op_time *time = task_time(prediction, t);
         char device[UNITS_TEXT], exposed[UNITS_TEXT], slack[UNITS_TEXT];
         bool known = prediction->slack_ns && prediction->slack_ns[t] >= 0;
-        fprintf(out, "  %-*s  %9s  %9s  %9s  %9s\n", width, p->plan->pipeline.tasks[t].name,
+        const char *name = p->plan->pipeline.tasks[t].name;
+        fprintf(out, "  %s%*s  %9s  %9s  %9s  %9s\n", name, columns_fill(name, width), "",
                 report_show(time ? (double)time->mean_ns : NAN, device),
                 report_show(prediction->exposed_ns[t], exposed),
                 report_show(prediction->serial_exposed_ns[t], serial),

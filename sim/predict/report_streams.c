@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/columns.h"
+
 enum { NAME = 160, MAX_ROWS = 24, BAR = 20, SLOWED = 8 };
 
 /* ---- text: the stall account ----------------------------------------------------------------- */
@@ -142,7 +144,7 @@ static void print_row(const struct prediction *prediction, const struct report_s
     memset(bar + filled, '.', (size_t)(BAR - filled));
     bar[BAR] = '\0';
     row_name(prediction, row, streams_named(p, p->streams[row->stream].name), name, sizeof name);
-    fprintf(out, "  %-*s  %5.1f%%  ", width, name, 100 * busy);
+    fprintf(out, "  %s%*s  %5.1f%%  ", name, columns_fill(name, width), "", 100 * busy);
     if (prediction->slowdowns)
         fprintf(out, "%5.1f%%  ",
                 100 * report_share(prediction, slowed_ns(&row->sum)) / row->count);
@@ -174,7 +176,7 @@ static void print_rows(const struct prediction *prediction, struct report_stream
     for (int r = 0; r < count; r++) {
         row_name(prediction, &rows[r], streams_named(p, p->streams[rows[r].stream].name), name,
                  sizeof name);
-        width = (int)strlen(name) > width ? (int)strlen(name) : width;
+        columns_widen(&width, name);
     }
     fprintf(out, "\n  %-*s  %6s  %s%-*s  idle for%s\n", width, "stream", "busy",
             prediction->slowdowns ? "slowed  " : "", BAR, "",
@@ -212,9 +214,9 @@ void report_print_slowdowns(const struct prediction *prediction, FILE *out)
     int count = prediction->slowdowns ? sharing_subject_count(p) : 0, width = 4, slowed = 0;
     for (int i = 0; i < count; i++) {
         char name[2 * NAME];
-        int length = (int)strlen(sharing_subject_name(p, i, name, sizeof name));
         bool shown = all_slowed_ns(&prediction->slowdowns[i]) > 0;
-        width = shown && length > width ? length : width;
+        if (shown)
+            columns_widen(&width, sharing_subject_name(p, i, name, sizeof name));
         slowed += shown;
     }
     if (!prediction->slowdowns)
@@ -231,7 +233,8 @@ void report_print_slowdowns(const struct prediction *prediction, FILE *out)
         if (all_slowed_ns(slowdown) == 0)
             continue;
         double runs = (double)slowdown->runs;
-        fprintf(out, "  %-*s  %9s  %9s  ", width, sharing_subject_name(p, i, name, sizeof name),
+        (void)sharing_subject_name(p, i, name, sizeof name);
+        fprintf(out, "  %s%*s  %9s  %9s  ", name, columns_fill(name, width), "",
                 report_show((double)slowdown->work_ns / runs, alone),
                 report_show((double)(slowdown->work_ns + all_slowed_ns(slowdown)) / runs, here));
         fprintf(out, "%s\n",

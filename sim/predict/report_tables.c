@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "plan/columns.h"
+
 /* ---- a sweep --------------------------------------------------------------------------------- */
 
 void report_sweep_head(const char *key, FILE *out)
@@ -59,13 +61,16 @@ void report_difference(const struct prediction *prediction, const struct predict
 
 /* ---- what if --------------------------------------------------------------------------------- */
 
+enum { ITERATION_COLUMNS = 24, TOTAL_COLUMNS = 32 }; /* of what is supposed */
+
 static void print_what_if_head(const struct prediction *prediction, FILE *out)
 {
     if (prediction_has_iterations(prediction))
-        fprintf(out, "  %-24s  %10s  %22s  %12s  %s\n", "what if", "iteration", "longer by",
-                "iterations/s", "limited by");
+        fprintf(out, "  %-*s  %10s  %22s  %12s  %s\n", ITERATION_COLUMNS, "what if", "iteration",
+                "longer by", "iterations/s", "limited by");
     else
-        fprintf(out, "  %-32s  %10s  %10s  %8s\n", "what if", "total", "longer by", "share");
+        fprintf(out, "  %-*s  %10s  %10s  %8s\n", TOTAL_COLUMNS, "what if", "total", "longer by",
+                "share");
 }
 
 static void print_limit(const struct prediction *prediction, FILE *out)
@@ -81,7 +86,8 @@ static void print_total(const struct prediction *prediction, const struct report
                         FILE *out)
 {
     char total[UNITS_TEXT], longer[UNITS_TEXT];
-    fprintf(out, "  %-32s  %10s", row->what_if ? row->what_if : "(as it is)",
+    const char *what = row->what_if ? row->what_if : "(as it is)";
+    fprintf(out, "  %s%*s  %10s", what, columns_fill(what, TOTAL_COLUMNS), "",
             report_show(prediction->makespan_ns, total));
     if (prediction->blocked_count) {
         fputs("  DEADLOCK\n", out);
@@ -113,7 +119,8 @@ void report_what_if_line(const struct prediction *prediction, const struct repor
         snprintf(text, sizeof text, "%s +- %s", report_show(difference, longer),
                  report_show(half_width(&in), half));
     }
-    fprintf(out, "  %-24s  %10s  %22s  %12.4g  ", row->what_if ? row->what_if : "(as it is)",
+    const char *what = row->what_if ? row->what_if : "(as it is)";
+    fprintf(out, "  %s%*s  %10s  %22s  %12.4g  ", what, columns_fill(what, ITERATION_COLUMNS), "",
             report_show(prediction->iteration.mean, mean), text, prediction->throughput_per_s);
     if (prediction->blocked_count)
         fputs("DEADLOCK\n", out);
