@@ -39,12 +39,16 @@ enum swpipe_status status_for_caller(enum status status)
     return SWPIPE_SYSTEM;
 }
 
+static pthread_mutex_t describing =
+    PTHREAD_MUTEX_INITIALIZER; /* of all pipelines: they seldom fail */
+
 /* The first error of the call, with its place in the plan if it has one. */
 static void describe(struct swpipe *pipe)
 {
-    char *other = pipe->errors[atomic_load(&pipe->error) == pipe->errors[0]];
-    diag_first_error(&pipe->diag, other, sizeof pipe->errors[0]);
-    atomic_store(&pipe->error, other);
+    pthread_mutex_lock(&describing);
+    diag_first_error(&pipe->diag, pipe->error, sizeof pipe->error);
+    pipe->failed_on = pthread_self();
+    pthread_mutex_unlock(&describing);
 }
 
 bool pipe_enter(struct swpipe *pipe)
@@ -71,9 +75,18 @@ enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
     return status_for_caller(status);
 }
 
+/* The thread that makes the calls is the one that writes. */
 const char *swpipe_error(const struct swpipe *pipe)
 {
-    return pipe ? atomic_load(&pipe->error) : "out of memory";
+    static _Thread_local char copy[PIPE_ERROR];
+    if (!pipe)
+        return "out of memory";
+    pthread_mutex_lock(&describing);
+    const bool own = pthread_equal(pipe->failed_on, pthread_self());
+    if (!own)
+        memcpy(copy, pipe->error, sizeof copy);
+    pthread_mutex_unlock(&describing);
+    return own ? pipe->error : copy;
 }
 
 /* ---- the device ------------------------------------------------------------------------------ */
@@ -213,7 +226,6 @@ enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe
     if (!pipe)
         return SWPIPE_SYSTEM;
     diag_init(&pipe->diag);
-    atomic_store(&pipe->error, pipe->errors[0]);
     if (config &&
         config->device == SWPIPE_CUDA) /* known before the call is, which looks at its GPU */
         pipe->device = DEVICE_KIND_CUDA;

@@ -221,7 +221,8 @@ int swpipe_in_flight(const struct swpipe *pipe);
    may still be computed. The pointer is the function's: what it points to must outlive the iteration. A value of the iteration
    (swpipe_set, swpipe_alloc) does not, it is freed by then; the hook `retired` is called before that. */
 void *swpipe_result(const struct swpipe *pipe, int rank);
-/* The description of the last failure, never NULL, "" where none was. The text stays until the second failure from then. */
+/* The description of the last failure, never NULL, "" where none was. The text stays until the next call that fails; that
+   for a thread which did not make the call, until this thread asks again. */
 const char *swpipe_error(const struct swpipe *pipe);
 
 /* ---- the plan -------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #ifndef SWPIPE_IMPL_H
 #define SWPIPE_IMPL_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -14,6 +15,8 @@
 #include "shortcut.h"
 
 struct swsim_result;
+
+enum { PIPE_ERROR = 1024 }; /* bytes of a description */
 
 enum pipe_state {
     PIPE_IDLE,   /* nothing in flight */
@@ -70,9 +73,9 @@ struct swpipe {
         loose; /* a serial iteration is over when it is submitted: several in a row are timed as one */
     struct swsim_result *answer; /* of the last question; NULL: none was asked */
     struct diag diag;            /* of the last call */
-    /* Of the last call that failed. The next one is written beside it, for a thread that reads it still. */
-    _Atomic(const char *) error;
-    char errors[2][1024];
+    /* Of the last call that failed, and the thread that made it: the others get a copy (swpipe_error). */
+    char error[PIPE_ERROR];
+    pthread_t failed_on;
 };
 
 /* Check what the caller says and take it over; configure.c. `config` NULL: STATUS_USAGE. */
