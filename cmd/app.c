@@ -12,6 +12,7 @@
 #include "plan/json.h"
 #include "plan/output.h"
 #include "plan/parse.h"
+#include "plan/system_words.h"
 #include "starter.h"
 
 static void do_nothing(int signal)
@@ -32,7 +33,7 @@ static void keep_streams(const char *program)
     if (input_keep_streams())
         return;
     fprintf(stderr, "%s: error: cannot replace a closed standard stream: %s\n", program,
-            strerror(errno));
+            system_words(errno));
     exit(status_exit_code(STATUS_SYSTEM));
 }
 
@@ -93,7 +94,8 @@ enum status app_silence(struct app *app)
 {
     app->silent = true;
     if (!freopen("/dev/null", "w", stdout))
-        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open /dev/null: %s", strerror(errno));
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open /dev/null: %s",
+                          system_words(errno));
     return STATUS_OK;
 }
 
@@ -124,7 +126,7 @@ int app_close(struct app *app, enum status status)
     bool described = status == STATUS_SYSTEM && (app->told || diag_has_error(&app->diag));
     if (failed && !described)
         status = diag_error(&app->diag, STATUS_SYSTEM, "cannot write standard output: %s",
-                            strerror(error));
+                            system_words(error));
     print_messages(app);
     arena_fini(&app->arena);
     /* A launcher ends all processes as soon as one has failed, so a process fails only after the message

@@ -20,6 +20,7 @@
 
 #include "import/tapes.h"
 #include "recorder/launched.h"
+#include "plan/system_words.h"
 
 #define LIBRARY "libswrecord.so"
 
@@ -174,7 +175,7 @@ _Noreturn static void run_program(const struct recording *recording, const char 
                       set("SWSIM_RECORD", place) && set("LD_PRELOAD", all);
     if (told)
         execvp(recording->program[0], recording->program);
-    fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], strerror(errno));
+    fprintf(stderr, "swsim: cannot run %s: %s\n", recording->program[0], system_words(errno));
     _exit(127);
 }
 
@@ -210,7 +211,8 @@ static enum status run(struct recording *recording)
     fflush(NULL);
     const pid_t child = fork();
     if (child < 0)
-        return diag_error(&app->diag, STATUS_SYSTEM, "cannot start a process: %s", strerror(errno));
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot start a process: %s",
+                          system_words(errno));
     if (child == 0)
         run_program(recording, library);
     return await_program(recording, child);
@@ -229,7 +231,8 @@ static enum status list_files(struct recording *recording, struct names_found *o
     DIR *stream = opendir(recording->folder);
     const struct dirent *entry;
     if (!stream)
-        return diag_error(&app->diag, STATUS_SYSTEM, "%s: %s", recording->folder, strerror(errno));
+        return diag_error(&app->diag, STATUS_SYSTEM, "%s: %s", recording->folder,
+                          system_words(errno));
     bool ok = true;
     while (ok && (entry = readdir(stream))) {
         if (entry->d_name[0] == '.')
@@ -254,7 +257,7 @@ static enum status put_in_place(struct recording *recording, const struct names_
         unlink(recording->path);
     if (rename(from, recording->path) != 0)
         return diag_error(&app->diag, STATUS_SYSTEM, "cannot rename %s to %s: %s", from,
-                          recording->path, strerror(errno));
+                          recording->path, system_words(errno));
     if (files->count == 1)
         rmdir(recording->folder);
     return STATUS_OK;
@@ -362,7 +365,7 @@ static enum status make_folder(struct recording *recording)
                           recording->path);
     if (!mkdtemp(folder))
         return diag_error(&app->diag, STATUS_SYSTEM, "cannot write %s: %s", recording->path,
-                          strerror(errno));
+                          system_words(errno));
     char *whole = realpath(folder, NULL);
     recording->folder = whole ? arena_strdup(&app->arena, whole) : folder;
     free(whole);

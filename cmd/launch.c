@@ -26,6 +26,7 @@
 #include "starter.h"
 
 #include "plan/hash.h"
+#include "plan/system_words.h"
 #include "gpu/exec/ranks.h"
 
 #define TICK_NS   INT64_C(20000000)
@@ -204,7 +205,7 @@ static enum status start_ranks(struct launcher *launcher, const struct plan *pla
             be_rank(launcher->broker, rank, parent, plan, options);
         if (pid < 0)
             status = diag_error(diag, STATUS_SYSTEM, "cannot start a process for rank %d: %s", rank,
-                                strerror(errno));
+                                system_words(errno));
         else
             launcher->pids[rank] = pid;
     }
@@ -224,7 +225,7 @@ static void report_exit(struct launcher *launcher, int rank, int how, struct dia
     launcher->pids[rank] = 0;
     if (WIFSIGNALED(how) && !launcher->killed)
         diag_error(diag, STATUS_VIOLATED, "rank %d: its process was killed by signal %d (%s)", rank,
-                   WTERMSIG(how), strsignal(WTERMSIG(how)));
+                   WTERMSIG(how), system_signal_words(WTERMSIG(how)));
     else if (WIFSIGNALED(how))
         diag_error(diag, STATUS_VIOLATED, "rank %d: its process did not end, and was killed", rank);
     else if (!collector_has_end(launcher->collector, rank) && WEXITSTATUS(how) != 0 &&
@@ -304,7 +305,7 @@ static enum status supervise(struct launcher *launcher, struct diag *diag)
         int failure = broker_failure(launcher->broker);
         if (failure)
             return diag_error(diag, STATUS_SYSTEM, "the launcher of the ranks cannot go on: %s",
-                              strerror(failure));
+                              system_words(failure));
         status = collector_take(launcher->collector, left || !all ? TICK_NS : 0, diag);
         if (left == 0 && (all || launcher->killed) && !collector_is_behind(launcher->collector))
             break;

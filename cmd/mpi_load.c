@@ -12,6 +12,7 @@
 #include <mpi.h>
 
 #include "plan/dynamic_library.h"
+#include "plan/system_words.h"
 
 #define MPI_FUNCTION_LIST(X)                                                                       \
     X(MPI_Abort)                                                                                   \
@@ -62,7 +63,8 @@ static enum status load(struct mpi *mpi, struct diag *diag)
 {
     void *library = dlopen(soname, RTLD_NOW | RTLD_GLOBAL);
     if (!library)
-        return diag_error(diag, STATUS_SYSTEM, "MPI's library cannot be loaded: %s", dlerror());
+        return diag_error(diag, STATUS_SYSTEM, "MPI's library cannot be loaded: %s",
+                          system_loader_words());
     const char *missing = find_handles(library, mpi);
 #define X(name)                                                                                    \
     if (!dynamic_symbol(library, #name, &mpi->name))                                               \

@@ -8,10 +8,12 @@
 
 #include "plan/input.h"
 #include "plan/output.h"
+#include "plan/system_words.h"
 
 static enum status system_error(struct app *app, const char *what, const char *path)
 {
-    return diag_error(&app->diag, STATUS_SYSTEM, "cannot %s %s: %s", what, path, strerror(errno));
+    return diag_error(&app->diag, STATUS_SYSTEM, "cannot %s %s: %s", what, path,
+                      system_words(errno));
 }
 
 /* Does the file hold this text and no more? */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "plan/input.h"
+#include "plan/system_words.h"
 
 enum status run_spec_is_store(struct app *app, const char *path, bool *out)
 {
@@ -19,12 +20,13 @@ enum status run_spec_is_store(struct app *app, const char *path, bool *out)
         return STATUS_OK; /* looking at a pipe would take out of it; whatever reads it says more */
     FILE *file = fopen(path, "rb");
     if (!file)
-        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open %s: %s", path,
+                          system_words(errno));
     size_t length = fread(head, 1, sizeof head, file);
     int error = ferror(file) ? errno : 0;
     fclose(file);
     *out = length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
-    return !error
-               ? STATUS_OK
-               : diag_error(&app->diag, STATUS_SYSTEM, "cannot read %s: %s", path, strerror(error));
+    return !error ? STATUS_OK
+                  : diag_error(&app->diag, STATUS_SYSTEM, "cannot read %s: %s", path,
+                               system_words(error));
 }

@@ -14,6 +14,7 @@
 #include "plan/input.h"
 #include "plan/json.h"
 #include "plan/parse.h"
+#include "plan/system_words.h"
 #include "proof/proof.h"
 
 #define CERTIFICATE_BYTES ((size_t)2 << 30)
@@ -157,7 +158,7 @@ static char *read_file(const char *path, size_t *length, struct diag *diag)
     bool whole = !is_text || (!ferror(file) && got == 0);
     if (!whole) {
         diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", path,
-                   errno ? strerror(errno) : "it is too long");
+                   errno ? system_words(errno) : "it is too long");
         free(text);
         text = NULL;
     }
@@ -230,7 +231,7 @@ int main(int argc, char **argv)
     enum status status =
         kept ? run(argc, argv, &form, &diag)
              : diag_error(&diag, STATUS_SYSTEM, "cannot replace a closed standard stream: %s",
-                          strerror(error));
+                          system_words(error));
     if (form == JSON && diag_has_error(&diag))
         json_write_errors(&diag, stdout);
     if (fflush(stdout) != 0 || ferror(stdout))

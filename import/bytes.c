@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "plan/input.h"
+#include "plan/system_words.h"
 
 enum { INPUT_BYTES = 256 * 1024, GZIP_WINDOW = 15 + 16 };
 
@@ -27,7 +28,7 @@ struct bytes {
 
 static enum status read_failed(const struct bytes *bytes, struct diag *diag)
 {
-    return diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", bytes->name, strerror(errno));
+    return diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", bytes->name, system_words(errno));
 }
 
 /* Take the next piece of memory: all of it at once. */

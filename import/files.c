@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "plan/input.h"
+#include "plan/system_words.h"
 
 struct listing {
     struct arena *arena;
@@ -93,7 +94,7 @@ static enum status list_folder(struct listing *listing, const char *folder, DIR 
     }
     if (errno)
         return diag_error(listing->diag, STATUS_SYSTEM, "cannot read %s: %s", folder,
-                          strerror(errno));
+                          system_words(errno));
     if (out->count > 0)
         qsort(out->items, out->count, sizeof *out->items, by_name);
     return STATUS_OK;
@@ -128,7 +129,7 @@ static enum status add_folder(struct listing *listing, const char *folder)
     DIR *stream = opendir(folder);
     if (!stream)
         return diag_error(listing->diag, STATUS_SYSTEM, "cannot open %s: %s", folder,
-                          strerror(errno));
+                          system_words(errno));
     enum status status = list_folder(listing, folder, stream, &paths);
     closedir(stream);
     return status == STATUS_OK ? add_from_folder(listing, folder, &paths) : status;

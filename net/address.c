@@ -13,6 +13,7 @@
 
 #include "listener.h"
 #include "plan/hash.h"
+#include "plan/system_words.h"
 
 /* "host:port" in two; false: it is not that. */
 static bool split(const char *address, char host[256], uint16_t *port)
@@ -38,7 +39,7 @@ static enum status look_up(const char *host, uint32_t *out, struct diag *diag)
     int failed = getaddrinfo(host, NULL, &hints, &found);
     if (failed)
         return diag_error(diag, STATUS_SYSTEM, "host '%s' has no address: %s", host,
-                          gai_strerror(failed));
+                          system_address_words(failed));
     memcpy(&first, found->ai_addr, sizeof first);
     *out = first.sin_addr.s_addr;
     freeaddrinfo(found);

@@ -23,6 +23,7 @@
 
 #include "listener.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 enum { HELLO_MS = 1000, REFUSED_MS = 500, INBOX_BYTES = 64 << 20, OUTBOX_BYTES = 1 << 30 };
 
@@ -396,7 +397,7 @@ static void wake_thread(struct broker *broker)
 static enum status refused(struct diag *diag, const char *what)
 {
     return diag_error(diag, STATUS_SYSTEM, "cannot make %s for the ranks to meet: %s", what,
-                      strerror(errno));
+                      system_words(errno));
 }
 
 enum status broker_open(int size, struct broker **out, struct diag *diag)
@@ -507,7 +508,7 @@ enum status broker_start(struct broker *broker, struct diag *diag)
     }
     int failed = quiet_thread_start(&broker->thread, serve, broker);
     if (failed)
-        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));
     broker->started = true;
     return STATUS_OK;
 }

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "plan/system_words.h"
+
 enum { BACKLOG = 1024 };
 
 struct listener {
@@ -29,7 +31,7 @@ static enum status refused(struct diag *diag, const char *what)
 {
     return diag_error(diag, STATUS_SYSTEM,
                       "cannot open a listener for ranks on other machines: %s: %s", what,
-                      strerror(errno));
+                      system_words(errno));
 }
 
 /* Names outside the file system are those of a network namespace, as in a container of its own. */

@@ -20,6 +20,7 @@
 
 #include "listener.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 #ifndef FALLOC_FL_KEEP_SIZE
 #include <linux/falloc.h>
@@ -159,7 +160,7 @@ static void *read_mail(void *arg)
 enum status rendezvous_refused(struct diag *diag, int rank, const char *what)
 {
     return diag_error(diag, STATUS_SYSTEM, "rank %d cannot meet the others: %s: %s", rank, what,
-                      strerror(errno));
+                      system_words(errno));
 }
 
 /* A wait for the socket; a far one is read by the byte. */
@@ -636,7 +637,7 @@ void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, stru
         address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, (off_t)at);
     if (address == MAP_FAILED) {
         diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes: %s", r->rank,
-                   bytes, strerror(errno));
+                   bytes, system_words(errno));
         return NULL;
     }
     *offset = at;

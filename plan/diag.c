@@ -9,6 +9,7 @@
 
 #include "columns.h"
 #include "printable.h"
+#include "system_words.h"
 
 enum { DEFAULT_LIMIT = 20, MAX_SOURCE_LINE = 400, AROUND = 80 };
 
@@ -237,7 +238,7 @@ enum status diag_flush(struct diag *diag, FILE *out, const char *what)
         return STATUS_OK;
     int error = errno ? errno : EIO;
     if (out != stdout)
-        return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", what, strerror(error));
+        return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", what, system_words(error));
     if (!diag->stdout_errno)
         diag->stdout_errno = error;
     return STATUS_SYSTEM;

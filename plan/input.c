@@ -11,6 +11,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "system_words.h"
+
 enum { LOOK_MS = 20, LOOKS = 500, PATIENCE_S = LOOK_MS * LOOKS / 1000 };
 
 /* A pipe between two processes, also by a name as /dev/stdin, has had its writer. */
@@ -57,7 +59,7 @@ static enum status make_ready(int fd, const char *path, struct diag *diag)
                           path, PATIENCE_S);
     int flags = fcntl(fd, F_GETFL);
     if (there < 0 || flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0)
-        return diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
+        return diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, system_words(errno));
     return STATUS_OK;
 }
 
@@ -65,7 +67,8 @@ int input_open(const char *path, struct diag *diag)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) {
-        diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", *path ? path : "''", strerror(errno));
+        diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", *path ? path : "''",
+                   system_words(errno));
         return -1;
     }
     if (make_ready(fd, path, diag) == STATUS_OK)
@@ -79,7 +82,7 @@ FILE *input_open_stream(const char *path, struct diag *diag)
     int fd = input_open(path, diag);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "rb");
     if (fd >= 0 && !file) {
-        diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, strerror(errno));
+        diag_error(diag, STATUS_SYSTEM, "cannot open %s: %s", path, system_words(errno));
         close(fd);
     }
     return file;

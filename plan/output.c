@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "system_words.h"
+
 enum { MAX_LINKS = 40, MAX_NAMES = 1000, NAME_TAIL = 32, PIPE_LOOKS = 500 };
 
 /* One file to be written. */
@@ -200,5 +202,5 @@ enum status output_write(const char *path, const char *data, size_t bytes, struc
         return STATUS_OK;
     if (errno == ENXIO)
         return diag_error(diag, STATUS_SYSTEM, "cannot write %s: no process reads from it", path);
-    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, strerror(errno));
+    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", path, system_words(errno));
 }

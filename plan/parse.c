@@ -16,6 +16,7 @@
 #include "input.h"
 #include "parse_internal.h"
 #include "printable.h"
+#include "system_words.h"
 
 enum { READ_CHUNK = 64 * 1024, VERSION = 1 };
 
@@ -619,7 +620,7 @@ static enum status read_all(FILE *file, const char *path, char **out, size_t *ou
     } while (got && is_text && length <= PLAN_MAX_FILE_BYTES);
     enum status status = STATUS_OK;
     if (ferror(file))
-        status = diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+        status = diag_error(diag, STATUS_SYSTEM, "cannot read %s: %s", path, system_words(errno));
     else if (length > PLAN_MAX_FILE_BYTES)
         status = diag_error(diag, STATUS_INPUT,
                             "found %s bigger than %d MiB, expected a plan below "

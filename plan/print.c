@@ -12,6 +12,7 @@
 
 #include "keywords.h"
 #include "print_internal.h"
+#include "system_words.h"
 #include "text_stream.h"
 
 enum { UNLIMITED = -1, INDENT = 2 };
@@ -386,7 +387,7 @@ enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
     if (!printer.failed)
         return STATUS_OK;
     return printer.write_errno ? diag_error(diag, STATUS_SYSTEM, "cannot write the plan: %s",
-                                            strerror(printer.write_errno))
+                                            system_words(printer.write_errno))
                                : diag_no_memory(diag);
 }
 

@@ -16,6 +16,7 @@
 #include "cupti.h"
 #include "real.h"
 #include "tape.h"
+#include "words.h"
 
 enum { BUFFER = 1 << 20, TRIES = 16, SHORT_NS = 200, WHY = 400, NAME = 256 };
 #define TIE_NS INT64_C(1000000000)
@@ -160,7 +161,7 @@ static void *open_library(char why[WHY])
     if (named && *named) {
         library = dlopen(named, RTLD_LAZY | RTLD_LOCAL);
         if (!library)
-            snprintf(why, WHY, "SWSIM_CUPTI: %s", dlerror());
+            snprintf(why, WHY, "SWSIM_CUPTI: %s", words_of_loader());
         return library;
     }
     dl_iterate_phdr(look_for_loaded, &library);

@@ -21,6 +21,7 @@
 #include "threads.h"
 #include "touch.h"
 #include "unseen.h"
+#include "words.h"
 
 enum { KNOWN = 64, ASKED = 64, ITEM_MAX = sizeof(struct recording_item) + 8 * RECORDING_MAX_WORDS };
 
@@ -78,7 +79,7 @@ static void fail(const char *what)
     char text[PATH_MAX + 200];
     const int length =
         snprintf(text, sizeof text, "swsim record: %s.%d: %s: %s; nothing more is recorded\n", path,
-                 (int)getpid(), what, strerror(errno));
+                 (int)getpid(), what, words_of(errno));
     if (!file.failed && write(STDERR_FILENO, text, (size_t)length) < 0)
         file.failed = true;
     if (!file.failed)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* t_locale.c - a program that writes 1,5 for 1.5: both libraries read and write as ever, and leave it so. */
+#include <errno.h>
+#include <libintl.h>
 #include <locale.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/swsim.h"
 #include "gpu/lib/swpipe.h"
+#include "plan/system_words.h"
 #include "tests/harness.h"
 #include "tests/tap.h"
 
@@ -133,6 +137,81 @@ static void build(void)
     swpipe_plan_free(made);
 }
 
+/* ---- the system's words ---------------------------------------------------------------------- */
+
+/* A catalogue of the C library for this test: it has one message, in words that no other has. */
+static bool translate(void)
+{
+    static const char from[] = "No such file or directory", to[] = "Datei fehlt";
+    static const char head[] = "Content-Type: text/plain; charset=UTF-8\n";
+    enum { TABLES = 28, TEXTS = TABLES + 32 };
+    const uint32_t words[] = {0x950412de,
+                              0,
+                              2,
+                              TABLES,
+                              TABLES + 16,
+                              0,
+                              TEXTS,
+                              0,
+                              TEXTS,
+                              sizeof from - 1,
+                              TEXTS + 1,
+                              sizeof head - 1,
+                              TEXTS + 1 + sizeof from,
+                              sizeof to - 1,
+                              TEXTS + 1 + sizeof from + sizeof head};
+    char folder[512], path[600];
+    snprintf(folder, sizeof folder, "%s", path_temp(""));
+    snprintf(path, sizeof path, "mkdir -p '%sde/LC_MESSAGES'", folder);
+    if (system(path) != 0)
+        return false;
+    snprintf(path, sizeof path, "%sde/LC_MESSAGES/libc.mo", folder);
+    FILE *out = fopen(path, "wb");
+    if (!out)
+        return false;
+    fwrite(words, sizeof words, 1, out);
+    fwrite("", 1, 1, out);
+    fwrite(from, sizeof from, 1, out);
+    fwrite(head, sizeof head, 1, out);
+    fwrite(to, sizeof to, 1, out);
+    unsetenv("LANGUAGE");
+    return fclose(out) == 0 && bindtextdomain("libc", folder) &&
+           strcmp(strerror(ENOENT), "Datei fehlt") == 0;
+}
+
+static void is_english(const char *text, const char *what)
+{
+    tap_ok(strstr(text, "No such file or directory") && !strstr(text, "fehlt"), "%s: %s", what,
+           text);
+}
+
+static void tell_missing(void)
+{
+    const struct swpipe_config config = {.plan_file = "/does/not/exist.yaml"};
+    const struct swpipe_config good = {.plan_text = plan};
+    struct swsim_plan *asked;
+    struct swsim_store *store;
+    struct swpipe *pipe;
+    (void)swsim_read("/does/not/exist.yaml", &asked);
+    is_english(swsim_plan_error(asked), "a plan");
+    swsim_close(asked);
+    (void)swsim_store_open("/does/not/exist.db", &store);
+    is_english(swsim_store_error(store), "a store");
+    swsim_store_close(store);
+    (void)swpipe_open(&config, &pipe);
+    is_english(swpipe_error(pipe), "the plan of a pipeline");
+    swpipe_close(pipe);
+    int left = 1;
+    const struct swpipe_source source = {next, &left};
+    (void)swpipe_open(&good, &pipe);
+    (void)swpipe_record(pipe, "/does/not/exist/run.db");
+    (void)swpipe_run(pipe, &source, NULL);
+    is_english(swpipe_error(pipe), "the store of a pipeline");
+    swpipe_close(pipe);
+    is_english(system_words(ENOENT), "of a thread of the library");
+    tap_is_str(strerror(ENOENT), "Datei fehlt", "the program's own are as it wants them");
+}
+
 int main(void)
 {
     char *with_points = answers();
@@ -150,6 +229,10 @@ int main(void)
     draw(path_temp("comma.db"));
     build();
     writes_comma("at the end");
+    if (translate())
+        tell_missing();
+    else
+        tap_skip("the C library takes no words from a catalogue of ours");
     free(with_points);
     free(with_commas);
     return tap_done();

@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "plan/system_words.h"
+
 enum { MAX_SAID = 400 };
 
 /* The message that the child sends at its end. */
@@ -153,7 +155,7 @@ static enum status describe_end(int ended, const char *said, const char *subject
         return diag_error(diag, STATUS_SYSTEM,
                           "%s cannot be drawn: the graphics libraries did not end in time",
                           subject);
-    const char *how = WIFSIGNALED(ended) ? strsignal(WTERMSIG(ended)) : "it gave up";
+    const char *how = WIFSIGNALED(ended) ? system_signal_words(WTERMSIG(ended)) : "it gave up";
     return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: the graphics libraries failed: %s",
                       subject, *said ? said : how);
 }
@@ -180,7 +182,7 @@ static enum status wait_and_take(struct child *child, const char *subject, char 
     while (waitpid(child->pid, &ended, 0) < 0)
         if (errno != EINTR)
             return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: %s", subject,
-                              strerror(errno));
+                              system_words(errno));
     child->pid = -1;
     first_line(child->shared.said, child->said);
     if (ended != 0 || pread(child->shared.report, &report, sizeof report, 0) != sizeof report)
@@ -231,7 +233,7 @@ enum status apart_run(apart_work *work, void *context, const char *subject, unsi
     enum status status = started ? take_and_compare(children, same, subject, data, bytes, diag)
                                  : diag_error(diag, STATUS_SYSTEM,
                                               "%s cannot be drawn: no process can be started: %s",
-                                              subject, strerror(errno));
+                                              subject, system_words(errno));
     end(&children[0]);
     end(&children[1]);
     return status;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "plan/output.h"
+#include "plan/system_words.h"
 #include "plan/text_stream.h"
 
 #include "apart.h"
@@ -628,7 +629,8 @@ static enum status write_stream(const struct draw_target *target, const char *da
 {
     if (fwrite(data, 1, bytes, target->stream) == bytes && fflush(target->stream) == 0)
         return STATUS_OK;
-    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", target->path, strerror(errno));
+    return diag_error(diag, STATUS_SYSTEM, "cannot write %s: %s", target->path,
+                      system_words(errno));
 }
 
 enum status draw_picture(const struct draw_target *target, draw_body *body, void *context,

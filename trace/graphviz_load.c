@@ -3,6 +3,7 @@
 #include "graphviz_load.h"
 
 #include "plan/dynamic_library.h"
+#include "plan/system_words.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"
@@ -29,7 +30,7 @@ enum status graphviz_load(const struct graphviz **out, struct diag *diag)
         if (!library)
             return diag_error(diag, STATUS_SYSTEM,
                               "pictures need Graphviz's libraries, which cannot be loaded: %s",
-                              dlerror());
+                              system_loader_words());
         struct graphviz found;
         const char *missing = NULL;
 #define X(name, ...)                                                                               \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/printable.h"
+#include "plan/system_words.h"
 
 enum status sql_error(struct store *store, const char *what, struct diag *diag)
 {
@@ -23,7 +24,7 @@ enum status sql_error(struct store *store, const char *what, struct diag *diag)
                           sqlite3_errmsg(store->db));
     return diag_error(diag, STATUS_SYSTEM, "cannot %s trace store %s: %s%s%s", what, store->path,
                       sqlite3_errmsg(store->db), from_system ? ": " : "",
-                      from_system ? strerror(system_errno) : "");
+                      from_system ? system_words(system_errno) : "");
 }
 
 static const char *statement_sql(enum statement statement)

@@ -18,6 +18,7 @@
 
 #include "gpu/device/nvtx.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
@@ -343,7 +344,7 @@ static enum status open_locks(struct run *run, struct diag *diag)
         failed = pthread_mutex_init(&run->streams[s].gate, NULL);
     pthread_condattr_destroy(&clock);
     if (failed)
-        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
     return STATUS_OK;
 }
 
@@ -653,7 +654,7 @@ enum status run_start_threads(struct run *run, struct diag *diag)
     if (!failed)
         return STATUS_OK;
     run_stop(run, "a thread could not be started");
-    return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+    return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));
 }
 
 void run_join(struct run *run)

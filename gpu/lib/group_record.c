@@ -11,6 +11,7 @@
 #include "net/far_clock.h"
 #include "net/mail.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 enum { TAKE_NS = 20000000, KEY = 64 };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))
@@ -148,7 +149,7 @@ static enum status keeper_open(struct group_recording *recording, struct run *ru
                                          apart_ns(group), &keeper->journal, diag);
     int failed = status ? 0 : quiet_thread_start(&keeper->thread, keep, keeper);
     if (failed)
-        status = diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+        status = diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));
     keeper->started = !status;
     recording->keeper = status ? NULL : keeper;
     if (status)

@@ -9,6 +9,7 @@
 #include "gpu/device/device_impl.h"
 #include "net/mail.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 enum { WATCH_NS = 20000000, SPIN_NS = 50000, NAP_NS = 50000 };
 #define EPOCH     (INT64_C(1) << 40)
@@ -149,8 +150,9 @@ enum status watch_open(struct group_watch *watch, struct swpipe_group *group, st
         pthread_mutex_destroy(&watch->lock);
     }
     watch->started = !failed;
-    return failed ? diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed))
-                  : STATUS_OK;
+    return failed
+               ? diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed))
+               : STATUS_OK;
 }
 
 void watch_close(struct group_watch *watch)

@@ -23,6 +23,7 @@
 
 #include "gpu/device/device_impl.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 enum { WRITER_NICE = 10, PACE_ENTRIES = 256 /* fewer say little about the rate */ };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))
@@ -276,7 +277,7 @@ enum status journal_start_writer(struct journal *journal, struct diag *diag)
 {
     int failed = quiet_thread_start(&journal->writer, write_journal, journal);
     if (failed)
-        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));
     journal->started = true;
     return STATUS_OK;
 }

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/system_words.h"
+
 struct alone {
     struct cuda_member member;
     cudaEvent_t last;             /* behind the last operation ... */
@@ -65,7 +67,7 @@ static enum status alone_open(struct device *device, const char *name, struct de
     if (failed) {
         cudaEventDestroy(alone->last);
         alone_free(alone);
-        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
     }
     *out = &alone->member.base;
     return STATUS_OK;

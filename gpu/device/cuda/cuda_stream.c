@@ -12,6 +12,7 @@
 
 #include "kernels.h"
 #include "gpu/device/nvtx.h"
+#include "plan/system_words.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <stdarg.h>
@@ -531,7 +532,7 @@ enum status cuda_stream_open(struct device *base, const char *name, struct devic
     stream->world = device->world;
     refused = pthread_mutex_init(&stream->lock, NULL);
     if (refused) {
-        diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(refused));
+        diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(refused));
         goto fail_memory;
     }
     status = get_handle(stream, diag);

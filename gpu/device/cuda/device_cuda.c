@@ -11,6 +11,7 @@
 
 #include "kernels.h"
 #include "net/rendezvous.h"
+#include "plan/system_words.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -267,7 +268,7 @@ static enum status world_open(const struct device_config *config, struct device_
     int failed = pthread_mutex_init(&world->lock, NULL);
     if (failed) {
         free(world);
-        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
     }
     world->base = (struct device_world){
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
@@ -459,7 +460,7 @@ static enum status open_device(struct device_world *base, int rank, struct devic
         pthread_mutex_destroy(&device->abort_lock);
     if (failed) {
         free(device);
-        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
     }
     enum status status = prepare(device, diag);
     if (status) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "plan/dynamic_library.h"
+#include "plan/system_words.h"
 
 #define NCCL_SONAME "libnccl.so.2"
 DYNAMIC_LIBRARY("nccl", "collectives between GPUs", "suggested", NCCL_SONAME);
@@ -97,8 +98,8 @@ static bool try_library(struct quest *quest, const char *path)
     /* The library stays: NCCL leaves threads and handlers of exit behind. */
     struct nccl nccl = {.library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)};
     if (!nccl.library) {
-        const char *why = dlerror();
-        snprintf(quest->why, sizeof quest->why, "no NCCL found (%s)", why ? why : path);
+        const char *why = system_loader_words();
+        snprintf(quest->why, sizeof quest->why, "no NCCL found (%s)", *why ? why : path);
         return false;
     }
     const char *missing = find_functions(&nccl);

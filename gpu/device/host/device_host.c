@@ -8,6 +8,7 @@
 #include "host.h"
 
 #include "net/rendezvous.h"
+#include "plan/system_words.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -134,7 +135,7 @@ enum status world_init_condition(struct host_world *world, pthread_cond_t *condi
 {
     int failed = pthread_cond_init(condition, &world->clock);
     if (failed)
-        return diag_error(diag, STATUS_SYSTEM, "cannot make a condition: %s", strerror(failed));
+        return diag_error(diag, STATUS_SYSTEM, "cannot make a condition: %s", system_words(failed));
     return STATUS_OK;
 }
 
@@ -158,7 +159,7 @@ static enum status init_locking(struct host_world *world, struct diag *diag)
         return STATUS_OK;
     pthread_mutex_destroy(&world->lock);
 fail:
-    return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", strerror(failed));
+    return diag_error(diag, STATUS_SYSTEM, "cannot make a lock: %s", system_words(failed));
 }
 
 static void close_slots(struct host_world *world, int count)

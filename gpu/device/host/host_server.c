@@ -15,6 +15,7 @@
 
 #include "gpu/device/nvtx.h"
 #include "plan/quiet_thread.h"
+#include "plan/system_words.h"
 
 enum { TIMER_SLACK_NS = 1000 };
 
@@ -160,7 +161,7 @@ enum status host_server_start(struct host_device *device, struct diag *diag)
     if (failed) {
         pthread_cond_destroy(&server->work);
         status = diag_error(diag, STATUS_SYSTEM, "rank %d: cannot start a thread for a stream: %s",
-                            device->base.rank, strerror(failed));
+                            device->base.rank, system_words(failed));
     }
     if (status) {
         free(server);
