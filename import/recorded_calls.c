@@ -676,9 +676,12 @@ static bool take_graph_launch(const struct walk *walk)
 
 /* ---- the walk --------------------------------------------------------------------------------- */
 
-static bool is_by_lock(const struct recording_item *item)
+/* Another run may have it the other way round. */
+static bool is_by_luck(const struct walk *walk)
 {
-    return item->kind == RECORDING_AFTER && item->words > 2 && item->word[2] != 0;
+    const struct recording_item *item = walk->item;
+    return item->kind == RECORDING_AFTER &&
+           (item->word[2] != 0 || walk_order_has_several(walk, item->word[3]));
 }
 
 static bool take_after(const struct walk *walk)
@@ -689,7 +692,7 @@ static bool take_after(const struct walk *walk)
         return true;
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
-    op.by_lock = is_by_lock(walk->item);
+    op.by_lock = is_by_luck(walk);
     return walk_order_follow(walk, (size_t)thread - 1, count) &&
            walk_known_hear(walk, (size_t)thread - 1, count) &&
            (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
@@ -714,7 +717,8 @@ static bool take_item(const struct walk *walk)
     switch ((enum recording_kind)walk->item->kind) {
     case RECORDING_NONE: return ++walk->job->failed_calls > 0;
     case RECORDING_PROCESS:
-    case RECORDING_THREAD: return true;
+    case RECORDING_THREAD:
+    case RECORDING_SEVERAL: return true;
     case RECORDING_TEXT: return take_text(walk);
     case RECORDING_AFTER: return take_after(walk);
     case RECORDING_END: return walk->process->ended = true;
@@ -776,10 +780,11 @@ static bool take_item(const struct walk *walk)
 }
 
 /* A query, or a lock: only one that another thread held last is an item, so it does not tell a loop from another one. */
-static bool is_idle(const struct recording_item *item)
+static bool is_idle(const struct walk *walk)
 {
-    return item->kind == RECORDING_QUERY_EVENT || item->kind == RECORDING_QUERY_STREAM ||
-           is_by_lock(item);
+    return walk->item->kind == RECORDING_QUERY_EVENT ||
+           walk->item->kind == RECORDING_QUERY_STREAM ||
+           (walk->item->kind == RECORDING_AFTER && walk->item->word[2] != 0);
 }
 
 /* All that another thread's calls had done when this call began. */
@@ -821,7 +826,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
             return diag_no_memory(job->diag);
         if (walk.item->kind != RECORDING_PUSH)
             walk.thread->push = 0;
-        if (!is_idle(walk.item))
+        if (!is_idle(&walk))
             walk.thread->did = walk.thread->place;
     }
     recorded_queries_end(job, process);

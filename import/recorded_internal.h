@@ -274,8 +274,9 @@ struct recorded_process {
     size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
         text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
-        value_count, value_cap, host_call_count, host_call_cap;
-    int devices[64]; /* that it uses, in the order of their numbers */
+        value_count, value_cap, host_call_count, host_call_cap, several_count, several_cap;
+    uint64_t *several; /* objects of threads, that several let others go on by; sorted */
+    int devices[64];   /* that it uses, in the order of their numbers */
     int device_count;
     int first_rank; /* of the plan; one for each device */
     bool ended;     /* by itself; else it may have had more to call */

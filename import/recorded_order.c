@@ -41,6 +41,39 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
     return true;
 }
 
+/* ---- objects of several threads ------------------------------------------------------------------ */
+
+static int ascending(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* It may turn out later than the object orders threads. So they are looked up beforehand. */
+static bool list_several(struct recorded_job *job, struct recorded_process *process)
+{
+    for (size_t t = 0; t < process->tapes.thread_count; t++)
+        for (size_t i = 0; i < process->tapes.threads[t].count; i++) {
+            const struct recording_item *item = process->tapes.threads[t].items[i];
+            if (item->kind != RECORDING_SEVERAL)
+                continue;
+            if (!arena_grow(job->arena, (void **)&process->several, process->several_count,
+                            &process->several_cap, sizeof *process->several))
+                return false;
+            process->several[process->several_count++] = item->word[0];
+        }
+    if (process->several_count > 0)
+        qsort(process->several, process->several_count, sizeof *process->several, ascending);
+    return true;
+}
+
+bool walk_order_has_several(const struct walk *walk, uint64_t object)
+{
+    const struct recorded_process *process = walk->process;
+    return object != 0 && process->several_count > 0 &&
+           bsearch(&object, process->several, process->several_count, sizeof object, ascending);
+}
+
 /* ---- clocks -------------------------------------------------------------------------------------- */
 
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process)
@@ -55,7 +88,7 @@ bool walk_order_begin(struct recorded_job *job, struct recorded_process *process
         memset(thread->after, 0, count * sizeof *thread->after);
         memset(thread->met, 0, count * sizeof *thread->met);
     }
-    return list_host_calls(job, process);
+    return list_host_calls(job, process) && list_several(job, process);
 }
 
 static bool learn(const struct walk *walk, size_t other, uint64_t count)

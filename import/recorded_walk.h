@@ -57,6 +57,8 @@ bool walk_unmodelled(const struct walk *walk, const char *name);
 bool walk_order_begin(struct recorded_job *job, struct recorded_process *process);
 /* The thread goes on after so many items of another one. */
 bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
+/* Do several threads let others go on by this object, which need not begin in the order of the run? */
+bool walk_order_has_several(const struct walk *walk, uint64_t object);
 /* It begins a host function, the item's: behind the call that pushed it. */
 bool walk_order_host(const struct walk *walk);
 /* The thread uses what was used so before: counts a use that nothing orders. */

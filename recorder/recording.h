@@ -19,7 +19,7 @@
 
 #define RECORDING_CUT   ".cut" /* in the folder of the files: some calls could not be written */
 #define RECORDING_MAGIC "swsim recording" /* with its end 16 bytes */
-enum { RECORDING_VERSION = 5, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
+enum { RECORDING_VERSION = 6, RECORDING_CHUNK = 1 << 18, RECORDING_MAX_WORDS = 512 };
 
 struct recording_chunk {
     char magic[16];
@@ -42,8 +42,10 @@ struct recording_item {
       "pid, rank + 1, size, time of day at at_ns in ns (0: not told), are there items TOUCH?")     \
     X(THREAD, 1, "number of the system")                                                           \
     X(TEXT, 2, "number, characters: names that other items have")                                  \
-    X(AFTER, 2,                                                                                    \
-      "thread, count, by a lock?: all of this thread comes after that many items of the other")    \
+    X(AFTER, 4,                                                                                    \
+      "thread, count, by a lock?, object by which it is the n-th time, or 0: all of this thread "  \
+      "comes after that many items of the other")                                                  \
+    X(SEVERAL, 1, "object: several threads let others go on by it, so which comes n-th is luck")   \
     X(END, 0, "the process ended by itself")                                                       \
     X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
     X(DEVICE, 1, "device: the thread's own from now on")                                           \

@@ -206,7 +206,8 @@ static bool begin_thread(void)
     for (int i = 0; i < KNOWN; i++)
         if (tape.known[i].count > 0)
             write_item(RECORDING_AFTER, now, 0,
-                       WORDS(tape.known[i].thread, tape.known[i].count, tape.known[i].lock));
+                       WORDS(tape.known[i].thread, tape.known[i].count, tape.known[i].lock,
+                             tape.known[i].object));
     return true;
 }
 
@@ -321,6 +322,17 @@ struct tape_place tape_here(void)
     return (struct tape_place){.thread = tape.thread, .count = tape.items};
 }
 
+struct tape_place tape_unpack(unsigned long long packed)
+{
+    return (struct tape_place){.thread = (uint32_t)(packed >> 40),
+                               .count = packed & ((UINT64_C(1) << 40) - 1)};
+}
+
+unsigned long long tape_pack(struct tape_place place)
+{
+    return (unsigned long long)place.thread << 40 | place.count;
+}
+
 /* A thread without calls writes it, too: others may learn of it from this one. */
 void tape_after(struct tape_place place)
 {
@@ -331,7 +343,7 @@ void tape_after(struct tape_place place)
     *known = place;
     if (tape.chunk)
         write_item(RECORDING_AFTER, now_ns(CLOCK_MONOTONIC), 0,
-                   WORDS(place.thread, place.count, place.lock));
+                   WORDS(place.thread, place.count, place.lock, place.object));
     else
         ready(); /* its first items are all that it knows */
 }

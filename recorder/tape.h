@@ -55,11 +55,15 @@ bool tape_in_call(void);
 struct tape_place {
     uint32_t thread; /* from 1 on */
     uint64_t count;
-    bool lock; /* learned by a lock, which the two might have taken the other way round */
+    bool lock;       /* learned by a lock, which the two might have taken the other way round */
+    uint32_t object; /* of counted.h, by which this was the n-th time; 0: none */
 };
 struct tape_place tape_here(void);
 /* All that this thread does from now on comes after that place. */
 void tape_after(struct tape_place place);
+/* In one word, without how it was learned. */
+unsigned long long tape_pack(struct tape_place place);
+struct tape_place tape_unpack(unsigned long long packed);
 
 #define WORDS(...)                                                                                 \
     (sizeof((uint64_t[]){__VA_ARGS__}) / 8), (uint64_t[])                                          \

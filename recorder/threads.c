@@ -2,10 +2,10 @@
 /*
  * threads.c - the order of threads: what one has done before it lets another one go on.
  *
- * A thread that unlocks, signals, posts, creates or ends leaves its place at the object; one that locks, has been
- * woken, has waited or joins comes after the place that it finds there. So the order of locks is that of the run.
- * Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by address, without
- * a lock; objects that fall on one place of the table make an order too many, which is rare.
+ * A thread that unlocks, arrives, creates or ends leaves its place at the object; one that locks, has met the others or
+ * joins comes after the place that it finds there. So the order of locks is that of the run. Semaphores and conditions are
+ * counted (counted.h). Locks inside of CUDA and NCCL, and in threads of their own, are left out. Places are in a table by
+ * address, without a lock; an object that finds no room there orders nothing.
  */
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +15,7 @@
 #include <threads.h>
 #include <time.h>
 
+#include "counted.h"
 #include "real.h"
 #include "tape.h"
 #include "threads.h"
@@ -32,6 +33,7 @@ static _Alignas(PAGES) struct left {
 void threads_begin_child(void)
 {
     madvise(table, sizeof table, MADV_DONTNEED);
+    counted_begin_child();
 }
 
 static __thread bool internal __attribute__((tls_model("initial-exec"))); /* a thread of CUDA */
@@ -47,11 +49,12 @@ bool threads_are_internal(void)
     return internal && host_calls == 0;
 }
 
-static bool is_left_out(void)
+bool threads_are_left_out(void)
 {
     return !tape_on() || tape_in_call() || threads_are_internal();
 }
 
+/* NULL: there is no room. */
 static struct left *find(const void *object)
 {
     size_t at = (uintptr_t)object * 0x9e3779b97f4a7c15U >> 48;
@@ -62,18 +65,7 @@ static struct left *find(const void *object)
                         there == object)))
             return &table[at];
     }
-    return &table[(uintptr_t)object * 0x9e3779b97f4a7c15U >> 48];
-}
-
-static struct tape_place place_of(unsigned long long packed)
-{
-    return (struct tape_place){.thread = (uint32_t)(packed >> 40),
-                               .count = packed & ((UINT64_C(1) << 40) - 1)};
-}
-
-static unsigned long long pack(struct tape_place place)
-{
-    return (unsigned long long)place.thread << 40 | place.count;
+    return NULL;
 }
 
 /* Another thread's place in the same way is not lost: this thread comes after it. */
@@ -81,8 +73,8 @@ static void leave_in_way(struct left *left, int way)
 {
     unsigned long long there = atomic_load_explicit(&left->places[way], memory_order_acquire);
     do
-        tape_after(place_of(there));
-    while (!atomic_compare_exchange_weak(&left->places[way], &there, pack(tape_here())));
+        tape_after(tape_unpack(there));
+    while (!atomic_compare_exchange_weak(&left->places[way], &there, tape_pack(tape_here())));
     atomic_fetch_or_explicit(&left->used, 1ULL << way, memory_order_release);
 }
 
@@ -90,35 +82,39 @@ static void leave_in_way(struct left *left, int way)
 static void leave(const void *object, bool alone)
 {
     const struct tape_place here = tape_here();
-    if (here.count == 0 || is_left_out())
+    if (here.count == 0 || threads_are_left_out())
         return;
     struct left *left = find(object);
+    if (!left)
+        return;
     if (!alone) {
         leave_in_way(left, (int)(here.thread % WAYS));
         return;
     }
-    atomic_store_explicit(&left->places[0], pack(here), memory_order_release);
+    atomic_store_explicit(&left->places[0], tape_pack(here), memory_order_release);
     if (!(atomic_load_explicit(&left->used, memory_order_relaxed) & 1))
         atomic_fetch_or_explicit(&left->used, 1, memory_order_release);
 }
 
-static void follow_by(const void *object, bool lock)
+/* `lock` and `counted` as in struct tape_place */
+static void follow_by(const void *object, bool lock, uint32_t counted)
 {
-    if (is_left_out())
+    struct left *left = threads_are_left_out() ? NULL : find(object);
+    if (!left)
         return;
-    struct left *left = find(object);
     unsigned long long used = atomic_load_explicit(&left->used, memory_order_acquire);
     for (; used; used &= used - 1) {
-        struct tape_place place = place_of(
+        struct tape_place place = tape_unpack(
             atomic_load_explicit(&left->places[__builtin_ctzll(used)], memory_order_acquire));
         place.lock = lock;
+        place.object = counted;
         tape_after(place);
     }
 }
 
 static void follow(const void *object)
 {
-    follow_by(object, false);
+    follow_by(object, false, 0);
 }
 
 /* ---- threads ---------------------------------------------------------------------------------- */
@@ -239,7 +235,7 @@ static void run_first(void)
 int pthread_once(pthread_once_t *flag, void (*function)(void))
 {
     REAL(pthread_once, (pthread_once_t *, void (*)(void)))
-    if (is_left_out())
+    if (threads_are_left_out())
         return real(flag, function);
     first.function = function;
     first.flag = flag;
@@ -253,7 +249,7 @@ void call_once(once_flag *flag, void (*function)(void))
     static void (*real)(once_flag *, void (*)(void));
     if (!real_find(&real, "call_once"))
         return;
-    if (is_left_out()) {
+    if (threads_are_left_out()) {
         real(flag, function);
         return;
     }
@@ -265,14 +261,14 @@ void call_once(once_flag *flag, void (*function)(void))
 
 /* ---- locks ------------------------------------------------------------------------------------ */
 
-/* The caller goes on after others, where the call says so; `lock_`: they might have come after it. */
-#define FOLLOWS(name, PARAMS, ARGS, object, good, lock_)                                           \
+/* The caller goes on after others, where the call says so; they might have come after it. */
+#define FOLLOWS(name, PARAMS, ARGS, object, good)                                                  \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const int result = real ARGS;                                                              \
         if (good)                                                                                  \
-            follow_by(object, lock_);                                                              \
+            follow_by(object, true, 0);                                                            \
         return result;                                                                             \
     }
 /* Others go on after the caller. */
@@ -284,70 +280,113 @@ void call_once(once_flag *flag, void (*function)(void))
         return real ARGS;                                                                          \
     }
 
-FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), lock, result == 0, true)
-FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), lock, result == 0, true)
+FOLLOWS(pthread_mutex_lock, (pthread_mutex_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_mutex_trylock, (pthread_mutex_t * lock), (lock), lock, result == 0)
 FOLLOWS(pthread_mutex_timedlock,
         (pthread_mutex_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0, true)
+        lock, result == 0)
 FOLLOWS(pthread_mutex_clocklock,
         (pthread_mutex_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0, true)
+        (lock, clock, until), lock, result == 0)
 LEAVES(pthread_mutex_unlock, (pthread_mutex_t * lock), (lock), lock, true)
 
-FOLLOWS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
-FOLLOWS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
-FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
-FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0, true)
+FOLLOWS(pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
+FOLLOWS(pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock), lock, result == 0)
 FOLLOWS(pthread_rwlock_timedrdlock,
         (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0, true)
+        lock, result == 0)
 FOLLOWS(pthread_rwlock_timedwrlock,
         (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == 0, true)
+        lock, result == 0)
 FOLLOWS(pthread_rwlock_clockrdlock,
         (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0, true)
+        (lock, clock, until), lock, result == 0)
 FOLLOWS(pthread_rwlock_clockwrlock,
         (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict until),
-        (lock, clock, until), lock, result == 0, true)
+        (lock, clock, until), lock, result == 0)
 LEAVES(pthread_rwlock_unlock, (pthread_rwlock_t * lock), (lock), lock, false)
 
-FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0,
-        true)
-FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0,
-        true)
+FOLLOWS(pthread_spin_lock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
+FOLLOWS(pthread_spin_trylock, (pthread_spinlock_t * lock), (lock), (const void *)lock, result == 0)
 LEAVES(pthread_spin_unlock, (pthread_spinlock_t * lock), (lock), (const void *)lock, true)
 
-FOLLOWS(sem_wait, (sem_t * semaphore), (semaphore), semaphore, result == 0, false)
-FOLLOWS(sem_trywait, (sem_t * semaphore), (semaphore), semaphore, result == 0, false)
-FOLLOWS(sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict until),
-        (semaphore, until), semaphore, result == 0, false)
-FOLLOWS(sem_clockwait,
-        (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until),
-        (semaphore, clock, until), semaphore, result == 0, false)
-LEAVES(sem_post, (sem_t * semaphore), (semaphore), semaphore, false)
-
-FOLLOWS(mtx_lock, (mtx_t * lock), (lock), lock, result == thrd_success, true)
-FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), lock, result == thrd_success, true)
+FOLLOWS(mtx_lock, (mtx_t * lock), (lock), lock, result == thrd_success)
+FOLLOWS(mtx_trylock, (mtx_t * lock), (lock), lock, result == thrd_success)
 FOLLOWS(mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until), (lock, until),
-        lock, result == thrd_success, true)
+        lock, result == thrd_success)
 LEAVES(mtx_unlock, (mtx_t * lock), (lock), lock, true)
 
-LEAVES(pthread_cond_signal, (pthread_cond_t * condition), (condition), condition, false)
-LEAVES(pthread_cond_broadcast, (pthread_cond_t * condition), (condition), condition, false)
-LEAVES(cnd_signal, (cnd_t * condition), (condition), condition, false)
-LEAVES(cnd_broadcast, (cnd_t * condition), (condition), condition, false)
+/* ---- what is counted --------------------------------------------------------------------------- */
+
+/* The object is told to counted.c: before the call, and after it where that went well. */
+#define COUNTS(name, PARAMS, ARGS, before, after)                                                  \
+    int name PARAMS                                                                                \
+    {                                                                                              \
+        REAL(name, PARAMS)                                                                         \
+        before;                                                                                    \
+        const int result = real ARGS;                                                              \
+        if (result == 0)                                                                           \
+            after;                                                                                 \
+        return result;                                                                             \
+    }
+#define NOTHING ((void)0)
+
+/* Of one that processes share nothing is known. */
+static void begin_shared(const void *object, uint64_t value, bool shared)
+{
+    if (shared)
+        counted_end(object);
+    else
+        counted_begin(object, value);
+}
+
+COUNTS(sem_init, (sem_t * semaphore, int shared, unsigned value), (semaphore, shared, value),
+       NOTHING, begin_shared(semaphore, value, shared != 0))
+COUNTS(sem_destroy, (sem_t * semaphore), (semaphore), NOTHING, counted_end(semaphore))
+COUNTS(sem_wait, (sem_t * semaphore), (semaphore), NOTHING, counted_taken(semaphore))
+COUNTS(sem_trywait, (sem_t * semaphore), (semaphore), NOTHING, counted_taken(semaphore))
+COUNTS(sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict until),
+       (semaphore, until), NOTHING, counted_taken(semaphore))
+COUNTS(sem_clockwait,
+       (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until),
+       (semaphore, clock, until), NOTHING, counted_taken(semaphore))
+COUNTS(sem_post, (sem_t * semaphore), (semaphore), counted_post(semaphore), NOTHING)
+
+COUNTS(pthread_cond_init,
+       (pthread_cond_t *restrict condition, const pthread_condattr_t *restrict attributes),
+       (condition, attributes), NOTHING, counted_begin(condition, 0))
+COUNTS(pthread_cond_destroy, (pthread_cond_t * condition), (condition), counted_end(condition),
+       NOTHING)
+COUNTS(pthread_cond_signal, (pthread_cond_t * condition), (condition), counted_signal(condition),
+       NOTHING)
+COUNTS(pthread_cond_broadcast, (pthread_cond_t * condition), (condition), counted_signal(condition),
+       NOTHING)
+COUNTS(cnd_init, (cnd_t * condition), (condition), NOTHING, counted_begin(condition, 0))
+COUNTS(cnd_signal, (cnd_t * condition), (condition), counted_signal(condition), NOTHING)
+COUNTS(cnd_broadcast, (cnd_t * condition), (condition), counted_signal(condition), NOTHING)
+
+void cnd_destroy(cnd_t *condition)
+{
+    static void (*real)(cnd_t *);
+    if (!real_find(&real, "cnd_destroy"))
+        return;
+    counted_end(condition);
+    real(condition);
+}
 
 /* A wait gives the lock away and takes it again. */
 #define WAITS(name, PARAMS, ARGS)                                                                  \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
+        const uint64_t signals = counted_signals(condition);                                       \
         leave(lock, true);                                                                         \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
-            follow(condition);                                                                     \
-        follow_by(lock, true);                                                                     \
+            counted_woken(condition, signals);                                                     \
+        follow_by(lock, true, 0);                                                                  \
         return result;                                                                             \
     }
 WAITS(pthread_cond_wait, (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock),
@@ -365,11 +404,28 @@ WAITS(cnd_timedwait,
       (cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until),
       (condition, lock, until))
 
+static bool is_shared(const pthread_barrierattr_t *attributes)
+{
+    int shared = PTHREAD_PROCESS_PRIVATE;
+    return attributes && pthread_barrierattr_getpshared(attributes, &shared) == 0 &&
+           shared == PTHREAD_PROCESS_SHARED;
+}
+
+COUNTS(pthread_barrier_init,
+       (pthread_barrier_t *restrict barrier, const pthread_barrierattr_t *restrict attributes,
+        unsigned count),
+       (barrier, attributes, count), NOTHING, begin_shared(barrier, count, is_shared(attributes)))
+COUNTS(pthread_barrier_destroy, (pthread_barrier_t * barrier), (barrier), NOTHING,
+       counted_end(barrier))
+
 int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
     REAL(pthread_barrier_wait, (pthread_barrier_t *))
-    leave(barrier, false);
+    const struct counted_round round = counted_arrive(barrier);
+    if (round.key)
+        leave(round.key, false);
     const int result = real(barrier);
-    follow(barrier);
+    if (round.key)
+        follow_by(round.key, false, round.object);
     return result;
 }

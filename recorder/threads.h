@@ -14,6 +14,9 @@ void threads_host_call(int by);
 /* Is this a thread of CUDA that executes none of the program's code? */
 bool threads_are_internal(void);
 
+/* Is it such a thread, or in a call of CUDA or NCCL, or is nothing recorded? Its locks are not the program's. */
+bool threads_are_left_out(void);
+
 /* In a new process: what the threads of its parent have left is of no use. */
 void threads_begin_child(void);
 
