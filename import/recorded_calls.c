@@ -39,9 +39,49 @@ static bool append(const struct walk *walk, struct recorded_ops *ops, const stru
     return true;
 }
 
+/* A number for the parts of a block that an operation accesses; never 0. */
+static uint64_t part_of(const struct recorded_op *op, size_t block, uint64_t bytes)
+{
+    uint64_t sum = 1;
+    for (size_t i = 0; i < op->access_count; i++) {
+        const struct recorded_access *access = &op->accesses[i];
+        if (access->block != block)
+            continue;
+        sum = (sum ^ access->from) * 0x9e3779b97f4a7c15U;
+        sum = (sum ^ (access->to ? access->to : bytes)) * 0x9e3779b97f4a7c15U;
+    }
+    return sum | 1;
+}
+
+/* Behind the first access of the host to a part of a block those to others are not seen. */
+static void note_parts(const struct walk *walk, const struct recorded_op *op)
+{
+    for (size_t i = 0; i < op->access_count; i++) {
+        struct recorded_block *block = &walk->process->blocks[op->accesses[i].block];
+        if (block->memory != RECORDING_MEMORY_PINNED)
+            continue;
+        const uint64_t part = part_of(op, op->accesses[i].block, block->bytes);
+        block->in_parts = block->in_parts || (block->part != 0 && block->part != part);
+        block->part = part;
+    }
+}
+
+/* The recorder looks for the host's accesses behind copies, fills and kernels as they are pushed. */
+static void note_unseen(const struct walk *walk, const struct recorded_stream *stream,
+                        const struct recorded_op *op)
+{
+    const bool looks = stream->capture < 0 && (op->op.kind == OP_LAUNCH || op->op.kind == OP_COPY);
+    for (size_t i = 0; !looks && i < op->access_count; i++)
+        walk->process->blocks[op->accesses[i].block].unseen = true;
+}
+
 bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
               const struct recorded_op *op)
 {
+    if (stream) {
+        note_unseen(walk, stream, op);
+        note_parts(walk, op);
+    }
     if (stream && stream->capture >= 0)
         return append(walk, &walk->process->graphs[stream->capture].ops, op);
     walk_order_accesses(walk, op);

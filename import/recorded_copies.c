@@ -351,14 +351,18 @@ bool walk_take_fill(const struct walk *walk)
     return access_area(walk, &op, &to, true) && walk_push(walk, stream, &op);
 }
 
-/* The host has been seen to read or write memory that a device uses. */
+/* The host has been seen to read or write memory that a device uses. Other threads may do so behind that, unseen. */
 bool walk_take_touch(const struct walk *walk)
 {
-    const bool write = walk->item->word[1] != 0;
+    const bool write = walk->item->word[1] == RECORDING_TOUCH_WRITE;
     const size_t block = recorded_memory_find(walk->process, walk->item->word[0]);
     struct recorded_op op = walk_op(walk, OP_COMPUTE);
     if (block == SIZE_MAX)
         return true;
+    if (walk->item->word[1] == RECORDING_TOUCH_UNSEEN)
+        return walk->process->blocks[block].unseen = true;
+    walk->process->blocks[block].others =
+        walk->process->blocks[block].others || walk->item->word[2] != 0;
     op.op.name = arena_printf(walk->job->arena, "%s %s", write ? "write" : "read",
                               walk->process->blocks[block].name);
     return op.op.name &&

@@ -592,29 +592,43 @@ static bool is_untouched(const struct recorded_process *process, const struct re
 {
     switch (block->memory) {
     case RECORDING_MEMORY_DEVICE: return false;
-    case RECORDING_MEMORY_PINNED: return block->used && !process->tapes.touches;
+    case RECORDING_MEMORY_PINNED: return block->used && (!process->tapes.touches || block->unseen);
     case RECORDING_MEMORY_MANAGED:
     case RECORDING_MEMORY_REGISTERED: return block->used;
     }
     return false;
 }
 
+static bool say_accesses(struct recorded_job *job, const char *whose, size_t count, const char *why)
+{
+    return count == 0 || plan_add_unrecorded(job->plan,
+                                             arena_printf(job->arena, "%s to %zu allocation%s",
+                                                          whose, count, count == 1 ? "" : "s"),
+                                             why);
+}
+
 static bool say_untouched(struct recorded_job *job)
 {
-    size_t count = 0, pinned = 0;
+    size_t count = 0, pinned = 0, others = 0, parts = 0;
+    bool touches = true;
     for (size_t i = 0; i < job->process_count; i++)
         for (size_t k = 0; k < job->processes[i].block_count; k++) {
             const struct recorded_block *block = &job->processes[i].blocks[k];
             const bool untouched = is_untouched(&job->processes[i], block);
             count += untouched;
             pinned += untouched && block->memory == RECORDING_MEMORY_PINNED;
+            others += !untouched && block->others;
+            parts += !untouched && block->in_parts;
+            touches = touches && job->processes[i].tapes.touches;
         }
-    return count == 0 ||
-           plan_add_unrecorded(job->plan,
-                               arena_printf(job->arena, "the host's accesses to %zu allocation%s",
-                                            count, count == 1 ? "" : "s"),
-                               pinned > 0 ? "recorded without --host-accesses"
-                                          : "of managed or registered memory they are not seen");
+    return say_accesses(job, "the host's accesses", count,
+                        pinned == 0 ? "of managed or registered memory they are not seen"
+                        : touches   ? "behind graphs, collectives and messages they are not seen"
+                                    : "recorded without --host-accesses") &&
+           say_accesses(job, "other threads' accesses", others,
+                        "only the first behind each operation of a device is seen") &&
+           say_accesses(job, "the host's accesses in parts", parts,
+                        "only the first behind each operation of a device is seen");
 }
 
 /* A process that hung, or was killed */

@@ -194,7 +194,10 @@ struct recorded_block {
     enum recording_memory memory;
     int device;
     bool live, async, freed, mapped, used;
-    bool of_graph; /* allocated by each launch of one */
+    bool of_graph;       /* allocated by each launch of one */
+    bool unseen, others; /* accesses of the host, or of other threads than the first, may be */
+    bool in_parts;       /* operations of devices access different parts of it ... */
+    uint64_t part;       /* ... of which this stands for the last ones; 0: none yet */
     const char *name;
     bool begins_at_first; /* of accesses: does one begin at the first byte; the last offset */
     uint64_t last_begin;

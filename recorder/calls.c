@@ -40,7 +40,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     }
     words[0] = stream;
     const size_t count = 1 + names_launch(kernel, args, driver, words + 1, MOST - 1);
-    tape_end(call, RECORDING_LAUNCH, count, words);
+    calls_end(call, RECORDING_LAUNCH, count, words);
 }
 
 /* The words of a text, with its end. */

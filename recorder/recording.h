@@ -93,7 +93,9 @@ struct recording_item {
     X(MESSAGE, 7, "communicator, stream, is it sent?, address, count, type, peer")                 \
     X(GROUP, 0, "")                                                                                \
     X(GROUP_END, 0, "is it only simulated?")                                                       \
-    X(TOUCH, 2, "address, is it written?: the host's first access since the device's")             \
+    X(TOUCH, 3,                                                                                    \
+      "address, enum recording_touch, has the program more threads?: the host's first access "     \
+      "since the device's, or to be read and then to be written")                                  \
     X(NO_TIMES, 1, "text: why device operations have no measured times")                           \
     X(PUSH, 1, "number of the call that is the thread's next item")                                \
     X(PUSHED_AS, 2, "number of a call, correlation: one of those that CUPTI gives a call")         \
@@ -146,6 +148,12 @@ enum recording_collective {
     RECORDING_COLLECTIVE_LIST(X)
 #undef X
         RECORDING_COLLECTIVES
+};
+
+enum recording_touch {
+    RECORDING_TOUCH_READ,
+    RECORDING_TOUCH_WRITE,
+    RECORDING_TOUCH_UNSEEN /* later ones may not be seen */
 };
 
 /* In an address of LAUNCH; no address of a process has the bits. Without POINTER it is a word of a struct, which

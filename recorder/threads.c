@@ -165,10 +165,19 @@ static int run_c_thread(void *arg)
     return start.c_function(start.arg);
 }
 
+static atomic_bool several;
+
+bool threads_are_several(void)
+{
+    return atomic_load_explicit(&several, memory_order_relaxed);
+}
+
 /* NULL: the thread is to start as it would alone. */
 static struct start *new_start(struct start like)
 {
     struct start *start = tape_on() ? malloc(sizeof *start) : NULL;
+    if (!tape_in_call() && !internal)
+        atomic_store_explicit(&several, true, memory_order_relaxed);
     if (!start)
         return NULL;
     like.parent = tape_here();

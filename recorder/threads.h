@@ -17,6 +17,9 @@ bool threads_are_internal(void);
 /* Is it such a thread, or in a call of CUDA or NCCL, or is nothing recorded? Its locks are not the program's. */
 bool threads_are_left_out(void);
 
+/* Has the program ever begun a thread? */
+bool threads_are_several(void);
+
 /* In a new process: what the threads of its parent have left is of no use. */
 void threads_begin_child(void);
 

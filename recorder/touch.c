@@ -16,17 +16,19 @@
 
 enum { MAX_BLOCKS = 4096 };
 
+enum { OPEN, CLOSED, READ_ONLY }; /* what the protection of a block allows */
 static struct block {
     atomic_uintptr_t address; /* 0: a free place */
-    size_t bytes;
-    atomic_int closed; /* its protection is not that for reading and writing */
+    atomic_size_t bytes;
+    atomic_int closed;
 } blocks[MAX_BLOCKS];
+static atomic_int block_end; /* no place from here on was ever used */
 static bool wanted;
 static struct sigaction before;
 
 static struct block *find(uintptr_t address)
 {
-    for (int i = 0; i < MAX_BLOCKS; i++) {
+    for (int i = 0; i < atomic_load(&block_end); i++) {
         const uintptr_t first = atomic_load(&blocks[i].address);
         if (first && address >= first && address - first < blocks[i].bytes)
             return &blocks[i];
@@ -43,13 +45,15 @@ static bool protect(const struct block *block, int how)
     return mprotect((void *)first, end - first, how) == 0;
 }
 
-static bool was_write(void *context)
+/* Where the processor does not say it, memory that may be read was not read. */
+static bool was_write(void *context, int closed)
 {
 #ifdef __x86_64__
+    (void)closed;
     return (((ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 #else
     (void)context;
-    return false;
+    return closed == READ_ONLY;
 #endif
 }
 
@@ -64,41 +68,69 @@ static void pass_on(int number, siginfo_t *info, void *context)
         sigaction(number, &before, NULL);
 }
 
-static void open_block(int number, siginfo_t *info, void *context)
+static void note(uint64_t address, enum recording_touch what)
+{
+    tape_put(RECORDING_TOUCH, WORDS(address, what, threads_are_several()));
+}
+
+/* Who has read may not yet write without a note. Another thread may have opened the block meanwhile. */
+static void open_for(struct block *block, bool write)
+{
+    int closed = CLOSED;
+    if (write)
+        atomic_store(&block->closed, OPEN);
+    else
+        atomic_compare_exchange_strong(&block->closed, &closed, READ_ONLY);
+    protect(block, write ? PROT_READ | PROT_WRITE : PROT_READ);
+}
+
+/* An access of CUDA's own is none of the program's: what the program does afterwards is not seen then. */
+static void take_fault(int number, siginfo_t *info, void *context)
 {
     struct block *block = find((uintptr_t)info->si_addr);
-    const int closed = block ? atomic_exchange(&block->closed, 0) : 0;
     if (!block) {
         pass_on(number, info, context);
         return;
     }
-    protect(block, PROT_READ | PROT_WRITE);
-    if (closed && !tape_in_call() && !threads_are_internal())
-        tape_put(RECORDING_TOUCH, WORDS(WORD_OF(info->si_addr), closed == 2 || was_write(context)));
+    const int closed = atomic_load(&block->closed);
+    const bool write = closed == OPEN || was_write(context, closed);
+    const bool own = !tape_in_call() && !threads_are_internal();
+    open_for(block, write || !own);
+    if (closed != OPEN)
+        note(WORD_OF(info->si_addr), !own    ? RECORDING_TOUCH_UNSEEN
+                                     : write ? RECORDING_TOUCH_WRITE
+                                             : RECORDING_TOUCH_READ);
 }
 
+/* The place is taken by an address that no memory has, until its size is there. */
 static void add(uintptr_t address, size_t bytes)
 {
     for (int i = 0; i < MAX_BLOCKS; i++) {
         uintptr_t none = 0;
-        if (atomic_load(&blocks[i].address) != 0)
+        if (!atomic_compare_exchange_strong(&blocks[i].address, &none, UINTPTR_MAX))
             continue;
-        blocks[i].bytes = bytes;
-        atomic_store(&blocks[i].closed, 0);
-        if (atomic_compare_exchange_strong(&blocks[i].address, &none, address))
-            return;
+        atomic_store(&blocks[i].bytes, bytes);
+        atomic_store(&blocks[i].closed, OPEN);
+        atomic_store(&blocks[i].address, address);
+        for (int end = atomic_load(&block_end); end <= i;)
+            if (atomic_compare_exchange_weak(&block_end, &end, i + 1))
+                return;
+        return;
     }
+    note(address, RECORDING_TOUCH_UNSEEN);
 }
 
-/* 1: closed; 2: read-only. */
-static void close_block(uintptr_t address, int how)
+/* What is closed is not opened for reading. */
+static void close_block(uint64_t address, int how)
 {
-    struct block *block = find(address);
-    if (!block)
+    struct block *block = find((uintptr_t)address);
+    if (!block || atomic_load(&block->closed) == CLOSED)
         return;
     atomic_store(&block->closed, how);
-    if (!protect(block, how == 1 ? PROT_NONE : PROT_READ))
-        atomic_store(&block->closed, 0);
+    if (protect(block, how == CLOSED ? PROT_NONE : PROT_READ))
+        return;
+    atomic_store(&block->closed, OPEN);
+    note(address, RECORDING_TOUCH_UNSEEN);
 }
 
 bool touch_on(void)
@@ -108,8 +140,29 @@ bool touch_on(void)
 
 static void close_copied(uint64_t to, uint64_t from)
 {
-    close_block((uintptr_t)from, 2);
-    close_block((uintptr_t)to, 1);
+    close_block(from, READ_ONLY);
+    close_block(to, CLOSED);
+}
+
+static void close_launched(size_t count, const uint64_t *words)
+{
+    for (size_t i = 2; i < count; i++)
+        close_block(words[i] & ~(RECORDING_WRITE | RECORDING_POINTER),
+                    words[i] & RECORDING_WRITE ? CLOSED : READ_ONLY);
+}
+
+static void close_used(enum recording_kind kind, size_t count, const uint64_t *words)
+{
+    if (kind == RECORDING_COPY)
+        close_copied(words[1], words[2]);
+    if (kind == RECORDING_COPY_2D)
+        close_copied(words[1], words[3]);
+    if (kind == RECORDING_FILL)
+        close_block(words[1], CLOSED);
+    if (kind == RECORDING_LAUNCH)
+        close_launched(count, words);
+    for (size_t i = 1; kind == RECORDING_COPY_BATCH && i + 2 < count; i += 3)
+        close_copied(words[i], words[i + 1]);
 }
 
 void touch_see(enum recording_kind kind, size_t count, const uint64_t *words)
@@ -121,10 +174,7 @@ void touch_see(enum recording_kind kind, size_t count, const uint64_t *words)
     struct block *freed = kind == RECORDING_FREE ? find((uintptr_t)words[0]) : NULL;
     if (freed)
         atomic_store(&freed->address, 0);
-    if (kind == RECORDING_COPY)
-        close_copied(words[1], words[2]);
-    for (size_t i = 1; kind == RECORDING_COPY_BATCH && i + 2 < count; i += 3)
-        close_copied(words[i], words[i + 1]);
+    close_used(kind, count, words);
 }
 
 void touch_begin_thread(void)
@@ -141,7 +191,7 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *asked = getenv("SWSIM_RECORD_TOUCH");
     struct sigaction action = {.sa_flags = SA_SIGINFO | SA_NODEFER};
-    action.sa_sigaction = open_block;
+    action.sa_sigaction = take_fault;
     wanted = asked && *asked && sigaction(SIGSEGV, &action, &before) == 0;
     touch_begin_thread();
 }

@@ -2,8 +2,8 @@
 /*
  * touch.h - the host's accesses to pinned memory, seen by its pages: an option, for it costs two system calls a copy.
  *
- * Behind a copy into pinned memory its pages are closed, behind one out of it they are read-only; the program's first
- * access opens them again and is noted. A program that gives such memory to the system, as read(2) does, gets EFAULT,
+ * Behind a copy, fill or kernel that writes pinned memory its pages are closed, behind one that reads it they are read-only;
+ * the program's first access opens them again, as far as it needs, and is noted. A program that gives such memory to the system, as read(2) does, gets EFAULT,
  * and one with a handler of its own for SIGSEGV loses the notes. SWSIM_RECORD_TOUCH is set where it is wanted.
  */
 #ifndef SWSIM_TOUCH_H
