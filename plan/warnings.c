@@ -333,6 +333,16 @@ static bool loses_writes(const struct book *book, size_t buffer)
            book->tables[BUFFERS][buffer].gives > 1;
 }
 
+static void warn_of_unwritten(struct book *book, const struct usage *usage)
+{
+    const char *meant = hint(book, BUFFERS, usage, gives);
+    if (meant && !*meant)
+        meant = "; one that holds values from outside the plan, as a batch does, stands under "
+                "\"inputs\"";
+    WARN(book, WARNING_NEVER_WRITTEN, usage, "buffer \"%s\" is read and never written%s",
+         usage->name, meant);
+}
+
 static void warn_of_buffers(struct book *book)
 {
     for (size_t i = 0; i < book->counts[BUFFERS]; i++) {
@@ -341,8 +351,7 @@ static void warn_of_buffers(struct book *book)
             WARN(book, WARNING_NEVER_USED, usage, "buffer \"%s\" is declared and not used%s",
                  usage->name, hint(book, BUFFERS, usage, gives));
         else if (usage->takes && !usage->gives)
-            WARN(book, WARNING_NEVER_WRITTEN, usage, "buffer \"%s\" is read and never written%s",
-                 usage->name, hint(book, BUFFERS, usage, gives));
+            warn_of_unwritten(book, usage);
         else if (loses_writes(book, i))
             WARN(book, WARNING_UNDECLARED, usage,
                  "buffer \"%s\" is an input that is written, and not under \"buffers\": each "

@@ -49,6 +49,9 @@ check "with the line" grep -qF '  Work: {stage: 1, reads: [bach]}' "$dir/err"
 check "and a caret" grep -q '^                             ^$' "$dir/err"
 
 sed 's/bach/batch/; s/writes: .batch.//; /^schedule/i inputs: [batch]' "$dir/reads.yaml" >"$dir/input.yaml"
+sed 's/bach/pictures/' "$dir/reads.yaml" >"$dir/outside.yaml"
+check "one that is near no other one" warns outside.yaml 4:28 \
+    'buffer "pictures" is read and never written; one that holds values from outside the plan, as a batch does, stands under "inputs"'
 check "an input needs no write" quiet verify "$dir/input.yaml"
 
 plan weights.yaml <<'PLAN'
