@@ -49,7 +49,17 @@ static enum swpipe_threads way;
 static bool threads;   /* ranks are threads of this process */
 static char store[64]; /* "": runs are not recorded */
 
-enum trouble { NONE, FAILS, DIES, LEAVES, CLOSES, FAILS_IN_SOURCE, DIES_AT_OPEN, OTHER_PASSWORD };
+enum trouble {
+    NONE,
+    FAILS,
+    DIES,
+    LEAVES,
+    CLOSES,
+    FAILS_IN_SOURCE,
+    DIES_AT_OPEN,
+    OTHER_PASSWORD,
+    OTHER_SIZE
+};
 
 struct scene {
     enum swpipe_driver driver;
@@ -207,6 +217,8 @@ static void body(const struct process *self, struct outcome *out)
         .rank = self->number, .size = self->count, .timeout_ns = 20000000000};
     if (scene->trouble == LEAVES || scene->trouble == OTHER_PASSWORD)
         join.timeout_ns = 2000000000;
+    if (scene->trouble == OTHER_SIZE && self->number == scene->who)
+        join.size++;
     if (scene->alarms)
         be_alarmed(self->number);
     struct process copy = *self;
@@ -367,8 +379,23 @@ static void test_other_password(void)
     tap_ok(outcomes[0].status == SWPIPE_TIMEOUT && strstr(outcomes[0].said, "rank 1 is missing"),
            "another password, rank 0: %s", outcomes[0].said);
     tap_ok(outcomes[1].status == SWPIPE_TIMEOUT &&
-               strstr(outcomes[1].said, "the same address and password"),
+               strstr(outcomes[1].said, "the same address, password and size"),
            "another password, rank 1: %s", outcomes[1].said);
+}
+
+/* The group of rank 0 is the group. */
+static void test_size(void)
+{
+    struct scene scene = scene_of(SWPIPE_CLOCK, 12);
+    scene.trouble = OTHER_SIZE;
+    scene.who = 1;
+    play(2, &scene, "another size");
+    tap_ok(outcomes[1].status == SWPIPE_USAGE &&
+               strstr(outcomes[1].said, "rank 1 joins a group of 3, rank 0 has one of 2"),
+           "another size, rank 1: %s", outcomes[1].said);
+    tap_ok(outcomes[0].status != SWPIPE_END && outcomes[0].status != SWPIPE_OK &&
+               strstr(outcomes[0].said, "rank 1"),
+           "another size, rank 0: %s", outcomes[0].said);
 }
 
 /* ---- recordings ------------------------------------------------------------------------------ */
@@ -525,6 +552,7 @@ static void test_way(void)
     test_slow_serial();
     test_alarms();
     test_other_password();
+    test_size();
     test_recorded(2, SWPIPE_CLOCK, false);
     test_recorded(4, SWPIPE_DATAFLOW, false);
     test_recorded(2, SWPIPE_CLOCK, true);

@@ -330,6 +330,49 @@ static void test_not_open(void)
     swpipe_close(pipe);
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void keep_message(void *arg, const char *text)
+{
+    strncat(arg, text, 999 - strlen(arg));
+}
+
+static void test_names(void)
+{
+    static const struct {
+        const char *name, *says;
+        enum swpipe_status status;
+    } cases[] = {{"Lood", "hostile.yaml has no task 'Lood'; did you mean 'Load'?", SWPIPE_INPUT},
+                 {"Backward", "has no task 'Backward', expected one of: Load, Step", SWPIPE_INPUT},
+                 {"", "has no task '', expected one of: Load, Step", SWPIPE_INPUT},
+                 {NULL, "the name of task 0 is NULL", SWPIPE_USAGE}};
+    char told[1000] = "";
+    struct swpipe *pipe;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct swpipe_task task = {cases[i].name, well, NULL, NULL, 0};
+        const struct swpipe_config config = {
+            .plan_text = plan_text, .plan_file = "hostile.yaml", .tasks = &task, .task_count = 1};
+        enum swpipe_status status = swpipe_open(&config, &pipe);
+        tap_ok(status == cases[i].status && strstr(swpipe_error(pipe), cases[i].says),
+               "a name of none: %s", swpipe_error(pipe));
+        swpipe_close(pipe);
+    }
+    const struct swpipe_task task = {"Step", well, NULL, NULL, 0};
+    const struct swpipe_config config = {
+        .plan_text = plan_text, .tasks = &task, .message = keep_message, .message_arg = told};
+    enum swpipe_status status = swpipe_open(&config, &pipe);
+    tap_ok(status == SWPIPE_OK && strstr(told, "tasks is given, but task_count is 0"),
+           "functions without their count are told: %s", told);
+    const char *skip = "step";
+    const struct swpipe_profile_options options = {.skip = &skip, .skip_count = 1};
+    struct swpipe_profile profile;
+    status = swpipe_profile(pipe, NULL, &options, &profile);
+    tap_ok(status == SWPIPE_INPUT &&
+               strstr(swpipe_error(pipe), "skip: plan has no task 'step'; did"),
+           "so is what is skipped: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+}
+
 /* ---- from a second thread -------------------------------------------------------------------- */
 
 struct asker {
@@ -451,6 +494,7 @@ int main(void)
     test_bad_arguments();
     test_wrong_order();
     test_not_open();
+    test_names();
     test_second_thread();
     test_disturbed();
     return tap_done();

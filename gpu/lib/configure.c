@@ -200,10 +200,11 @@ static enum status take_tasks(struct swpipe *pipe, const struct swpipe_config *c
 {
     for (size_t i = 0; i < config->task_count; i++) {
         const struct swpipe_task *task = &config->tasks[i];
-        int index = task->name ? swpipe_find_task(pipe, task->name) : -1;
+        if (!task->name)
+            return diag_error(&pipe->diag, STATUS_USAGE, "tasks: the name of task %zu is NULL", i);
+        int index = swpipe_find_task(pipe, task->name);
         if (index < 0)
-            return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file,
-                              task->name ? task->name : "");
+            return swpipe_no_task(pipe, "", task->name);
         if (pipe->tasks[index].name)
             return diag_error(&pipe->diag, STATUS_INPUT, "task '%s' is given twice", task->name);
         for (size_t k = 0; k < task->io_count; k++)
@@ -221,8 +222,7 @@ static enum status take_device_only(struct swpipe *pipe, const struct swpipe_con
     for (size_t i = 0; i < config->device_only_count; i++) {
         int index = swpipe_find_task(pipe, config->device_only[i]);
         if (index < 0)
-            return diag_error(&pipe->diag, STATUS_INPUT, "device_only: %s has no task '%s'",
-                              pipe->plan.file, config->device_only[i]);
+            return swpipe_no_task(pipe, "device_only: ", config->device_only[i]);
         if (!pipe->tasks[index].function)
             return diag_error(&pipe->diag, STATUS_INPUT, "device_only: task '%s' has no function",
                               config->device_only[i]);

@@ -97,8 +97,7 @@ static enum status check(struct swpipe *pipe, const struct swpipe_profile_option
         if (!options->skip[i])
             return diag_error(&pipe->diag, STATUS_USAGE, "skip: name %zu is NULL", i);
         else if (swpipe_find_task(pipe, options->skip[i]) < 0)
-            return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file,
-                              options->skip[i]);
+            return swpipe_no_task(pipe, "skip: ", options->skip[i]);
     return STATUS_OK;
 }
 

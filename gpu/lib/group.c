@@ -79,12 +79,24 @@ static enum status reach(struct swpipe_group *group, const struct meeting_place 
     bool told =
         status == STATUS_LIMIT && group->broker && broker_tell_missing(group->broker, status, diag);
     if (!told && status == STATUS_LIMIT && !group->broker && own.count)
-        diag_error(diag, status, "%s; ranks meet that have the same address and password",
+        diag_error(diag, status, "%s; ranks meet that have the same address, password and size",
                    own.messages[0].text);
     else if (!told)
         diag_take(diag, &own);
     diag_fini(&own);
     return status;
+}
+
+/* Rank 0 says how many there are. */
+static enum status agree_on_size(struct swpipe_group *group, struct diag *diag)
+{
+    const int size = rendezvous_size(group->rendezvous);
+    if (size == group->size)
+        return STATUS_OK;
+    rendezvous_leave(group->rendezvous);
+    group->rendezvous = NULL;
+    return diag_error(diag, STATUS_USAGE, "rank %d joins a group of %d, rank 0 has one of %d",
+                      group->rank, group->size, size);
 }
 
 static enum status come_together(struct swpipe_group *group, const struct swpipe_join *join,
@@ -108,7 +120,8 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
     }
     if (status)
         return status;
-    return reach(group, &place, group_deadline(group), diag);
+    status = reach(group, &place, group_deadline(group), diag);
+    return status ? status : agree_on_size(group, diag);
 }
 
 /* The first error of `diag`, if there is one, is the group's. */

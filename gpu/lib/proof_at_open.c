@@ -113,6 +113,18 @@ static void tell_unseen(const struct swpipe *pipe, const struct swpipe_config *c
     tell(config, text);
 }
 
+/* Forgetting the count is easy, and the run looks well. */
+static void tell_no_functions(const struct swpipe *pipe, const struct swpipe_config *config)
+{
+    char text[512];
+    if (!config->tasks || config->task_count > 0)
+        return;
+    snprintf(text, sizeof text,
+             "%s: tasks is given, but task_count is 0: every task does the work of the plan\n",
+             pipe->plan.file);
+    tell(config, text);
+}
+
 /* A plan may name the driver that it is for; the pipeline's is that of the configuration, in which the clock is 0. */
 static void tell_other_driver(const struct swpipe *pipe, const struct swpipe_config *config)
 {
@@ -162,6 +174,7 @@ static enum status tell_undeclared(struct swpipe *pipe, const struct swpipe_conf
 enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config)
 {
     tell_other_driver(pipe, config);
+    tell_no_functions(pipe, config);
     enum status status = tell_warnings(pipe, config);
     if (!status)
         status = refuse_own_wait(pipe);

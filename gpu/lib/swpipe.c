@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "api/swsim.h"
+#include "plan/nearest.h"
+#include "plan/printable.h"
 
 /* ---- what went wrong ------------------------------------------------------------------------- */
 
@@ -200,6 +202,30 @@ int swpipe_find_task(const struct swpipe *pipe, const char *name)
         if (strcmp(pipe->plan.pipeline.tasks[t].name, name) == 0)
             return (int)t;
     return -1;
+}
+
+enum status swpipe_no_task(struct swpipe *pipe, const char *where, const char *name)
+{
+    struct nearest nearest = {.found = name};
+    struct arena arena;
+    char all[400] = "";
+    size_t used = 0;
+    for (size_t t = 0; t < pipe->plan.pipeline.task_count; t++) {
+        const char *task = pipe->plan.pipeline.tasks[t].name;
+        nearest_try(&nearest, task);
+        if (used < sizeof all)
+            used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", t ? ", " : "", task);
+    }
+    arena_init(&arena, 0);
+    const char *hint = nearest_hint(&nearest, '\'', &arena);
+    enum status status =
+        *hint
+            ? diag_error(&pipe->diag, STATUS_INPUT, "%s%s has no task '%s'%s", where,
+                         pipe->plan.file, name, hint)
+            : diag_error(&pipe->diag, STATUS_INPUT, "%s%s has no task '%s', expected one of: %.*s",
+                         where, pipe->plan.file, name, printable_fit(all, sizeof all), all);
+    arena_fini(&arena);
+    return status;
 }
 
 /* An error of the plan shows now, not when the pipeline is filled. */
@@ -620,7 +646,7 @@ static enum status set_shortcut(struct swpipe *pipe, const char *name, bool on)
     int tasks = (int)pipe->plan.pipeline.task_count,
         only = name ? swpipe_find_task(pipe, name) : -1;
     if (name && only < 0)
-        return diag_error(&pipe->diag, STATUS_INPUT, "%s has no task '%s'", pipe->plan.file, name);
+        return swpipe_no_task(pipe, "", name);
     if (pipe->serial.recording.journal) /* what was recorded so far is a run without the change */
         status = close_engine(pipe, &pipe->serial);
     if (status)

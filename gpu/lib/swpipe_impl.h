@@ -82,6 +82,8 @@ struct swpipe {
 enum status swpipe_configure(struct swpipe *pipe, const struct swpipe_config *config);
 /* The plan's task of this name, -1: none. */
 int swpipe_find_task(const struct swpipe *pipe, const char *name);
+/* STATUS_INPUT: it has none of this name. `where`: "", or what names it, "skip: ". */
+enum status swpipe_no_task(struct swpipe *pipe, const char *where, const char *name);
 /* STATUS_USAGE for one that could not be opened. */
 enum status swpipe_must_be_open(struct swpipe *pipe);
 /* Close the serial engine; the next serial iteration opens a new one. */
