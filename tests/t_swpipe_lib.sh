@@ -51,4 +51,31 @@ doc/examples/policy >"$dir/out" 2>&1
 check "policy runs" test $? -eq 0
 check "its plan is proved for any policy" says "$dir/out" "proved for any policy"
 check "to the last batch, with loads held back" says "$dir/out" "12 iterations, loads were held back: yes"
+# Two ranks of a process, and a process for each: the losses of all four runs are one rank's or the other's.
+doc/examples/exchange >"$dir/out" 2>&1
+check "exchange runs" test $? -eq 0
+check "its plan is proved" sh -c "test \$(grep -c ' proved ' '$dir/out') -eq 1"
+losses() # losses RANK FILE...: of each run, once
+{
+    rank=$1
+    shift
+    sed -n "s/.*, rank $rank: //p" "$@" | sort -u
+}
+joined() # a port that is taken by another program is left for the next one
+{
+    for port in 17788 17789 17790 17791; do
+        doc/examples/exchange 1 127.0.0.1:$port >"$dir/one" 2>&1 &
+        doc/examples/exchange 0 127.0.0.1:$port >"$dir/zero" 2>&1
+        zero=$?
+        wait $! && test $zero -eq 0 && return
+        grep -q 'in use' "$dir/zero" || break
+    done
+    cat "$dir/zero" "$dir/one"
+    return 1
+}
+check "the ranks of two processes run" joined
+for rank in 0 1; do
+    check "rank $rank has the same losses in all" test "$(losses $rank "$dir/out" "$dir/zero" "$dir/one" | grep -c '^loss 1')" -eq 1
+done
+check "and each rank its own" test "$(losses 0 "$dir/out")" != "$(losses 1 "$dir/out")"
 done_testing
