@@ -251,9 +251,11 @@ static enum status world_open(const struct device_config *config, struct device_
 {
     int gpus;
     if (config->local_ranks != 1)
-        return diag_error(diag, STATUS_INPUT,
-                          "the cuda device runs one rank a process, not %d; use the host device",
-                          config->local_ranks);
+        return diag_error(
+            diag, STATUS_INPUT,
+            "the cuda device runs one rank a process, not %d: expected a process for each (a "
+            "group; swrun --processes, mpirun), or the host device",
+            config->local_ranks);
     int index = config->first_rank, here = config->ranks;
     if (config->own_process && device_set_environment() < 0)
         return diag_no_memory(diag);
