@@ -672,6 +672,14 @@ static bool say_graph_blocks(struct recorded_job *job)
                                "a launch that reads them before it writes them is not found");
 }
 
+static bool say_room(struct recorded_job *job)
+{
+    return !job->shares_room || job->options->sm_slots > 0 ||
+           plan_add_unrecorded(job->plan, "the room that several communicators need at once",
+                               "any number of their operations is taken to run; import with "
+                               "--sm-slots=1 has one at a time");
+}
+
 static bool say_unseen(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
@@ -696,7 +704,7 @@ static bool say_unseen(struct recorded_job *job)
            (!job->assumes_extents ||
             plan_add_unrecorded(plan, "extents of kernels",
                                 "memory from each pointer to the next that is used")) &&
-           (job->options->order == RECORDED_SEEN || recorded_order_say(job)) &&
+           (job->options->order == RECORDED_SEEN || recorded_order_say(job)) && say_room(job) &&
            recorded_values_say(job) && recorded_queries_say(job);
 }
 

@@ -75,6 +75,36 @@ static bool join_parts(const struct walk *walk, const struct recorded_op *group,
     return true;
 }
 
+/* The stream's last operation with the communicator; they may be on a device at once with those of other communicators on other
+   streams, where none waits for the other. */
+static bool note_room(const struct walk *walk, const struct p2p_part *part)
+{
+    struct recorded_process *process = walk->process;
+    const struct recorded_stream *stream = stream_of(walk, part);
+    const size_t own = (size_t)(stream - process->streams);
+    size_t found = process->room_count;
+    if (walk->job->comms[part->comm].size < 2)
+        return true;
+    for (size_t i = 0; i < process->room_count; i++) {
+        const struct recorded_room *room = &process->rooms[i];
+        const struct recorded_stream *other = &process->streams[room->stream];
+        if (room->comm == part->comm && room->stream == own)
+            found = i;
+        if (room->comm != part->comm && room->stream != own && other->device == stream->device &&
+            !walk_knows(walk, other, room->pushes, true) &&
+            !walk_known_behind(stream, room->stream, room->pushes))
+            walk->job->shares_room = true;
+    }
+    if (found == process->room_count) {
+        if (!arena_grow(walk->job->arena, (void **)&process->rooms, process->room_count,
+                        &process->room_cap, sizeof *process->rooms))
+            return false;
+        process->room_count++;
+    }
+    process->rooms[found] = (struct recorded_room){part->comm, own, stream->pushes};
+    return true;
+}
+
 /* One that is alone is what it is without a group. */
 static void ungroup(struct recorded_op *group)
 {
@@ -106,6 +136,8 @@ static bool end_group(const struct walk *walk, struct recorded_op *group)
     if (!one.op.parts)
         return false;
     for (size_t i = 0; i < group->op.part_count; i++) {
+        if (!note_room(walk, &group->op.parts[i]))
+            return false;
         one.op.parts[i] = group->op.parts[i];
         one.op.parts[i].stream = first_alike(group, i)->stream;
     }

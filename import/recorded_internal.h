@@ -256,6 +256,13 @@ struct recorded_text {
     const char *text;
 };
 
+/* The last operation of a communicator on a stream: its pushes so far. */
+struct recorded_room {
+    int comm;
+    size_t stream;
+    uint64_t pushes;
+};
+
 struct recorded_process {
     struct tapes tapes;
     struct recorded_thread *threads;
@@ -269,6 +276,7 @@ struct recorded_process {
     struct recorded_graph *graphs;
     struct recorded_kernel *kernels;
     struct recorded_comm_handle *comms;
+    struct recorded_room *rooms;
     struct recorded_text *texts;
     struct {
         uint64_t executable;
@@ -277,7 +285,8 @@ struct recorded_process {
     size_t stream_count, stream_cap, event_count, event_cap, block_count, block_cap, live_count,
         live_cap, graph_count, graph_cap, kernel_count, kernel_cap, comm_count, comm_cap,
         text_count, text_cap, executable_count, executable_cap, physical_count, physical_cap,
-        value_count, value_cap, host_call_count, host_call_cap, several_count, several_cap;
+        value_count, value_cap, host_call_count, host_call_cap, several_count, several_cap,
+        room_count, room_cap;
     uint64_t *several; /* objects of threads, that several let others go on by; sorted */
     int devices[64];   /* that it uses, in the order of their numbers */
     int device_count;
@@ -320,6 +329,7 @@ struct recorded_job {
         size_t calls;
     } * unmodelled; /* of which a recording says no more than that they were called */
     size_t unmodelled_count, unmodelled_cap;
+    bool shares_room;     /* operations of several communicators may be on a device at once */
     size_t graph_blocks;  /* allocations of graphs */
     size_t coarse_copies; /* of which the gaps between rows count as memory that they access */
     int64_t begin_ns;     /* the first call, by the time of day */

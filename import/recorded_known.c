@@ -54,6 +54,11 @@ static bool has(const struct recorded_behind *list, size_t stream, uint64_t push
            list->items[place].pushes >= pushes;
 }
 
+bool walk_known_behind(const struct recorded_stream *stream, size_t other, uint64_t pushes)
+{
+    return !stream->tangled && has(&stream->behind, other, pushes);
+}
+
 /* A stream that has ended is not added: a program that makes them again and again has no long lists. */
 static bool add(const struct walk *walk, struct recorded_behind *list, size_t stream,
                 uint64_t pushes)

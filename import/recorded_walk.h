@@ -79,6 +79,8 @@ bool walk_known_record(const struct walk *walk, struct recorded_event *event,
                        struct recorded_stream *stream);
 bool walk_known_wait(const struct walk *walk, struct recorded_stream *stream,
                      const struct recorded_event *event);
+/* Does all work of the stream from now on come behind the first pushes of another one? */
+bool walk_known_behind(const struct recorded_stream *stream, size_t other, uint64_t pushes);
 /* The thread has learned that all of it so far is done. */
 bool walk_known_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait);
 bool walk_known_event(const struct walk *walk, struct recorded_event *event, bool by_wait);

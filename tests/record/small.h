@@ -17,7 +17,7 @@
 
 enum { COUNT = 1024, BYTES = COUNT * sizeof(float), WHILE_US = 30000 };
 
-static bool fixed;
+static bool fixed; /* there is no mistake */
 static float *x, *y, *z;
 static cudaStream_t one, two, three;
 static cudaEvent_t event, other;
@@ -47,12 +47,12 @@ static void end(void)
     CHECK(cudaFree(z));
 }
 
-static void produce(cudaStream_t stream)
+static inline void produce(cudaStream_t stream)
 {
     CHECK(kernels_fill_f32(stream, x, COUNT, 1.0F));
 }
 
-static void consume(cudaStream_t stream)
+static inline void consume(cudaStream_t stream)
 {
     CHECK(kernels_axpy(stream, x, y, COUNT, 1.0F));
 }
