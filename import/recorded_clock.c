@@ -132,8 +132,6 @@ int64_t recorded_clock_host_time(const struct recorded_op *op)
     const struct recorded_device_time *time = &op->device_time;
     const int64_t took_ns = op->end_ns - op->begin_ns;
     const int64_t until_ns = time->known ? time->start_ns - op->begin_ns : took_ns;
-    if (!time->known && op->op.kind == OP_COPY && op->op.pageable)
-        return 0;
     return later(until_ns < took_ns ? until_ns : took_ns, 0);
 }
 

@@ -224,7 +224,25 @@ static bool push_between(const struct walk *walk, struct recorded_op *op, uint64
     return join_all(walk, peer, devices, false);
 }
 
-/* A copy between devices does not keep the host waiting. */
+/* Where the host waits (CUDA runtime API, API synchronization behavior): in a call that says so, for a copy between host and
+   device. But from pageable memory "a stream sync is performed before the copy is initiated", and "the DMA to final
+   destination may not have completed" when it returns. An asynchronous copy with pageable memory "might be synchronous",
+   which is no order. */
+enum host_wait { NO_WAIT, WAITS_BEFORE, WAITS_BEHIND };
+static enum host_wait host_wait(const struct walk *walk, const struct area *from, bool to_device,
+                                bool from_device, bool waits)
+{
+    if (!waits || (to_device && from_device))
+        return NO_WAIT;
+    return is_pageable(walk, from->address, from_device) ? WAITS_BEFORE : WAITS_BEHIND;
+}
+
+/* Nothing was pushed: nothing to wait for. */
+static bool sync_before(const struct walk *walk, struct recorded_stream *stream)
+{
+    return stream->pushes == 0 || walk_sync_stream(walk, stream);
+}
+
 static bool copy(const struct walk *walk, uint64_t handle, const struct area *to,
                  const struct area *from, uint64_t direction, bool waits)
 {
@@ -246,18 +264,17 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
     }
     op.op.direction = op.op.work.direction =
         to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
-    op.op.pageable =
-        is_pageable(walk, to->address, to_device) || is_pageable(walk, from->address, from_device);
+    const enum host_wait host = host_wait(walk, from, to_device, from_device, waits);
     op.op.bytes = recorded_bytes(to->width * to->height * to->depth);
     if (to_device)
         recorded_memory_strange(walk->job, walk->process, to->address);
     if (from_device)
         recorded_memory_strange(walk->job, walk->process, from->address);
-    return access_area(walk, &op, from, false) && access_area(walk, &op, to, true) &&
+    return (host != WAITS_BEFORE || sync_before(walk, stream)) &&
+           access_area(walk, &op, from, false) && access_area(walk, &op, to, true) &&
            (between && walk_is_legacy(stream) ? push_between(walk, &op, devices)
                                               : walk_push(walk, stream, &op)) &&
-           (!waits || op.op.pageable || (to_device && from_device) ||
-            walk_sync_stream(walk, stream));
+           (host != WAITS_BEHIND || walk_sync_stream(walk, stream));
 }
 
 bool walk_take_copy(const struct walk *walk)

@@ -202,8 +202,6 @@ static int64_t passed_ns(const struct writing *writing, const struct recorded_op
     }
     if (op->op.kind == OP_SYNC)
         return within(time->ready_ns, op->begin_ns, op->end_ns);
-    if (op->op.kind == OP_COPY && op->op.pageable)
-        return time->known ? within(time->end_ns, op->begin_ns, op->end_ns) : op->end_ns;
     return time->pushes ? op->begin_ns + recorded_clock_host_time(op) : writing->clock_ns;
 }
 

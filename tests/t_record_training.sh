@@ -93,6 +93,14 @@ done
 check "memory of a pool, used by another stream" proves pool
 check "... freed too early" finds pool freed_too_early 'race.*axpy accesses buffer device3, which free device3 of stream stream1 writes'
 check "... freed by a third one" finds pool freed_by_third 'race.*free device3 accesses buffer device3, which fill<float> of stream stream1'
+check "a copy from pageable memory" proves copied_in
+for mistake in no_wait asynchronous; do
+    check "... $mistake" finds copied_in $mistake 'race.*axpy accesses buffer device0, which copy of stream [a-z0-9]* writes'
+done
+check "work in front of such a copy" proves copied_behind
+check "... without the copy" finds copied_behind not_copied 'race.*axpy accesses buffer device0, which fill<float> of stream default writes'
+check "a copy to pageable memory" proves copied_out
+check "... that need not wait" finds copied_out asynchronous 'race.*fill<float> accesses buffer device0, which copy of stream stream1 reads'
 check "results for another device" proves to_peer
 for mistake in sent_too_early read_too_early; do
     check "... $mistake" finds to_peer $mistake 'race.*axpy accesses buffer r1.device5, which copy of rank 0 stream stream1 writes'

@@ -523,6 +523,45 @@ static void pool(void)
     }
 }
 
+/* ---- pageable memory ------------------------------------------------------------------------------ */
+
+/* What the host copies from its own memory may still be on its way when the call returns. */
+static void copied_in(void)
+{
+    static float host[COUNT];
+    if (makes("asynchronous"))
+        CHECK(cudaMemcpyAsync(x, host, BYTES, cudaMemcpyHostToDevice, one));
+    else
+        CHECK(cudaMemcpy(x, host, BYTES, cudaMemcpyHostToDevice));
+    if (!*mistake)
+        CHECK(cudaDeviceSynchronize());
+    luck();
+    add_to(two, x, y);
+}
+
+/* What was in the stream before it is done. */
+static void copied_behind(void)
+{
+    static float host[COUNT];
+    fill(NULL, x);
+    if (!makes("not_copied"))
+        CHECK(cudaMemcpy(z, host, BYTES, cudaMemcpyHostToDevice));
+    luck();
+    add_to(two, x, y);
+}
+
+/* What it copies into its own memory is there. */
+static void copied_out(void)
+{
+    static float host[COUNT];
+    if (makes("asynchronous"))
+        CHECK(cudaMemcpyAsync(host, x, BYTES, cudaMemcpyDeviceToHost, one));
+    else
+        CHECK(cudaMemcpy(host, x, BYTES, cudaMemcpyDeviceToHost));
+    luck();
+    fill(two, x);
+}
+
 /* ---- two devices ---------------------------------------------------------------------------------- */
 
 /* A result goes to another device again and again; the buffer there is filled again when its reader is done. */
@@ -580,6 +619,9 @@ static const struct {
     {"made_again", made_again},
     {"thread_streams", thread_streams},
     {"pool", pool},
+    {"copied_in", copied_in},
+    {"copied_behind", copied_behind},
+    {"copied_out", copied_out},
     {"to_peer", to_peer},
 };
 
