@@ -31,6 +31,7 @@ struct recording {
     char **program;     /* with its arguments, NULL behind them */
     bool is_static;     /* CUDA's runtime is part of it */
     bool touch;         /* the host's accesses to pinned memory are seen, too */
+    bool asks_twice;    /* the first question for an event is answered with no */
     bool untimed;       /* device operations are not measured */
 };
 
@@ -170,6 +171,7 @@ _Noreturn static void run_program(const struct recording *recording, const char 
     char *all = arena_printf(&recording->app->arena, "%s%s%s", library,
                              others && *others ? ":" : "", others ? others : "");
     const bool told = place && all && set("SWSIM_RECORD_TOUCH", recording->touch ? "1" : NULL) &&
+                      set("SWSIM_RECORD_ASK_TWICE", recording->asks_twice ? "1" : NULL) &&
                       set("SWSIM_RECORD_TIMES", recording->untimed ? "0" : NULL) &&
                       set("SWSIM_RECORD_STATIC", recording->is_static ? "1" : NULL) &&
                       set("SWSIM_RECORD", place) && set("LD_PRELOAD", all);
@@ -405,7 +407,7 @@ static enum status read_times(struct app *app, bool *untimed)
 enum status cmd_record(struct app *app, int argc, char **argv)
 {
     const char *path = "recording.swr";
-    bool touch = false, untimed = false;
+    bool touch = false, asks_twice = false, untimed = false;
     const struct option_spec options[] = {
         {"output", 'o', "FILE",
          "the recording, of several processes a folder (default recording.swr); %r in it is the "
@@ -414,6 +416,10 @@ enum status cmd_record(struct app *app, int argc, char **argv)
         {"host-accesses", 0, NULL,
          "also the host's first access to pinned memory behind each copy, by its pages (slower)",
          OPTION_FLAG, .value = &touch},
+        {"ask-twice", 0, NULL,
+         "the first question whether an event is done is answered with no: the recording shows "
+         "whether the program asks again",
+         OPTION_FLAG, .value = &asks_twice},
         {"no-device-times", 0, NULL,
          "do not measure device operations; CUPTI stays free for the program's own profiler",
          OPTION_FLAG, .value = &untimed},
@@ -441,7 +447,8 @@ enum status cmd_record(struct app *app, int argc, char **argv)
     enum status status = STATUS_OK;
     if (!options_parse(app, &command, argc, argv, &program, &status))
         return status;
-    struct recording recording = {.app = app, .program = program.items, .touch = touch};
+    struct recording recording = {
+        .app = app, .program = program.items, .touch = touch, .asks_twice = asks_twice};
     status = place_rank(app, path, &recording.path);
     if (status == STATUS_OK)
         status = read_times(app, &untimed);

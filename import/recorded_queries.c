@@ -9,8 +9,9 @@
  * recorded_known.c says what a thread knows.
  *
  * A loop that does nothing but ask, from the no to the yes of the same query, is told apart: both answers, and what the program
- * does behind them, were seen. It is a wait unless the program gives up some time. A yes to the first question is no loop,
- * even where the same thread loops before and after it: a call does not show from which place of the program it comes.
+ * does behind them, were seen. It is a wait unless the program gives up some time; one that does so may leave the same
+ * recording, so this is told, and only the user can say that it does not. A yes to the first question is no loop, even where
+ * the same thread loops before and after it: a call does not show from which place of the program it comes.
  */
 #include "recorded_walk.h"
 

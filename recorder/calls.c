@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doubt.h"
 #include "names.h"
 #include "threads.h"
 #include "touch.h"
@@ -13,21 +14,36 @@
 void calls_end(const struct call *call, enum recording_kind kind, size_t count, const word *words)
 {
     tape_end(call, kind, count, words);
-    if (call->outer)
-        touch_see(kind, count, words);
+    if (!call->outer)
+        return;
+    touch_see(kind, count, words);
+    doubt_see(kind, count, words);
 }
 
 enum { NOT_READY = 600 }; /* of runtime and driver */
 
-void calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
-                     const word *words)
+static void end_doubted(const struct call *call, enum recording_kind kind, size_t count,
+                        const word *words)
 {
+    word no[MOST] = {0};
+    memcpy(no + 1, words + 1, (count - 1) * sizeof *no);
+    tape_end_no(call, kind, count, no);
+}
+
+int calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
+                    const word *words)
+{
+    if (result == 0 && call->outer && doubt_answer(kind, count, words)) {
+        end_doubted(call, kind, count, words);
+        return NOT_READY;
+    }
     if (result == 0)
         tape_end(call, kind, count, words);
     else if (result == NOT_READY)
         tape_end_no(call, kind, count, words);
     else
         tape_drop(call);
+    return result;
 }
 
 void calls_end_launch(const struct call *call, int result, word stream, const void *kernel,
@@ -57,6 +73,7 @@ static size_t put_text(const char *text, word words[MOST])
 void calls_end_unmodelled(const struct call *call, int result, const char *name)
 {
     word words[MOST];
+    doubt_know_all();
     if (result == 0 && call->outer)
         tape_end(call, RECORDING_UNMODELLED, put_text(name, words), words);
     else
@@ -66,6 +83,7 @@ void calls_end_unmodelled(const struct call *call, int result, const char *name)
 void calls_note_unmodelled(const struct call *call, const char *what)
 {
     word words[MOST];
+    doubt_know_all();
     if (call->outer)
         tape_put(RECORDING_UNMODELLED, put_text(what, words), words);
 }
@@ -113,6 +131,7 @@ static bool captured; /* some stream has been */
 
 static void begin_host(word number)
 {
+    doubt_know_all();
     tape_put(RECORDING_HOST_BEGIN, 1, &number);
     threads_host_call(1);
 }

@@ -59,9 +59,9 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
 #define ON(stream) ((stream) ? WORD_OF(stream) : none)
 
-/* Of an answer: words[0] is whether it was yes. */
-void calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
-                     const word *words);
+/* Of an answer: words[0] is whether it was yes. Returns what the program is told. */
+int calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
+                    const word *words);
 #define QUERY(name, none_is, PARAMS, ARGS, KIND, ...)                                              \
     int name PARAMS;                                                                               \
     int name PARAMS                                                                                \
@@ -71,8 +71,7 @@ void calls_end_query(const struct call *call, int result, enum recording_kind ki
         const struct call call = tape_begin(RECORDING_##KIND);                                     \
         const int result = real ARGS;                                                              \
         (void)none;                                                                                \
-        calls_end_query(&call, result, RECORDING_##KIND, WORDS(result == 0, __VA_ARGS__));         \
-        return result;                                                                             \
+        return calls_end_query(&call, result, RECORDING_##KIND, WORDS(result == 0, __VA_ARGS__));  \
     }
 #define QUERY_STREAM(name)                                                                         \
     QUERY(name, LEGACY, (handle stream), (stream), QUERY_STREAM, ON(stream))                       \

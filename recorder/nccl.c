@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "doubt.h"
 
 #undef CALL
 #undef ON
@@ -77,6 +78,7 @@ static void end_comm(const struct call *call, int result, handle comm, struct id
         tape_drop(call);
         return;
     }
+    doubt_know_all();
     if (call->outer)
         keep(comm, id);
     tape_end(call, RECORDING_COMM, WORDS(WORD_OF(comm), id.low, id.high, (word)rank, (word)size));
@@ -271,6 +273,7 @@ int ncclCommGetAsyncError(handle comm, int *out)
         if (place)                                                                                 \
             atomic_store(&place->comm, NULL);                                                      \
         const int result = real(comm);                                                             \
+        doubt_know_all();                                                                          \
         if (result == 0)                                                                           \
             tape_end(&call, RECORDING_COMM_END, WORDS(WORD_OF(comm)));                             \
         else                                                                                       \

@@ -262,7 +262,7 @@ no_rank()
 {
     recorded "$@" SWSIM_RECORD_TIMES=0 && found "variable $1 is no number that a launcher sets; process .* without a rank" "$dir/recorded"
 }
-for variable in SWSIM_RECORD SWSIM_RECORD_STATIC SWSIM_RECORD_TOUCH; do
+for variable in SWSIM_RECORD SWSIM_RECORD_STATIC SWSIM_RECORD_TOUCH SWSIM_RECORD_ASK_TWICE; do
     check "record replaces any $variable" each measured $variable
 done
 check "... and asks for no host accesses then" sh -c '! grep -q "host accesses" "$1"' sh "$dir/r.yaml"

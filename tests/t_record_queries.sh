@@ -10,20 +10,21 @@ program=$PWD/tests/record/queries
 check "a recording of an older version" complains 3 'old.swr: a recording of version 5; this program reads version 6' "$SWSIM" import "$dir/old.swr"
 [ -x "$program" ] || { skip "built without CUDA's toolkit, which the emulation is compiled against"; done_testing; exit; }
 
-# record CASE [fixed]: leaves $dir/CASE.swr. A run that was too slow for the answer it is about is repeated.
+# record CASE [fixed]: leaves $dir/CASE.swr. `how` is an option. A run that was too slow for the answer it is about is repeated.
 record()
 {
     left=30
     races=
-    [ "$*" = no_by_luck ] && races=report_bugs=0 # the program's own, which the thread sanitizer must not end it for
+    case "$*" in no_by_luck | decides) races=report_bugs=0 ;; esac # the program's own, which the thread sanitizer must not end it for
     while [ $((left -= 1)) -gt 0 ]; do
         rm -rf "$dir/$1.swr"
-        TSAN_OPTIONS="${TSAN_OPTIONS-} $races" "$SWSIM" record -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1 && return
+        TSAN_OPTIONS="${TSAN_OPTIONS-} $races" "$SWSIM" record $how -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1 && return
         grep -q 'exited with 3' "$dir/log" || break
     done
     cat "$dir/log"
     return 1
 }
+how=
 # says CASE STATUS TEXT [OPTION...]: the verdict of an import.
 says()
 {
@@ -100,6 +101,29 @@ counts beside_legacy 1 0 0
 counts in_graph 1 0 0
 counts another_waits 0 0 0
 counts another_waits_unheard 1 0 0
+
+# A yes to the first question looks like a decision, until the first answer is no.
+counts poll_done 1 0 0
+counts gives_up 1 0 0
+counts decides 1 0 0
+counts looks_after 4 0 0
+how=--ask-twice
+counts poll_done 0 1 0
+counts gives_up 0 1 0
+counts looks_after 0 4 0
+counts loop 0 1 0
+counts asks_again 0 1 0
+check "the way of the no is recorded" record decides
+check "... and has a race" says decides 1 'race.*axpy.*fill'
+check "... repaired" record decides fixed
+check "... it has none" says decides 0 "proved but for other answers of 1 query: $may_be_done  "
+# A no that contradicts what they know ends these.
+for case in clear_answers behind_wait behind_two_waits by_legacy another_waits by_host_function; do
+    counts $case 0 0 0
+done
+counts in_graph 1 0 0
+counts yes_by_luck 1 0 0
+how=
 
 check "a plan says how it takes a yes" sh -c '"$1" import --queries=wait "$2" | grep -q "about: .*by --queries=wait 1 query was"' sh "$SWSIM" "$dir/loop.swr"
 check "... and so of loops" sh -c '"$1" import --queries=loops "$2" | grep -q "about: .*by --queries=loops 1 query was"' sh "$SWSIM" "$dir/loop.swr"

@@ -125,6 +125,14 @@ static atomic_int turn;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static sem_t semaphore;
 
+/* It never goes back. */
+static void begin_turn(int number)
+{
+    int before = atomic_load(&turn);
+    while (before < number && !atomic_compare_exchange_weak(&turn, &before, number))
+        ;
+}
+
 static void await_turn(int number)
 {
     while (atomic_load(&turn) < number)
@@ -304,6 +312,61 @@ static void another_asks(void)
     consume(two);
 }
 
+/* ---- questions that are asked when all is done ------------------------------------------------------ */
+
+static void produce_and_record(void)
+{
+    produce(one);
+    CHECK(cudaEventRecord(event, one));
+    luck();
+}
+
+static void poll_done(void)
+{
+    produce_and_record();
+    poll();
+    consume(two);
+}
+
+/* The same, as far as a recording shows. */
+static void gives_up(void)
+{
+    produce_and_record();
+    for (int i = 0; i < 1000 && cudaEventQuery(event) != cudaSuccess; i++)
+        usleep(100);
+    consume(two);
+}
+
+/* It goes another way where the answer is no, with its own wait or, by mistake, without. */
+static void decides(void)
+{
+    produce_and_record();
+    if (cudaEventQuery(event) != cudaSuccess && fixed)
+        CHECK(cudaStreamWaitEvent(two, event, 0));
+    consume(two);
+}
+
+/* A thread that looks after several events, each until it is done. */
+static void looks_after(void)
+{
+    enum { EVENTS = 4 };
+    cudaEvent_t events[EVENTS];
+    bool done[EVENTS] = {false};
+    for (int i = 0; i < EVENTS; i++) {
+        CHECK(cudaEventCreateWithFlags(&events[i], cudaEventDisableTiming));
+        produce(one);
+        CHECK(cudaEventRecord(events[i], one));
+    }
+    luck();
+    for (int left = EVENTS; left > 0;)
+        for (int i = 0; i < EVENTS; i++)
+            if (!done[i] && cudaEventQuery(events[i]) == cudaSuccess) {
+                done[i] = true;
+                left--;
+            }
+    consume(two);
+}
+
 /* ---- answers that are clear ----------------------------------------------------------------------- */
 
 static void clear_answers(void)
@@ -378,7 +441,7 @@ static void *push_and_tell(void *unused)
     await_turn(1);
     CHECK(kernels_fill_f32(one, z, COUNT, 2.0F));
     sem_post(&pushed);
-    atomic_store(&turn, 2);
+    begin_turn(2);
     return NULL;
 }
 
@@ -391,7 +454,7 @@ static void *tell_then_hear(void *unused)
     while (sem_wait(&pushed) != 0)
         ;
     CHECK(cudaStreamQuery(three));
-    atomic_store(&turn, 3);
+    begin_turn(3);
     return NULL;
 }
 
@@ -662,6 +725,10 @@ static const struct {
     {"goes_on", goes_on},
     {"records_again", records_again},
     {"another_asks", another_asks},
+    {"poll_done", poll_done},
+    {"gives_up", gives_up},
+    {"decides", decides},
+    {"looks_after", looks_after},
     {"clear_answers", clear_answers},
     {"asks_again", asks_again},
     {"clear_by_luck", clear_by_luck},
