@@ -99,11 +99,16 @@ static void test_wrong(void)
     tap_ok(swpipe_plan_set(plan, "", "1") && swpipe_plan_task(plan, "A\nB", "stage", "0") &&
                swpipe_plan_task(plan, "A", "stage", "") && swpipe_plan_needs(plan, "A", "B", -1),
            "what is no line is refused");
+    tap_ok(swpipe_plan_task(plan, "A", "work: {spin: 1ms}, stage", "0") &&
+               swpipe_plan_set(plan, "ranks: 2 #", "1") && swpipe_plan_set(plan, NULL, "1"),
+           "and a key that is more than one");
     tap_ok(!swpipe_plan_print(plan) && swpipe_plan_error(plan)[0], "a plan without tasks: %s",
            swpipe_plan_error(plan));
     swpipe_plan_task(plan, "A", "stage", "0");
     swpipe_plan_task(plan, "A", "colour", "red");
-    tap_ok(!swpipe_plan_print(plan) && strstr(swpipe_plan_error(plan), "colour"),
+    char *text = swpipe_plan_print(plan);
+    tap_ok(!text && strstr(swpipe_plan_error(plan), "colour") &&
+               strstr(swpipe_plan_error(plan), ", in: \"A\": {stage: 0, colour: red}"),
            "an unknown key: %s", swpipe_plan_error(plan));
     swpipe_plan_free(plan);
     plan = swpipe_plan_new("lost");

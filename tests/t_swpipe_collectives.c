@@ -475,7 +475,8 @@ static int go_wrong(struct swpipe_context *context, void *arg)
     struct wrong *wrong = arg;
     int rank = swpipe_rank(context);
     float *x = wrong->numbers, *mine = x + 8 * rank;
-    static const size_t ones[2] = {1, 1}, none[2] = {1, 0}, huge[2] = {SIZE_MAX / 4 + 1, 1};
+    static const size_t ones[2] = {1, 1}, none[2] = {1, 0}, huge[2] = {SIZE_MAX / 4 + 1, 1},
+                        more[2] = {1, 2};
     switch (wrong->which) {
     case 0: return swpipe_all_reduce(context, "tp", x, x, 4, SWPIPE_F32);
     case 1: return swpipe_all_reduce(context, NULL, x, x, 4, (enum swpipe_number)9);
@@ -501,6 +502,9 @@ static int go_wrong(struct swpipe_context *context, void *arg)
     case 17: return swpipe_all_reduce(context, NULL, mine, mine, rank ? 4 : 0, SWPIPE_F32);
     case 18:
         return swpipe_all_to_all_v(context, NULL, x + 8 * rank, rank ? ones : none,
+                                   x + 32 + 8 * rank, ones, SWPIPE_F32);
+    case 19:
+        return swpipe_all_to_all_v(context, NULL, x + 8 * rank, rank ? more : ones,
                                    x + 32 + 8 * rank, ones, SWPIPE_F32);
     default: return swpipe_broadcast(context, NULL, mine, mine, 4, SWPIPE_F32, rank);
     }
@@ -694,8 +698,9 @@ int main(int argc, char **argv)
         refuse(15, false, "the memory to send is NULL, expected 8 bytes");
         refuse(16, false, "the memory to send is NULL");
         refuse(17, false, "all_reduce 'Meet' of 0 bytes");
-        refuse(18, false, "sends '' of 0 bytes, rank 1 receives '' of 4");
-        refuse(19, false, "of f32 from rank 1");
+        refuse(18, false, "sends a message of 0 bytes, rank 1 receives a message of 4");
+        refuse(19, false, "rank 1 sends 2 numbers to itself, and receives 1 from itself");
+        refuse(20, false, "of f32 from rank 1");
         refuse(0, true, "the plan gives Look no communicator");
         refuse_in_graph();
         test_legal((struct around){0}, (struct around){0}, "no work around a collective");

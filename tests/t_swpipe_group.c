@@ -398,6 +398,46 @@ static void test_size(void)
            "another size, rank 0: %s", outcomes[0].said);
 }
 
+static int next_left(void *arg, int rank, void **batch)
+{
+    int *left = arg;
+    (void)rank;
+    *batch = NULL;
+    return (*left)-- > 0;
+}
+
+static int to_nobody(void *arg, void *data, size_t bytes)
+{
+    (void)arg, (void)data, (void)bytes;
+    return 0;
+}
+
+/* Left in the middle, a group is there until its pipeline closes. */
+static void test_left_open(void)
+{
+    const struct swpipe_join join = {.size = 1, .broadcast = to_nobody};
+    int left = 3;
+    struct swpipe_group *group;
+    struct swpipe *pipe;
+    int status = swpipe_join(&join, &group);
+    tap_ok(status == SWPIPE_OK, "a group of one: %s", swpipe_group_error(group));
+    const struct swpipe_config config = {.threads = way,
+                                         .plan_text =
+                                             "swplan: 1\nname: left\nschedule: {A: {stage: 0}}\n",
+                                         .group = group};
+    status = (int)swpipe_open(&config, &pipe);
+    swpipe_leave(group);
+    const struct swpipe_source source = {next_left, &left};
+    if (status == SWPIPE_OK)
+        status = (int)swpipe_run(pipe, &source, NULL);
+    tap_ok(status == SWPIPE_OK, "its pipeline runs behind swpipe_leave: %s", swpipe_error(pipe));
+    swpipe_close(pipe);
+    status = swpipe_join(&join, &group);
+    tap_ok(status == SWPIPE_OK, "and another group can come together: %s",
+           swpipe_group_error(group));
+    swpipe_leave(group);
+}
+
 /* ---- recordings ------------------------------------------------------------------------------ */
 
 /* One run of the store for all ranks, of the iterations that all retired. */
@@ -553,6 +593,8 @@ static void test_way(void)
     test_alarms();
     test_other_password();
     test_size();
+    if (device == SWPIPE_HOST)
+        test_left_open();
     test_recorded(2, SWPIPE_CLOCK, false);
     test_recorded(4, SWPIPE_DATAFLOW, false);
     test_recorded(2, SWPIPE_CLOCK, true);

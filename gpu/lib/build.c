@@ -5,6 +5,7 @@
  */
 #include "swpipe_build.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,15 @@ struct swpipe_plan {
 static bool is_line(const char *text)
 {
     return text && text[0] && !strpbrk(text, "\n\r");
+}
+
+/* A word: what else stands in a plan is said by a call of its own. */
+static bool is_key(const char *text)
+{
+    size_t at = 0;
+    while (text && (isalnum((unsigned char)text[at]) || text[at] == '_'))
+        at++;
+    return at > 0 && !text[at];
 }
 
 static struct thing *find_thing(struct thing **list, const char *name)
@@ -84,7 +94,7 @@ static struct entry *find_entry(struct thing *thing, const char *key)
 
 static int set(struct thing *thing, const char *key, const char *value)
 {
-    if (!thing || !is_line(key) || !is_line(value))
+    if (!thing || !is_key(key) || !is_line(value))
         return -1;
     char *copy = strdup(value);
     struct entry *entry = copy ? find_entry(thing, key) : NULL;
@@ -99,8 +109,8 @@ static int set(struct thing *thing, const char *key, const char *value)
 
 static int set_in(struct thing **list, const char *name, const char *key, const char *value)
 {
-    return is_line(name) && is_line(key) && is_line(value) ? set(find_thing(list, name), key, value)
-                                                           : -1;
+    return is_line(name) && is_key(key) && is_line(value) ? set(find_thing(list, name), key, value)
+                                                          : -1;
 }
 
 struct swpipe_plan *swpipe_plan_new(const char *name)
@@ -298,11 +308,14 @@ static char *write_plan(const struct swpipe_plan *plan)
 
 static void keep_error(struct swpipe_plan *plan, const struct diag *diag)
 {
-    const char *why = "out of memory";
+    const struct diag_message *found = NULL;
     for (size_t i = diag->count; i-- > 0;)
         if (diag->messages[i].severity == SEVERITY_ERROR)
-            why = diag->messages[i].text;
-    snprintf(plan->error, sizeof plan->error, "%s", why);
+            found = &diag->messages[i];
+    const char *line = found && found->source ? found->source : "";
+    line += strspn(line, " -");
+    snprintf(plan->error, sizeof plan->error, "%s%s%s", found ? found->text : "out of memory",
+             *line ? ", in: " : "", line);
 }
 
 char *swpipe_plan_print(struct swpipe_plan *plan)

@@ -424,6 +424,18 @@ static bool push_parts(struct request *call, struct side *send, const size_t *se
     return done && deliver(call, send, false) && deliver(call, recv, true);
 }
 
+/* A rank knows both ends of what it sends itself; the others would wait for it while it has failed. */
+static bool keeps_own(const struct request *call, const size_t *send_counts,
+                      const size_t *recv_counts)
+{
+    const int place = place_in(call->desc, call->context->self->rank);
+    if (send_counts[place] == recv_counts[place])
+        return true;
+    swpipe_fail(call->context, "rank %d sends %zu numbers to itself, and receives %zu from itself",
+                call->context->self->rank, send_counts[place], recv_counts[place]);
+    return false;
+}
+
 int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const void *send,
                         const size_t *send_counts, void *recv, const size_t *recv_counts,
                         enum swpipe_number number)
@@ -439,6 +451,7 @@ int swpipe_all_to_all_v(struct swpipe_context *context, const char *comm, const 
     }
     return end(&call, sum_bytes(&call, send_counts, &from.bytes) &&
                           sum_bytes(&call, recv_counts, &to.bytes) &&
+                          keeps_own(&call, send_counts, recv_counts) &&
                           check_sides(&call, &from, &to, false) &&
                           push_parts(&call, &from, send_counts, &to, recv_counts));
 }

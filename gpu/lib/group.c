@@ -193,6 +193,10 @@ void swpipe_leave(struct swpipe_group *group)
 {
     if (!group)
         return;
+    if (group->in_use) { /* swpipe_close comes back */
+        group->left = true;
+        return;
+    }
     bool came = group->rendezvous;
     if (came)
         (void)swpipe_group_wait(group); /* a rank that is slower may still need this one */

@@ -30,6 +30,7 @@ struct swpipe_group {
     int rank, size;
     int64_t patience_ns; /* RENDEZVOUS_FOREVER: no limit */
     bool in_use;         /* a pipeline of it is open */
+    bool left;           /* by the program; to be done when the pipeline closes */
     int64_t worlds;      /* that were opened */
     int recordings;      /* begun */
     int64_t base;        /* of this run's batches */

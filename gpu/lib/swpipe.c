@@ -274,8 +274,7 @@ void swpipe_close(struct swpipe *pipe)
     close_device(pipe);
     own_forget_events(pipe);
     leave(pipe);
-    if (pipe->group)
-        pipe->group->in_use = false;
+    struct swpipe_group *group = pipe->group;
     recorded_fini(&pipe->recorded);
     free(pipe->db);
     free(pipe->tasks);
@@ -290,6 +289,11 @@ void swpipe_close(struct swpipe *pipe)
         plan_fini(&pipe->plan);
     diag_fini(&pipe->diag);
     free(pipe);
+    if (!group)
+        return;
+    group->in_use = false;
+    if (group->left)
+        swpipe_leave(group);
 }
 
 int swpipe_depth(const struct swpipe *pipe)

@@ -17,7 +17,8 @@
  *
  * Names are any text and need no quotes: the plan's, given to swpipe_plan_new, as those of tasks.
  *
- * Every call returns 0, or -1 when memory is exhausted, or what is given cannot be a name or a value: it is empty or has a line's end.
+ * Every call returns 0, or -1 when memory is exhausted, or what is given cannot be a name or a value: it is empty or has
+ * a line's end, or a key is no word of letters, digits and _.
  */
 #ifndef SWPIPE_BUILD_H
 #define SWPIPE_BUILD_H
@@ -53,7 +54,7 @@ int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on
 /* The plan as text, for malloc's free, in the form of `swsim export`. NULL: it is none, see
    swpipe_plan_error. */
 char *swpipe_plan_print(struct swpipe_plan *plan);
-/* The reason why the last print gave none; "". */
+/* The reason why the last print gave none, with the line that is wrong; "". */
 const char *swpipe_plan_error(const struct swpipe_plan *plan);
 
 #if defined __GNUC__

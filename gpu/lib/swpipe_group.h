@@ -64,7 +64,7 @@ int swpipe_group_rank(const struct swpipe_group *group);
 int swpipe_group_size(const struct swpipe_group *group);
 /* Until all processes are in it; enum swpipe_status. */
 int swpipe_group_wait(struct swpipe_group *group);
-/* After the group's pipelines are closed. NULL is allowed. */
+/* Where a pipeline of the group is open, the group is left when that is closed. NULL is allowed. */
 void swpipe_leave(struct swpipe_group *group);
 
 #if defined __GNUC__

@@ -60,10 +60,10 @@ static void describe_pair(const struct channel *channel, const struct part *a, c
     const struct part *send = a->what->send ? a : b, *receive = a->what->send ? b : a;
     out->status = STATUS_VIOLATED;
     snprintf(out->text, sizeof out->text,
-             "point-to-point mismatch on communicator %s: rank %d sends '%s' of %lld bytes, "
-             "rank %d receives '%s' of %lld bytes",
-             channel->name, send->from, tag_text(send->what), (long long)send->what->bytes,
-             send->to, tag_text(receive->what), (long long)receive->what->bytes);
+             "point-to-point mismatch on communicator %s: rank %d sends " TAG_FORMAT
+             " of %lld bytes, rank %d receives " TAG_FORMAT " of %lld bytes",
+             channel->name, send->from, TAG_PIECES(send->what), (long long)send->what->bytes,
+             send->to, TAG_PIECES(receive->what), (long long)receive->what->bytes);
 }
 
 /* Tell both ends that they do not fit; a guest's part is gone then. */
