@@ -408,9 +408,10 @@ static void explain_group(const struct entry *entry, char *out, size_t size)
     for (const struct part *part = comm_of(entry)->channel->unmatched; part; part = part->next) {
         if (part->entry != entry)
             continue;
-        append(out, size, "%s%s " TAG_FORMAT " %s rank %d", between,
-               part->what->send ? "send" : "receive", TAG_PIECES(part->what),
-               part->what->send ? "to" : "from", part->what->peer);
+        const char *tag = part->what->tag;
+        append(out, size, "%s%s%s%s%s %s rank %d", between, part->what->send ? "send" : "receive",
+               tag ? " '" : "", tag ? tag : "", tag ? "'" : "", part->what->send ? "to" : "from",
+               part->what->peer);
         between = ", ";
     }
 }

@@ -135,11 +135,6 @@ static inline bool same_tag(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* 'x', or "a message": that of a function has no tag. */
-#define TAG_FORMAT "%s%s%s"
-#define TAG_PIECES(what)                                                                           \
-    (what)->tag ? "'" : "", (what)->tag ? (what)->tag : "a message", (what)->tag ? "'" : ""
-
 static inline void move_bytes(char *to, const char *from, size_t bytes)
 {
     if (bytes > 0 && to != from)

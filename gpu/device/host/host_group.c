@@ -54,6 +54,11 @@ static void take_back(struct channel *channel, const struct entry *entry)
     channel->unmatched_end = link;
 }
 
+/* 'x', or "a message": that of a function has no tag. */
+#define TAG_FORMAT "%s%s%s"
+#define TAG_PIECES(what)                                                                           \
+    (what)->tag ? "'" : "", (what)->tag ? (what)->tag : "a message", (what)->tag ? "'" : ""
+
 static void describe_pair(const struct channel *channel, const struct part *a, const struct part *b,
                           struct failure *out)
 {
