@@ -36,7 +36,7 @@ static void describe_unknown(const struct verify_report *report, struct quick_pr
 static enum status describe(const struct finding *finding, struct arena *arena,
                             struct quick_proof *out, FILE *story, struct diag *diag)
 {
-    const struct verdict_style style = {.arena = arena, .diag = diag};
+    const struct verdict_style style = {.arena = arena, .diag = diag, .brief = true};
     const struct verdict_view view = finding_view(finding, 0);
     const struct verify_report *report = view.report;
     *out = (struct quick_proof){.outcome = QUICK_PROVED};

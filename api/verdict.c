@@ -156,6 +156,7 @@ static void print_line(const struct verdict_view *view, bool color, FILE *out)
 /* Widths of the columns of a story: numbers, agents. */
 struct columns {
     int number, agent;
+    const char *rest; /* behind the number of steps that are left out */
 };
 
 static void print_telling(const struct story *story, const struct telling *telling,
@@ -208,8 +209,7 @@ static void print_gap(const struct story *story, const struct telling *lines, si
         from = i + 1;
     }
     if (last > from)
-        print_left_out(lines[last].first - lines[from].first, "; --full tells all of them", columns,
-                       out);
+        print_left_out(lines[last].first - lines[from].first, columns->rest, columns, out);
 }
 
 static bool is_cut(size_t count, bool whole)
@@ -270,7 +270,8 @@ static enum status print_story(const struct verdict_style *style, const struct s
     bool is_long = is_cut(count, whole);
     if (is_long)
         count = telling_fold(story, lines, count, style->arena);
-    struct columns columns = {4, agent_width(story)};
+    struct columns columns = {4, agent_width(story),
+                              style->brief ? "" : "; --full tells all of them"};
     for (size_t i = 0; i < count; i++) {
         char range[TELLING_RANGE];
         int width = telling_range(&lines[i], range);

@@ -28,6 +28,7 @@ struct verdict_style {
     bool color;
     bool quiet; /* no counterexample and no repair */
     bool whole; /* every step of a story */
+    bool brief; /* of a story that is cut: no word of --full, which the reader has not */
 };
 
 /* One line for people: name, driver, verdict, reach and cost; below it every violated property, the counterexample

@@ -21,6 +21,14 @@ static const char racy[] = "swplan: 1\n"
                            "schedule:\n"
                            "  A: {stage: 0, stream: a, writes: [x]}\n"
                            "  B: {stage: 0, reads: [x]}\n";
+/* With a story of many steps. */
+static const char long_racy[] =
+    "swplan: 1\nname: long_racy\nranks: 2\nretire: device\nschedule:\n"
+    "  Copy: {stage: 0, stream: m, thread_group: io, writes: [ids]}\n"
+    "  Send: {stage: 1, stream: d, thread_group: d, globally_ordered: true, reads: [ids],\n"
+    "    writes: [mine], work: {collective: all_to_all, comm: dp, bytes: 1KiB}}\n"
+    "  Train: {stage: 2, thread_group: t, reads: [mine]}\n"
+    "intra_iter_deps: [[Send, Copy]]\n";
 static const char crossed[] =
     "swplan: 1\n"
     "name: crossed\n"
@@ -351,6 +359,12 @@ static void the_rest_is_told(void)
                "a race is no reason to refuse");
     contains(told.text, "race", "but is told");
     contains(told.text, "see swpipe_verify", "with where to ask");
+    swpipe_close(pipe);
+    told.text[0] = '\0';
+    tap_is_int(open_plan(long_racy, SWPIPE_CLOCK, 1000000000, &told, &pipe), SWPIPE_OK,
+               "nor is a long one");
+    contains(told.text, "  ....  ", "of which some steps are left out");
+    tap_ok(!strstr(told.text, "--full"), "no option of a command is named");
     swpipe_close(pipe);
     struct swpipe_config silent = {.plan_text = racy};
     tap_is_int(swpipe_open(&silent, &pipe), SWPIPE_OK, "nobody has to listen");
