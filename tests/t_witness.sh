@@ -273,6 +273,28 @@ if "$SWSIM" render -o "$dir/long.svg" "$dir/long.db" 2>"$dir/err"; then
     check "so is that of a long race" sh -c "'$SWSIM' render -o '$dir/race.svg' '$dir/race.db' && grep -q '>the same' '$dir/race.svg'"
     check "... with both accesses and the arrow" sh -c "grep -q '>43<' '$dir/race.svg' && grep -q '>124<' '$dir/race.svg' &&
         grep -q '<path[^>]*stroke=\"#c0392b\"' '$dir/race.svg'"
+    # The culprit is red; the other two are as in a run's picture.
+    cat >"$dir/toy.yaml" <<'PLAN'
+swplan: 1
+name: toy
+driver: clock
+schedule:
+  CopyIn: {stage: 0, stream: memcpy, time: 1ms, writes: [ids]}
+  Sort: {stage: 1, stream: sort, time: 1ms, reads: [ids], writes: [mine]}
+  Train: {stage: 2, time: 1ms, reads: [mine]}
+intra_iter_deps: [[Sort, CopyIn]]
+PLAN
+    color_of() # color_of FILE TASK: of the first box with this label
+    {
+        grep -B 1 ">$2 0<" "$1" | sed -n 's/^<polygon fill="\([^"]*\)".*/\1/p' | head -n 1
+    }
+    "$SWSIM" verify -q --no-fix --witness="$dir/toy.svg" "$dir/toy.yaml" >"$dir/out"
+    "$SWSIM" predict -q --iterations=4 --db="$dir/toy.db" "$dir/toy.yaml" >"$dir/out" 2>"$dir/err"
+    "$SWSIM" render -o "$dir/run.svg" "$dir/toy.db"
+    for task in CopyIn Sort; do
+        check "$task has the colour of a run's picture" sh -c 'test -n "$1" && test "$1" = "$2"' sh \
+            "$(color_of "$dir/toy.svg" $task)" "$(color_of "$dir/run.svg" $task)"
+    done
 fi
 
 done_testing

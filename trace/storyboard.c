@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "colors.h"
 #include "draw.h"
 #include "lanes.h"
 #include "storyboard_columns.h"
@@ -63,8 +64,8 @@ struct board {
     struct arena arena; /* of this picture */
     struct drawing *drawing;
     struct lanes *rows;  /* of each band */
-    const char **colors; /* the names that have one; their index is the colour */
-    size_t color_count;
+    struct colors colors; /* of names, as in other pictures of the plan */
+    bool *on_stream;      /* by the number of a name: work on a stream has it */
     int64_t steps;
     struct columns columns;
     int64_t bands, band_columns; /* as many in each band, or fewer in the last */
@@ -104,24 +105,23 @@ static const struct lanes_style style = {
 
 static int find_color(const struct board *board, const char *name)
 {
-    for (size_t i = 0; i < board->color_count; i++)
-        if (board->colors[i] == name) /* interned by the trace */
-            return (int)i;
-    return -1;
+    const int found = colors_find(&board->colors, name);
+    return found >= 0 && board->on_stream[found] ? board->colors.items[found].color : -1;
 }
 
 /* Each subject of work on a stream has a colour, also on threads that name it. */
 static bool choose_colors(struct board *board)
 {
-    board->colors = ARENA_ARRAY(&board->arena, board->trace->span_count + 1, const char *);
-    if (!board->colors)
+    colors_init(&board->colors, &board->arena);
+    if (!colors_add_run(&board->colors, board->trace))
         return false;
-    for (size_t i = 0; i < board->trace->span_count; i++) {
+    board->on_stream = ARENA_ARRAY(&board->arena, board->colors.count + 1, bool);
+    for (size_t i = 0; board->on_stream && i < board->trace->span_count; i++) {
         const struct trace_span *span = &board->trace->spans[i];
-        if (span->kind == SPAN_DEVICE && span->task && find_color(board, span->task) < 0)
-            board->colors[board->color_count++] = span->task;
+        if (span->kind == SPAN_DEVICE && span->task)
+            board->on_stream[colors_find(&board->colors, span->task)] = true;
     }
-    return true;
+    return board->on_stream;
 }
 
 /* ---- where it stands ------------------------------------------------------------------------- */
