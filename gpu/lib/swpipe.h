@@ -307,7 +307,9 @@ enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *
 
 /* From its next execution on the task's results are kept: the values it sets in its context, the
    plan's buffers it writes, what its io captures. Later executions restore them and leave the function
-   out; waits, turns and events stay. Not while the pipeline is filled. All ranks must do the same. */
+   out; waits, turns and events stay. Memory of swpipe_alloc and buffers are copied in stream order; `clone` and `capture` are
+   called when the function has returned, before its device work is done: what that writes is not in their copies, unless the
+   function waits for it (swpipe_sync). Not while the pipeline is filled. All ranks must do the same. */
 enum swpipe_status swpipe_enable_shortcut(struct swpipe *pipe, const char *task);
 /* NULL: all tasks. Results that were kept are forgotten. */
 enum swpipe_status swpipe_disable_shortcut(struct swpipe *pipe, const char *task);
