@@ -169,6 +169,12 @@ unwritten() { printf 'swplan: 1\nthreads: {r0.m: [{launch: a, stream: s, reads: 
 check "what no operation writes is assumed to come from outside" says "buffers that no operation writes hold values" unwritten
 check "which is said where there is such a buffer" sh -c '! "$@" | grep -q "buffers that no operation"' sh \
     "$SWSIM" verify --json "$plans/properties/cpu_race_fixed.yaml"
+pageable() { printf 'swplan: 1\nthreads: {r0.m: [{copy: %s, stream: s, bytes: 1KiB, pageable: %s}]}\n' "$1" "$2" >"$dir/host.yaml" && "$SWSIM" verify --json "$dir/host.yaml"; }
+check "CUDA promises less of a copy from pageable memory than the plan" says "copies from pageable memory end before their calls" pageable h2d true
+not_assumed() { ! pageable "$@" | grep -q "copies from pageable"; }
+check "but as much of one to it" not_assumed d2h true
+check "and of pinned memory nothing is assumed" not_assumed h2d false
+check "a task's copy is told, too" says "copies from pageable memory end before their calls" "$SWSIM" verify --json "$plans/torchrec/pt2.yaml"
 check "without iterations there is no serial run" says '"serial":"not applicable"' \
     "$SWSIM" verify --json "$plans/properties/cpu_race_fixed.yaml"
 check "behind a race values are undecided" says '"value":"undecided"' \
