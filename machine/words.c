@@ -71,11 +71,18 @@ static bool waits_for_nothing(const struct program *p, const struct op *op, int6
 static void describe_op(const struct program *p, const struct op *op, int64_t iteration, char *buf,
                         size_t cap)
 {
-    if (waits_for_nothing(p, op, iteration))
-        snprintf(buf, cap, "has nothing to wait for: there is no %s(%" PRId64 ")",
-                 p->plan->pipeline.tasks[op->object % p->tasks].name, iteration - op->distance);
-    else
+    if (!waits_for_nothing(p, op, iteration)) {
         put_words(p, op, iteration, op_words(op->is_kernel ? OP_LAUNCH : op->kind), buf, cap);
+        return;
+    }
+    const char *task = p->plan->pipeline.tasks[op->object % p->tasks].name;
+    const int64_t earlier = iteration - op->distance;
+    if (op->kind == OP_AWAIT)
+        snprintf(buf, cap, "has no CPU signal to wait for: there is no %s(%" PRId64 ")", task,
+                 earlier);
+    else
+        snprintf(buf, cap, "gives stream %s nothing to wait for: there is no %s(%" PRId64 ")",
+                 p->streams[op->stream].full_name, task, earlier);
 }
 
 static void describe_driver(const struct program *p, int32_t *c, int rank, char *buf, size_t cap)

@@ -103,4 +103,18 @@ rank_overrides:
 EOF
 check "of two violations the story that is shown is the shortest, whatever the other one takes" \
     says "violated *in 6 steps" "$SWSIM" verify --no-fix --driver=clock "$dir/short.yaml"
+# The first iteration waits for none before it, neither the thread nor the stream: two steps, in different words.
+cat >"$dir/first.yaml" <<'EOF'
+swplan: 1
+driver: clock
+name: first
+schedule:
+  Sort: {stage: 0, stream: sort, thread_group: sort, writes: [mine]}
+  Train: {stage: 1, thread_group: train, reads: [mine]}
+inter_iter_deps: [[Train, Train]]
+EOF
+check "a thread has no signal of an iteration before the first" says \
+    "thread train  has no CPU signal to wait for: there is no Train(-1)" "$SWSIM" verify --no-fix "$dir/first.yaml"
+check "and its stream no event" said "thread train  gives stream main nothing to wait for: there is no Train(-1)"
+
 done_testing
