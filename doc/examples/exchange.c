@@ -123,7 +123,8 @@ static int next_batch(void *arg, int rank, void **out)
         return shard->given < BATCHES ? -1 : 0;
     for (int to = 0; to < RANKS; to++)
         for (int i = 0; i < EACH; i++)
-            batch->ids[to][i] = RANKS * ((31 * shard->given + 7 * rank + (to + 1) * i * i) % ROWS) + to;
+            batch->ids[to][i] =
+                RANKS * ((31 * shard->given + 7 * rank + (to + 1) * i * i) % ROWS) + to;
     shard->given++;
     *out = batch;
     return 1;
