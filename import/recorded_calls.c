@@ -721,7 +721,7 @@ static bool is_by_luck(const struct walk *walk)
 {
     const struct recording_item *item = walk->item;
     return item->kind == RECORDING_AFTER &&
-           (item->word[2] != 0 || walk_order_has_several(walk, item->word[3]));
+           (item->word[2] == RECORDING_LOCKED || walk_order_has_several(walk, item->word[3]));
 }
 
 static bool take_after(const struct walk *walk)
@@ -733,6 +733,7 @@ static bool take_after(const struct walk *walk)
     op.after_thread = (int64_t)thread - 1;
     op.after_count = count;
     op.by_lock = is_by_luck(walk);
+    op.in_time = walk->item->word[2] == RECORDING_IN_TIME;
     return walk_order_follow(walk, (size_t)thread - 1, count) &&
            walk_known_hear(walk, (size_t)thread - 1, count) &&
            (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
@@ -824,7 +825,7 @@ static bool is_idle(const struct walk *walk)
 {
     return walk->item->kind == RECORDING_QUERY_EVENT ||
            walk->item->kind == RECORDING_QUERY_STREAM ||
-           (walk->item->kind == RECORDING_AFTER && walk->item->word[2] != 0);
+           (walk->item->kind == RECORDING_AFTER && walk->item->word[2] == RECORDING_LOCKED);
 }
 
 /* All that another thread's calls had done when this call began. */

@@ -150,6 +150,7 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
         op->op.object = process->threads[of].ops.items[place].signal;
         op->after_place = place;
         job->lock_orders += op->by_lock;
+        job->orders_in_time += op->in_time;
     }
     return true;
 }

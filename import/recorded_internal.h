@@ -62,6 +62,7 @@ struct recorded_op {
     int64_t after_thread; /* AWAIT: thread and items that it comes after */
     uint64_t after_count;
     bool by_lock;             /* AWAIT: it was the run that decided on the order */
+    bool in_time;             /* AWAIT: in another run the call may give up */
     size_t after_place;       /* the operation of that thread */
     int64_t begin_ns, end_ns; /* of the call, on the host's clock */
     struct recorded_device_time device_time;
@@ -319,6 +320,7 @@ struct recorded_job {
     size_t opaque_launches, strange_accesses, struct_launches;
     size_t failed_calls;   /* of NCCL */
     size_t lock_orders;    /* of threads, that another run may have the other way round */
+    size_t orders_in_time; /* of threads, by calls that may give up in another run */
     size_t unordered_uses; /* by two threads, without an order that was seen */
     size_t awaited_values; /* places in memory where streams wait for a value */
     size_t yeses, noes;    /* of queries, that could have been otherwise */

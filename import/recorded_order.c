@@ -180,10 +180,20 @@ static bool say_locks(struct recorded_job *job)
                                "threads take them as in the run");
 }
 
+static bool say_in_time(struct recorded_job *job)
+{
+    const size_t count = job->orders_in_time;
+    return count == 0 ||
+           plan_add_unrecorded(job->plan,
+                               arena_printf(job->arena, "waits that give up in %zu place%s", count,
+                                            count == 1 ? "" : "s"),
+                               "in the run each ended in time");
+}
+
 bool recorded_order_say(struct recorded_job *job)
 {
     const size_t count = job->unordered_uses;
-    if (!say_locks(job))
+    if (!say_locks(job) || !say_in_time(job))
         return false;
     return count == 0 ||
            plan_add_unrecorded(job->plan,

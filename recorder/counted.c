@@ -9,7 +9,7 @@
 #include "tape.h"
 #include "threads.h"
 
-enum { TABLE = 1 << 14, PLACES = 8, KEPT = 64, PAGES = 1 << 16 };
+enum { TABLE = 1 << 14, PLACES = 8, KEPT = 128, PAGES = 1 << 16 };
 
 /* All but the object is 0 before it begins. */
 static struct counted {
@@ -157,7 +157,7 @@ static void give(struct counted *counted)
 }
 
 /* A turn that is not kept any more orders nothing. */
-static void follow(struct counted *counted, uint64_t turn)
+static void follow(struct counted *counted, uint64_t turn, enum recording_way way)
 {
     struct given *from = &given[counted - table][turn % KEPT];
     if (threads_are_left_out() || atomic_load(&from->turn) != turn)
@@ -166,6 +166,7 @@ static void follow(struct counted *counted, uint64_t turn)
     if (atomic_load(&from->turn) != turn)
         return;
     place.object = number_of(counted);
+    place.way = way;
     tape_after(place);
 }
 
@@ -176,7 +177,7 @@ void counted_post(const void *semaphore)
         give(counted);
 }
 
-void counted_taken(const void *semaphore)
+void counted_taken(const void *semaphore, enum recording_way way)
 {
     struct counted *counted = find(semaphore);
     if (!counted)
@@ -186,7 +187,7 @@ void counted_taken(const void *semaphore)
     note(counted, &counted->taker);
     tell(counted);
     if (turn > value)
-        follow(counted, turn - value);
+        follow(counted, turn - value, way);
 }
 
 void counted_signal(const void *condition)
@@ -206,11 +207,11 @@ uint64_t counted_signals(const void *condition)
     return counted ? atomic_load(&counted->given) : UINT64_MAX;
 }
 
-void counted_woken(const void *condition, uint64_t before)
+void counted_woken(const void *condition, uint64_t before, enum recording_way way)
 {
     struct counted *counted = find(condition);
     if (counted && before != UINT64_MAX)
-        follow(counted, before + 1);
+        follow(counted, before + 1, way);
 }
 
 /* A thread is at most one round ahead of another one: the round after needs both. Where more threads come than a round has,

@@ -12,19 +12,21 @@
 
 #include <stdint.h>
 
+#include "recording.h"
+
 /* The object begins: a semaphore with its value, a barrier with the number of its threads. An object that was not seen to
    begin orders nothing, but for a condition, which may begin anywhere. It ends. */
 void counted_begin(const void *object, uint64_t value);
 void counted_end(const void *object);
 
-/* A semaphore is about to be posted; the caller has taken it. */
+/* A semaphore is about to be posted; the caller has taken it, by a call that waits, or by one that may give up. */
 void counted_post(const void *semaphore);
-void counted_taken(const void *semaphore);
+void counted_taken(const void *semaphore, enum recording_way way);
 
 /* A condition is about to be signalled; how often it was; the caller, who knew so many, has been woken. */
 void counted_signal(const void *condition);
 uint64_t counted_signals(const void *condition);
-void counted_woken(const void *condition, uint64_t before);
+void counted_woken(const void *condition, uint64_t before, enum recording_way way);
 
 /* The caller arrives at a barrier, in a round whose two neighbours have other keys. NULL: nothing is known of it. */
 struct counted_round {

@@ -43,8 +43,8 @@ struct recording_item {
     X(THREAD, 1, "number of the system")                                                           \
     X(TEXT, 2, "number, characters: names that other items have")                                  \
     X(AFTER, 4,                                                                                    \
-      "thread, count, by a lock?, object by which it is the n-th time, or 0: all of this thread "  \
-      "comes after that many items of the other")                                                  \
+      "thread, count, way (enum recording_way), object by which it is the n-th time, or 0: all "   \
+      "of this thread comes after that many items of the other")                                   \
     X(SEVERAL, 1, "object: several threads let others go on by it, so which comes n-th is luck")   \
     X(END, 0, "the process ended by itself")                                                       \
     X(UNSEEN, 1, "text: a library whose calls cannot be seen")                                     \
@@ -117,6 +117,13 @@ enum recording_kind {
     RECORDING_LIST(X)
 #undef X
         RECORDING_KINDS
+};
+
+/* How a thread came to know of another one's items. */
+enum recording_way {
+    RECORDING_WAITED,
+    RECORDING_LOCKED, /* the two might have taken the lock the other way round */
+    RECORDING_IN_TIME /* by a call that may give up, as one that only tries, or with a time limit */
 };
 
 enum recording_operation {

@@ -206,7 +206,7 @@ static bool begin_thread(void)
     for (int i = 0; i < KNOWN; i++)
         if (tape.known[i].count > 0)
             write_item(RECORDING_AFTER, now, 0,
-                       WORDS(tape.known[i].thread, tape.known[i].count, tape.known[i].lock,
+                       WORDS(tape.known[i].thread, tape.known[i].count, (uint64_t)tape.known[i].way,
                              tape.known[i].object));
     return true;
 }
@@ -343,7 +343,7 @@ void tape_after(struct tape_place place)
     *known = place;
     if (tape.chunk)
         write_item(RECORDING_AFTER, now_ns(CLOCK_MONOTONIC), 0,
-                   WORDS(place.thread, place.count, place.lock, place.object));
+                   WORDS(place.thread, place.count, (uint64_t)place.way, place.object));
     else
         ready(); /* its first items are all that it knows */
 }

@@ -55,8 +55,8 @@ bool tape_in_call(void);
 struct tape_place {
     uint32_t thread; /* from 1 on */
     uint64_t count;
-    bool lock;       /* learned by a lock, which the two might have taken the other way round */
-    uint32_t object; /* of counted.h, by which this was the n-th time; 0: none */
+    enum recording_way way; /* by which it was learned */
+    uint32_t object;        /* of counted.h, by which this was the n-th time; 0: none */
 };
 struct tape_place tape_here(void);
 /* All that this thread does from now on comes after that place. */

@@ -96,8 +96,8 @@ static void leave(const void *object, bool alone)
         atomic_fetch_or_explicit(&left->used, 1, memory_order_release);
 }
 
-/* `lock` and `counted` as in struct tape_place */
-static void follow_by(const void *object, bool lock, uint32_t counted)
+/* `counted` as in struct tape_place */
+static void follow_by(const void *object, enum recording_way way, uint32_t counted)
 {
     struct left *left = threads_are_left_out() ? NULL : find(object);
     if (!left)
@@ -106,7 +106,7 @@ static void follow_by(const void *object, bool lock, uint32_t counted)
     for (; used; used &= used - 1) {
         struct tape_place place = tape_unpack(
             atomic_load_explicit(&left->places[__builtin_ctzll(used)], memory_order_acquire));
-        place.lock = lock;
+        place.way = way;
         place.object = counted;
         tape_after(place);
     }
@@ -114,7 +114,7 @@ static void follow_by(const void *object, bool lock, uint32_t counted)
 
 static void follow(const void *object)
 {
-    follow_by(object, false, 0);
+    follow_by(object, RECORDING_WAITED, 0);
 }
 
 /* ---- threads ---------------------------------------------------------------------------------- */
@@ -208,23 +208,23 @@ int thrd_create(thrd_t *out, thrd_start_t function, void *arg)
     return result;
 }
 
-#define JOINS(name, PARAMS, ARGS)                                                                  \
+#define JOINS(name, PARAMS, ARGS, way)                                                             \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
-            follow((void *)(uintptr_t)thread);                                                     \
+            follow_by((void *)(uintptr_t)thread, way, 0);                                          \
         return result;                                                                             \
     }
-JOINS(pthread_join, (pthread_t thread, void **out), (thread, out))
-JOINS(pthread_tryjoin_np, (pthread_t thread, void **out), (thread, out))
+JOINS(pthread_join, (pthread_t thread, void **out), (thread, out), RECORDING_WAITED)
+JOINS(pthread_tryjoin_np, (pthread_t thread, void **out), (thread, out), RECORDING_IN_TIME)
 JOINS(pthread_timedjoin_np, (pthread_t thread, void **out, const struct timespec *until),
-      (thread, out, until))
+      (thread, out, until), RECORDING_IN_TIME)
 JOINS(pthread_clockjoin_np,
       (pthread_t thread, void **out, clockid_t clock, const struct timespec *until),
-      (thread, out, clock, until))
-JOINS(thrd_join, (thrd_t thread, int *out), (thread, out))
+      (thread, out, clock, until), RECORDING_IN_TIME)
+JOINS(thrd_join, (thrd_t thread, int *out), (thread, out), RECORDING_WAITED)
 
 /* ---- once ------------------------------------------------------------------------------------- */
 
@@ -277,7 +277,7 @@ void call_once(once_flag *flag, void (*function)(void))
         REAL(name, PARAMS)                                                                         \
         const int result = real ARGS;                                                              \
         if (good)                                                                                  \
-            follow_by(object, true, 0);                                                            \
+            follow_by(object, RECORDING_LOCKED, 0);                                                \
         return result;                                                                             \
     }
 /* Others go on after the caller. */
@@ -354,13 +354,15 @@ static void begin_shared(const void *object, uint64_t value, bool shared)
 COUNTS(sem_init, (sem_t * semaphore, int shared, unsigned value), (semaphore, shared, value),
        NOTHING, begin_shared(semaphore, value, shared != 0))
 COUNTS(sem_destroy, (sem_t * semaphore), (semaphore), NOTHING, counted_end(semaphore))
-COUNTS(sem_wait, (sem_t * semaphore), (semaphore), NOTHING, counted_taken(semaphore))
-COUNTS(sem_trywait, (sem_t * semaphore), (semaphore), NOTHING, counted_taken(semaphore))
+COUNTS(sem_wait, (sem_t * semaphore), (semaphore), NOTHING,
+       counted_taken(semaphore, RECORDING_WAITED))
+COUNTS(sem_trywait, (sem_t * semaphore), (semaphore), NOTHING,
+       counted_taken(semaphore, RECORDING_IN_TIME))
 COUNTS(sem_timedwait, (sem_t *restrict semaphore, const struct timespec *restrict until),
-       (semaphore, until), NOTHING, counted_taken(semaphore))
+       (semaphore, until), NOTHING, counted_taken(semaphore, RECORDING_IN_TIME))
 COUNTS(sem_clockwait,
        (sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict until),
-       (semaphore, clock, until), NOTHING, counted_taken(semaphore))
+       (semaphore, clock, until), NOTHING, counted_taken(semaphore, RECORDING_IN_TIME))
 COUNTS(sem_post, (sem_t * semaphore), (semaphore), counted_post(semaphore), NOTHING)
 
 COUNTS(pthread_cond_init,
@@ -386,7 +388,7 @@ void cnd_destroy(cnd_t *condition)
 }
 
 /* A wait gives the lock away and takes it again. */
-#define WAITS(name, PARAMS, ARGS)                                                                  \
+#define WAITS(name, PARAMS, ARGS, way)                                                             \
     int name PARAMS                                                                                \
     {                                                                                              \
         REAL(name, PARAMS)                                                                         \
@@ -394,24 +396,24 @@ void cnd_destroy(cnd_t *condition)
         leave(lock, true);                                                                         \
         const int result = real ARGS;                                                              \
         if (result == 0)                                                                           \
-            counted_woken(condition, signals);                                                     \
-        follow_by(lock, true, 0);                                                                  \
+            counted_woken(condition, signals, way);                                                \
+        follow_by(lock, RECORDING_LOCKED, 0);                                                      \
         return result;                                                                             \
     }
 WAITS(pthread_cond_wait, (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock),
-      (condition, lock))
+      (condition, lock), RECORDING_WAITED)
 WAITS(pthread_cond_timedwait,
       (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock,
        const struct timespec *restrict until),
-      (condition, lock, until))
+      (condition, lock, until), RECORDING_IN_TIME)
 WAITS(pthread_cond_clockwait,
       (pthread_cond_t *restrict condition, pthread_mutex_t *restrict lock, clockid_t clock,
        const struct timespec *restrict until),
-      (condition, lock, clock, until))
-WAITS(cnd_wait, (cnd_t * condition, mtx_t *lock), (condition, lock))
+      (condition, lock, clock, until), RECORDING_IN_TIME)
+WAITS(cnd_wait, (cnd_t * condition, mtx_t *lock), (condition, lock), RECORDING_WAITED)
 WAITS(cnd_timedwait,
       (cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until),
-      (condition, lock, until))
+      (condition, lock, until), RECORDING_IN_TIME)
 
 static bool is_shared(const pthread_barrierattr_t *attributes)
 {
@@ -435,6 +437,6 @@ int pthread_barrier_wait(pthread_barrier_t *barrier)
         leave(round.key, false);
     const int result = real(barrier);
     if (round.key)
-        follow_by(round.key, false, round.object);
+        follow_by(round.key, RECORDING_WAITED, round.object);
     return result;
 }

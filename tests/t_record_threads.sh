@@ -17,8 +17,19 @@ record()
         "$SWSIM" import -o "$dir/run.yaml" "$dir/run.swr" 2>>"$dir/log" || { cat "$dir/log"; return 1; }
 }
 finds() { record "$1" && prints 1 'race.*fill' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
-# A lock may be taken in another order, which the verdict says; one that waited for a signal may not.
-proves() { record "$1" fixed && prints 0 'proved  \|proved but for other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run  ' "$SWSIM" verify --no-fix "$dir/run.yaml"; }
+# A lock may be taken in another order, and a call with a time limit may give up, which the verdict says; what waits for a
+# signal waits in every run.
+orders='other orders of locks in [0-9]* places\{0,1\}: threads take them as in the run' gives_up='waits that give up in [0-9]* places\{0,1\}: in the run each ended in time'
+proves()
+{
+    record "$1" fixed || return
+    case $1 in
+    sem_* | try_joined | timed_joined | clock_joined) but_for="proved but for $gives_up" ;;
+    cond_* | c_cond_*) but_for="proved but for $orders\|proved but for \($orders, \)\{0,1\}$gives_up" ;; # it may come too late to wait
+    *) but_for="proved\|proved but for $orders" ;;
+    esac
+    prints 0 "\($but_for\)  " "$SWSIM" verify --no-fix "$dir/run.yaml"
+}
 # A race, and in the same breath that unseen means may order the threads; the order of time has none.
 tells()
 {
