@@ -22,14 +22,19 @@ enum status option_each(struct option_reader reader, const char *list, option_us
 {
     char *copy = arena_strdup(reader.arena, list), *rest = NULL;
     enum status status = copy ? STATUS_OK : diag_no_memory(reader.diag);
+    bool empty = true;
     for (char *item = copy ? strtok_r(copy, ",", &rest) : NULL; item && status == STATUS_OK;
          item = strtok_r(NULL, ",", &rest)) {
         char *value = strchr(item, '=');
         if (value)
             *value++ = '\0';
         status = use(reader, item, value, context);
+        empty = false;
     }
-    return status;
+    return status == STATUS_OK && empty
+               ? diag_error(reader.diag, STATUS_USAGE,
+                            "found '%s', expected items with commas between them", list)
+               : status;
 }
 
 /* digit+ [ "e" digit+ ], as 1000 or 1e3. */

@@ -103,6 +103,7 @@ threads:
 EOF
 check "a race that may come behind a mismatch is undecided" \
     exits 4 "$SWSIM" verify --property=race "$dir/behind.yaml"
+check "an empty list of properties is not all" complains 2 "found ',,', expected items" "$SWSIM" verify --property=,, "$dir/behind.yaml"
 check "and the reason is said" says "behind a mismatch" "$SWSIM" verify --property=race "$dir/behind.yaml"
 check "also in JSON" says '"hidden":"behind a mismatch' "$SWSIM" verify --json --property=slot "$dir/behind.yaml"
 cat >"$dir/drain.yaml" <<'EOF'
