@@ -195,6 +195,7 @@ static bool is_ready(struct run_thread *self)
            graph_is_quiet(self);
 }
 
+/* All slots are reset before the clock is read: an await that found its flag set looked before. */
 static bool enqueue(struct run_thread *self)
 {
     struct run *run = self->run;
@@ -204,8 +205,8 @@ static bool enqueue(struct run_thread *self)
     policy_enqueue(run->policy, self->rank);
     for (int64_t i = before; i < policy_admitted(run->policy, self->rank); i++)
         admit(run, self->rank, i, now_ns);
-    bool noted =
-        run_note(self, LOG_ENQUEUE, -1, policy_admitted(run->policy, self->rank), now_ns, now_ns);
+    bool noted = run_note(self, LOG_ENQUEUE, -1, policy_admitted(run->policy, self->rank), now_ns,
+                          run_step_ns(self));
     run_end_step(self);
     return noted && (!as_graph || graph_submit(self, before + run->program->min_stage));
 }

@@ -70,13 +70,27 @@ static bool flag_is_set(const struct run *run, int rank, const struct op *op, in
     return !depends(run, rank, op, iteration) || run->flags[run_instance(run, op, iteration)];
 }
 
+/* The flag was set at the first look, without the lock: it was some time from before the look until now. */
+static bool note_look(struct run_thread *self, const struct op *op, int64_t iteration,
+                      int64_t begin_ns, int64_t looked_ns)
+{
+    struct log_entry *entry =
+        run_log(self, LOG_OP, index_of(self->run, op), iteration, begin_ns, looked_ns);
+    if (!entry)
+        return !self->log;
+    entry->end_ns = run_step_ns(self);
+    log_commit(self->log);
+    return true;
+}
+
 static bool await_flag(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct run *run = self->run;
-    int64_t begin_ns = run_come_ns(self), deadline_ns = wait_deadline(run);
+    int64_t looked_ns = run_step_ns(self), deadline_ns = wait_deadline(run);
+    int64_t begin_ns = self->pumped.came_ns ? self->pumped.came_ns : looked_ns;
     bool in_time = true;
     if (depends_always(run, op) && atomic_load(&run->flags[run_instance(run, op, iteration)]))
-        return !run_stopped(run) && note_op(self, op, iteration, begin_ns, run_step_ns(self));
+        return !run_stopped(run) && note_look(self, op, iteration, begin_ns, looked_ns);
     pthread_mutex_lock(&run->lock);
     while (!run_stopped(run) && in_time && !flag_is_set(run, self->rank, op, iteration))
         in_time = run_block_until(self, &run->flags[run_instance(run, op, iteration)], deadline_ns);

@@ -32,7 +32,8 @@ static void add_step(struct journal *journal, const struct replay_step *step)
         journal->replay_memory = true;
 }
 
-/* A step of the host alone has an exact time. A push has the time at which the device says that it took effect: its
+/* A step of the host alone has an exact time, but for an await that looked without the lock: the driver may have reset the
+   flag's slot before the clock was read again, so it is tried as early as it may have been. A push has the time at which the device says that it took effect: its
    call may return long after. A wait for the device has the times of its call, and most likely ended with it. */
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry)
 {
@@ -47,6 +48,7 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
     bool marked = pushed && entry->since.number >= 0;
     const struct op *op = is_op ? &p->ops[entry->op] : NULL;
     bool call = op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind));
+    bool looked = op && op->kind == OP_AWAIT;
     int64_t at_ns = pushed ? entry->stamp.pushed_by_ns : entry->at_ns;
     add_step(journal, &(struct replay_step){
                           .kind = kinds[entry->kind],
@@ -57,7 +59,7 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
                           .lo_ns = pushed ? log_pushed_from_ns(entry)
                                    : call ? entry->begin_ns
                                           : entry->at_ns,
-                          .hi_ns = at_ns,
+                          .hi_ns = looked ? entry->end_ns : at_ns,
                           .key_ns = at_ns,
                           .number = pushed ? entry->stamp.number : -1,
                           .span = marked ? entry->stamp.number - entry->since.number : 0,
