@@ -73,7 +73,7 @@ static void note(uint64_t address, enum recording_touch what)
     tape_put(RECORDING_TOUCH, WORDS(address, what, threads_are_several()));
 }
 
-/* Who has read may not yet write without a note. Another thread may have opened the block meanwhile. */
+/* A thread that has read may not yet write without a note. Another thread may have opened the block meanwhile. */
 static void open_for(struct block *block, bool write)
 {
     int closed = CLOSED;
@@ -120,7 +120,7 @@ static void add(uintptr_t address, size_t bytes)
     note(address, RECORDING_TOUCH_UNSEEN);
 }
 
-/* What is closed is not opened for reading. */
+/* Closed memory is not opened for reading. */
 static void close_block(uint64_t address, int how)
 {
     struct block *block = find((uintptr_t)address);

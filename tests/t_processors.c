@@ -24,7 +24,7 @@ static void write_file(const char *name, const char *text)
         tap_ok(false, "%s is written", path);
 }
 
-/* What a process in the groups of `list` may use. */
+/* The processors of a process in the groups of `list`. */
 static double of(const char *root, const char *list)
 {
     char folder[PATH_CAP];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * in_task.c - the calls of a task's function, with its context (swpipe.h). Without a context each does nothing, and returns
- * what says so.
+ * in_task.c - the calls of a task's function, with its context (swpipe.h). Without a context each does nothing, and its
+ * result says so.
  */
 #include "gpu/exec/graph.h"
 #include "swpipe_impl.h"

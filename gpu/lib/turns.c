@@ -227,7 +227,7 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
 
 /* ---- one step of one rank -------------------------------------------------------------------- */
 
-/* What any thread may ask is left in the pipeline. */
+/* Numbers for which any thread may ask are left in the pipeline. */
 static void tell_progress(const struct engine *engine)
 {
     struct swpipe *pipe = engine->pipe;

@@ -107,7 +107,7 @@ static void kernel_reads(void)
     write_first(2.0F);
 }
 
-/* What a graph copies is not seen launch by launch, which the verdict says. */
+/* Copies of a graph are not seen launch by launch, which the verdict says. */
 static void graph(void)
 {
     cudaGraph_t captured;

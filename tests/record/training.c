@@ -525,7 +525,7 @@ static void pool(void)
 
 /* ---- pageable memory ------------------------------------------------------------------------------ */
 
-/* What the host copies from its own memory may still be on its way when the call returns. */
+/* A copy from the host's own memory may still be on its way when the call returns. */
 static void copied_in(void)
 {
     static float host[COUNT];
@@ -539,7 +539,7 @@ static void copied_in(void)
     add_to(two, x, y);
 }
 
-/* What was in the stream before it is done. */
+/* The work that was in the stream before it is done. */
 static void copied_behind(void)
 {
     static float host[COUNT];
@@ -550,7 +550,7 @@ static void copied_behind(void)
     add_to(two, x, y);
 }
 
-/* What it copies into its own memory is there. */
+/* A copy into its own memory has ended. */
 static void copied_out(void)
 {
     static float host[COUNT];
