@@ -705,10 +705,7 @@ static void another_waits_unheard(void)
     CHECK(pthread_join(thread, NULL));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct small_case cases[] = {
     {"loop", loop},
     {"loop_of_two", loop_of_two},
     {"loop_of_time", loop_of_time},
@@ -751,14 +748,5 @@ static const struct {
 int main(int argc, char **argv)
 {
     fixed = argc > 2 && strcmp(argv[2], "fixed") == 0;
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(cases[i].name, argv[1]) != 0)
-            continue;
-        begin(0);
-        cases[i].run();
-        end();
-        return 0;
-    }
-    fprintf(stderr, "no such case\n");
-    return 2;
+    return run_case(cases, sizeof cases / sizeof *cases, argc > 1 ? argv[1] : "");
 }

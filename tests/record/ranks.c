@@ -37,22 +37,6 @@ static float *new_memory(void)
     return memory;
 }
 
-static void fill(cudaStream_t stream, float *to)
-{
-    CHECK(kernels_fill_f32(stream, to, COUNT, 1.0F));
-}
-
-static void add_to(cudaStream_t stream, const float *from, float *to)
-{
-    CHECK(kernels_axpy(stream, from, to, COUNT, 1.0F));
-}
-
-static void order(cudaStream_t before, cudaEvent_t by, cudaStream_t behind)
-{
-    CHECK(cudaEventRecord(by, before));
-    CHECK(cudaStreamWaitEvent(behind, by, 0));
-}
-
 /* ---- gradients, bucket by bucket ------------------------------------------------------------------ */
 
 /* Of a size of its own. */

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "gpu/device/cuda/kernels.h"
@@ -47,14 +48,49 @@ static void end(void)
     CHECK(cudaFree(z));
 }
 
+static inline void fill(cudaStream_t stream, float *to)
+{
+    CHECK(kernels_fill_f32(stream, to, COUNT, 1.0F));
+}
+
+static inline void add_to(cudaStream_t stream, const float *from, float *to)
+{
+    CHECK(kernels_axpy(stream, from, to, COUNT, 1.0F));
+}
+
+static inline void order(cudaStream_t before, cudaEvent_t by, cudaStream_t behind)
+{
+    CHECK(cudaEventRecord(by, before));
+    CHECK(cudaStreamWaitEvent(behind, by, 0));
+}
+
 static inline void produce(cudaStream_t stream)
 {
-    CHECK(kernels_fill_f32(stream, x, COUNT, 1.0F));
+    fill(stream, x);
 }
 
 static inline void consume(cudaStream_t stream)
 {
-    CHECK(kernels_axpy(stream, x, y, COUNT, 1.0F));
+    add_to(stream, x, y);
+}
+
+struct small_case {
+    const char *name;
+    void (*run)(void);
+};
+
+/* The case of this name, on device 0: the exit code. */
+static inline int run_case(const struct small_case *cases, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(cases[i].name, name) == 0) {
+            begin(0);
+            cases[i].run();
+            end();
+            return 0;
+        }
+    fprintf(stderr, "no such case\n");
+    return 2;
 }
 
 /* Without sleep a run would show the mistake now and then. */

@@ -26,22 +26,6 @@ static cudaEvent_t new_event(void)
     return created;
 }
 
-static void fill(cudaStream_t stream, float *to)
-{
-    CHECK(kernels_fill_f32(stream, to, COUNT, 1.0F));
-}
-
-static void add_to(cudaStream_t stream, const float *from, float *to)
-{
-    CHECK(kernels_axpy(stream, from, to, COUNT, 1.0F));
-}
-
-static void order(cudaStream_t before, cudaEvent_t by, cudaStream_t behind)
-{
-    CHECK(cudaEventRecord(by, before));
-    CHECK(cudaStreamWaitEvent(behind, by, 0));
-}
-
 /* ---- PyTorch's caching allocator ------------------------------------------------------------------ */
 
 /* Blocks of one stream, cut from one allocation. A freed block is used again at once, unless other streams have used it: then
@@ -600,10 +584,7 @@ static void to_peer(void)
     end_slots();
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct small_case cases[] = {
     {"allocator", allocator},
     {"allocator_waits", allocator_waits},
     {"staging", staging},
@@ -629,14 +610,5 @@ int main(int argc, char **argv)
 {
     mistake = argc > 2 ? argv[2] : "";
     fixed = !*mistake;
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(cases[i].name, argv[1]) != 0)
-            continue;
-        begin(0);
-        cases[i].run();
-        end();
-        return 0;
-    }
-    fprintf(stderr, "no such case\n");
-    return 2;
+    return run_case(cases, sizeof cases / sizeof *cases, argc > 1 ? argv[1] : "");
 }

@@ -283,10 +283,7 @@ static void barrier_twice(void)
     CHECK(pthread_join(thread, NULL));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(void);
-} cases[] = {
+static const struct small_case cases[] = {
     {"sem_twice", sem_twice},   {"sem_of_one", sem_of_one},       {"sem_again", sem_again},
     {"sem_many", sem_many},     {"sem_of_two", sem_of_two},       {"sem_as_lock", sem_as_lock},
     {"cond_twice", cond_twice}, {"barrier_twice", barrier_twice},
@@ -295,14 +292,5 @@ static const struct {
 int main(int argc, char **argv)
 {
     fixed = argc > 2 && strcmp(argv[2], "fixed") == 0;
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(cases[i].name, argv[1]) != 0)
-            continue;
-        begin(0);
-        cases[i].run();
-        end();
-        return 0;
-    }
-    fprintf(stderr, "no such case\n");
-    return 2;
+    return run_case(cases, sizeof cases / sizeof *cases, argc > 1 ? argv[1] : "");
 }
