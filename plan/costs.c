@@ -163,6 +163,18 @@ static enum status check_balance(const struct plan *plan, const struct layers *l
     return STATUS_OK;
 }
 
+/* Programs without a pass have no stage that could hold a layer. */
+static enum status check_stages(const struct plan *plan, const struct layers *layers, int stages,
+                                struct diag *diag)
+{
+    if (stages > 0)
+        return STATUS_OK;
+    return plan_error_at(plan, diag, layers->mark,
+                         "found %d layers and programs without a pass, expected passes, whose "
+                         "stages hold the layers",
+                         layers->count);
+}
+
 /* A stage without layers is meant where `balance` lists it. */
 static enum status check_even(const struct plan *plan, const struct layers *layers, int stages,
                               struct diag *diag)
@@ -233,7 +245,9 @@ static enum status add_layers(const struct plan *plan, const struct layers *laye
     int *counts = ARENA_ARRAY(arena, (size_t)stages, int), next = 0;
     if (!counts)
         return diag_no_memory(diag);
-    enum status status = divide_layers(plan, layers, stages, counts, diag);
+    enum status status = check_stages(plan, layers, stages, diag);
+    if (status == STATUS_OK)
+        status = divide_layers(plan, layers, stages, counts, diag);
     for (int s = 0; status == STATUS_OK && s < stages; s++) {
         rows[s].layers = counts[s];
         note_given(&rows[s], &layers->each);

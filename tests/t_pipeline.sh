@@ -157,6 +157,12 @@ parallel: {tp: 3, dp: 2}|found heads 4, expected a multiple of tensor 3' \
     check "refused: ${wrong_one#*|}" wrong "${wrong_one%|*}" "${wrong_one#*|}"
 done
 
+for model in 'layers: {count: 2, F: 1ms, head: {F: 3ms}}' 'layers: {count: 2}
+balance: [2]' 'model: {layers: 2, hidden: 8, heads: 1, sequence: 8, microbatch: 1}'; do
+    printf '%s\nprograms: [[]]\n' "$model" | plan empty
+    check "layers need a pass: $model" complains 3 'found 2 layers and programs without a pass' "$SWSIM" verify "$dir/empty.yaml"
+done
+
 echo 'stages: {F: [1ms, 2ms], optimizer: 1ms, activation: [1GiB, 2GiB], left: 1MiB, input: 2MiB, weights: 3MiB, state: 4MiB}
 layers: {count: 3, B: 1ms, embedding: {F: 1ms}, head: {W: 2ms, state: 1GiB}}
 balance: [1, 2]
