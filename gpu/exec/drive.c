@@ -63,20 +63,6 @@ bool drive_is_ready(const struct run *run, const struct in_flight *state)
     return host_side_done(state, GOAL_DEVICE) || host_side_done(state, retire_goal(run));
 }
 
-/* "; the data of rank 1 ended after 12 iterations": with fewer iterations than this rank's, its peers wait for it. */
-static void note_shorter_data(struct run *run, int rank, char *text, size_t cap)
-{
-    pthread_mutex_lock(&run->lock);
-    for (int other = run_first_rank(run); other < run_last_rank(run); other++) {
-        size_t length = strlen(text);
-        int64_t end = run->ranks[other].end;
-        if (end < policy_admitted(run->policy, rank))
-            snprintf(text + length, cap - length,
-                     "; the data of rank %d ended after %" PRId64 " iterations", other, end);
-    }
-    run_unlock(run);
-}
-
 /* "; rank 0, stream net: Exchange waits for rank 1": the first streams that have work. */
 static void note_streams(const struct run *run, char *text, size_t cap)
 {
@@ -96,8 +82,7 @@ static bool late(struct run_thread *self, const char *what)
 {
     struct run *run = self->run;
     char causes[sizeof run->failure_text] = "";
-    note_shorter_data(run, self->rank, causes, sizeof causes);
-    waits_of_others(self, causes + strlen(causes), sizeof causes - strlen(causes));
+    waits_of_others(self, causes, sizeof causes);
     note_streams(run, causes, sizeof causes);
     run_fail(run, STATUS_LIMIT, "%s of rank %d did not finish in time%s", what, self->rank, causes);
     return false;

@@ -72,9 +72,9 @@ void iteration_clear(struct iteration *iteration);
    of the task that does it: memory that is replaced may be used again behind its work. */
 bool iteration_set(struct iteration *iteration, const char *name, void *content,
                    const struct swpipe_kind *kind, int setter, struct device_stream *stream);
-/* Release `content` when the iteration is cleared; false when memory is exhausted, then it is still the caller's. */
 /* Does this thread execute the release of a value of it? The lock is held then: nothing here may be called. */
 bool iteration_is_releasing(const struct iteration *iteration);
+/* Release `content` when the iteration is cleared; false when memory is exhausted, then it is still the caller's. */
 bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content));
 void *iteration_get(struct iteration *iteration, const char *name);
 void iteration_unset(struct iteration *iteration, const char *name, struct device_stream *stream);

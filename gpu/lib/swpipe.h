@@ -243,9 +243,9 @@ enum swpipe_status swpipe_predict(struct swpipe *pipe, struct swpipe_answer *out
 /* ---- data ------------------------------------------------------------------------------------ */
 
 /* Where batches come from: called by the thread that fills or progresses, by iteration and then for every rank in this
-   process. 1: *batch is the next one; 0: there is none; anything else: it failed. In a group all ranks end when the data of
-   one does. Ranks of one process each go to their own end, so those that meet in collectives have equally many batches:
-   else the one that goes on waits until progress_timeout_ns, and the error says whose data has ended. */
+   process. 1: *batch is the next one; 0: there is none; anything else: it failed. All ranks, of a process and of a group,
+   end when the data of one does: with the first iteration that it has no batch for. Batches that others had for that
+   iteration are released unused. */
 struct swpipe_source {
     int (*next)(void *arg, int rank, void **batch);
     void *arg;

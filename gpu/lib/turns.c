@@ -15,8 +15,9 @@
  *     rank 1             ahead: retire 0, advance, retire 1, advance
  *
  * Batches are asked for by iteration and then by rank, also for ranks that come to the iteration later: so all ranks have
- * the same number, and a rank that is far ahead when the data ends is followed by the others. Ranks that are processes say
- * how many batches they have (group.h); one that waits asks its source on when another one has said more.
+ * the same number, and a rank that is far ahead when the data ends is followed by the others. An iteration that one rank has
+ * no batch for begins on none, and the others give theirs back. Ranks that are processes say how many batches they have
+ * (group.h); one that waits asks its source on when another one has said more.
  *
  *     batches of a rank     begun ... asked     begun: their iteration is admitted
  */
@@ -168,16 +169,32 @@ static bool ask(struct engine *engine, int rank, const struct swpipe_source *sou
     return true;
 }
 
-/* Have batches of all ranks here for iterations up to this one, as far as there are some. */
+/* Have the data of a rank here ended? */
+static bool has_ended(const struct engine *engine)
+{
+    bool ended = false;
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++)
+        ended = ended || feed_of(engine, rank)->ended;
+    return ended;
+}
+
+/* Have all ranks here a batch for the iteration? */
+static bool have_batches(const struct engine *engine, int64_t iteration)
+{
+    bool have = true;
+    for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++)
+        have = have && feed_of(engine, rank)->asked > iteration;
+    return have;
+}
+
+/* Have batches of all ranks here for iterations up to this one, until the data of one ends. */
 static bool ask_up_to(struct engine *engine, int64_t iteration, const struct swpipe_source *source)
 {
     int first = engine_first_rank(engine);
     for (int64_t i = feed_of(engine, first)->begun; i <= iteration; i++)
-        for (int rank = first; rank < engine_end_rank(engine); rank++) {
-            const struct feed *feed = feed_of(engine, rank);
-            if (!feed->ended && feed->asked == i && !ask(engine, rank, source))
+        for (int rank = first; rank < engine_end_rank(engine) && !has_ended(engine); rank++)
+            if (feed_of(engine, rank)->asked == i && !ask(engine, rank, source))
                 return false;
-        }
     return true;
 }
 
@@ -201,7 +218,7 @@ static void end_data(struct engine *engine, int rank)
         group_end_run(engine->pipe->group, feed->begun + (int64_t)engine->ahead);
 }
 
-/* Begin the next iteration's context, if there is data for one: in a group, on all ranks. False: the run stopped. */
+/* Begin the next iteration's context, if all ranks have data for it. False: the run stopped. */
 static bool fetch(struct engine *engine, int rank, int64_t admitted,
                   const struct swpipe_source *source)
 {
@@ -210,7 +227,7 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
         return true;
     if (!ask_up_to(engine, admitted, source))
         return false;
-    bool more = feed->asked > admitted;
+    bool more = have_batches(engine, admitted);
     if (engine->pipe->group && !group_hear(engine->pipe->group, &engine->run, admitted, &more))
         return false;
     if (!more) {
