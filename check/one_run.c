@@ -99,7 +99,7 @@ enum status one_run_take(const struct program *program, struct search_watch *wat
     struct runner runner = {.program = program, .watch = watch, .out = out};
     *out = (struct one_run){0};
     runner.state = machine_state(program);
-    runner.choices = calloc((size_t)program->agent_count + 1, sizeof *runner.choices);
+    runner.choices = calloc(machine_most_transitions(program), sizeof *runner.choices);
     bool ready = reducer_init(&runner.reducer, program, PACE_ANY) && runner.state && runner.choices;
     if (ready) {
         machine_limit_knowledge(runner.state, true);

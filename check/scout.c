@@ -109,7 +109,7 @@ enum status scout_runs(const struct program *program, unsigned wanted, struct se
     struct run run = {.program = program,
                       .watch = watch,
                       .state = machine_state(program),
-                      .choices = calloc((size_t)program->agent_count + 2, sizeof *run.choices),
+                      .choices = calloc(machine_most_transitions(program), sizeof *run.choices),
                       .iterations = program->window + ITERATIONS_MORE};
     enum status status = run.state && run.choices ? take_runs(&run, wanted, out) : STATUS_SYSTEM;
     machine_free(run.state);
