@@ -103,7 +103,8 @@ if [ -x tests/swrun_shared ]; then
 fi
 
 # Times change no verdict.
-finds() { record "$1" && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+# The run of a program with a mistake may fail, now and then.
+finds() { { record "$1" || record "$1" || record "$1"; } && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 proves() { record "$1" fixed && prints 0 'proved' "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 for case in missing_wait graph host_function unawaited; do
     [ $case = host_function ] || check "$case is found with times" finds $case race
