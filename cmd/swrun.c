@@ -249,8 +249,9 @@ static enum status replay_options(struct app *app, const struct run_request *req
     for (size_t i = 0; i < witness->move_count; i++)
         if (witness->moves[i].agent != 0 && witness->moves[i].choice)
             return diag_error(&app->diag, STATUS_USAGE,
-                              "%s: a witness in which an allocation waits for the device cannot be "
-                              "replayed: swrun allocates before the run",
+                              "%s: a witness in which an allocation waits for the device, or a "
+                              "copy with pageable memory is back before it has ended, cannot be "
+                              "replayed: swrun allocates before the run, and waits for such copies",
                               info->plan_name);
     struct transition *steps = ARENA_ARRAY(&app->arena, witness->move_count + 1, struct transition);
     struct runtime_witness *forced = ARENA_ARRAY(&app->arena, 1, struct runtime_witness);

@@ -226,8 +226,7 @@ static bool push_between(const struct walk *walk, struct recorded_op *op, uint64
 
 /* Where the host waits (CUDA runtime API, API synchronization behavior): in a call that says so, for a copy between host and
    device. But from pageable memory "a stream sync is performed before the copy is initiated", and "the DMA to final
-   destination may not have completed" when it returns. An asynchronous copy with pageable memory "might be synchronous",
-   which is no order. */
+   destination may not have completed" when it returns. */
 enum host_wait { NO_WAIT, WAITS_BEFORE, WAITS_BEHIND };
 static enum host_wait host_wait(const struct walk *walk, const struct area *from, bool to_device,
                                 bool from_device, bool waits)
@@ -235,6 +234,13 @@ static enum host_wait host_wait(const struct walk *walk, const struct area *from
     if (!waits || (to_device && from_device))
         return NO_WAIT;
     return is_pageable(walk, from->address, from_device) ? WAITS_BEFORE : WAITS_BEHIND;
+}
+
+/* An asynchronous copy between the device and pageable memory "might be synchronous" (ibid.). */
+static bool may_wait(const struct walk *walk, uint64_t host_address, bool to_device,
+                     bool from_device, bool waits)
+{
+    return !waits && to_device != from_device && is_pageable(walk, host_address, false);
 }
 
 /* Nothing was pushed: nothing to wait for. */
@@ -265,6 +271,8 @@ static bool copy(const struct walk *walk, uint64_t handle, const struct area *to
     op.op.direction = op.op.work.direction =
         to_device ? from_device ? DIRECTION_D2D : DIRECTION_H2D : DIRECTION_D2H;
     const enum host_wait host = host_wait(walk, from, to_device, from_device, waits);
+    op.op.pageable = op.op.work.pageable =
+        may_wait(walk, to_device ? from->address : to->address, to_device, from_device, waits);
     op.op.bytes = recorded_bytes(to->width * to->height * to->depth);
     if (to_device)
         recorded_memory_strange(walk->job, walk->process, to->address);

@@ -115,8 +115,7 @@ static void find_free_thread_steps(struct program *program, int thread)
 
 static bool is_free(const struct program *program, const struct op *op, int thread)
 {
-    bool chooses = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
-    return !chooses && op_is_free(program, op, thread);
+    return !op_may_sync(op) && op_is_free(program, op, thread);
 }
 
 static void find_free_steps(struct program *program, const struct body *body,

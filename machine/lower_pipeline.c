@@ -207,8 +207,10 @@ static enum status emit_work(struct lowering *lowering, int rank, int task_index
         lower_load_end(lowering, rank, task->mark);
     if (kind != OP_COPY)
         lower_launched(lowering, stream, task->mark);
-    if (kind == OP_COPY && task->work.pageable)
+    if (kind == OP_COPY && task->work.pageable) {
+        emit_sync(lowering, rank, task_index, SYNC_STAGED);
         emit_sync(lowering, rank, task_index, SYNC_STREAM);
+    }
     return STATUS_OK;
 }
 

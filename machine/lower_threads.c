@@ -131,6 +131,15 @@ static void emit_simple(struct lowering *lowering, int home, const struct host_o
     lower_accesses(lowering, op, rank, &from->reads, &from->writes);
 }
 
+static void emit_sync(struct lowering *lowering, int rank, enum sync_kind sync, int stream,
+                      struct mark mark)
+{
+    struct op *op = lower_emit(lowering, OP_SYNC, mark);
+    op->sync = sync;
+    op->stream = stream;
+    op->device = (int16_t)rank;
+}
+
 /* A kernel with steps holds its stream, and its residency slots, until they are done: as a callback does. */
 static bool has_body(const struct host_op *op)
 {
@@ -164,10 +173,8 @@ enum status lower_host_op(struct lowering *lowering, int home, const struct host
     if (from->kind == OP_LAUNCH)
         lower_launched(lowering, stream, from->mark);
     if (from->kind == OP_COPY && from->pageable) {
-        struct op *op = lower_emit(lowering, OP_SYNC, from->mark);
-        op->sync = SYNC_STREAM;
-        op->stream = stream;
-        op->device = (int16_t)rank;
+        emit_sync(lowering, rank, SYNC_STAGED, stream, from->mark);
+        emit_sync(lowering, rank, SYNC_STREAM, stream, from->mark);
     }
     return STATUS_OK;
 }

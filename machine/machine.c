@@ -687,7 +687,8 @@ static bool can_sync(const struct program *p, int32_t *c, int thread, const stru
         if (c[p->at.kernels + rank * p->kernel_count + op->object])
             return true;
         break;
-    case SYNC_RETRY: return true;
+    case SYNC_RETRY:
+    case SYNC_STAGED: return true;
     case SYNC_DEVICE: break;
     }
     return device_idle(p, c, rank);
@@ -734,9 +735,12 @@ static bool op_can_step(const struct program *p, int32_t *c, int thread, const s
     return true;
 }
 
-static bool may_retry(const struct op *op)
+/* The operations up to the next one that the thread does. Choice 0 is the usual one: memory is there, and a copy of pageable
+   memory waits. */
+static int steps_on(const struct op *op, int choice)
 {
-    return op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+    bool usual_syncs = op->sync == SYNC_STAGED;
+    return usual_syncs == (choice == 0) ? 1 : 2;
 }
 
 /* The steps that a thread can take. */
@@ -751,7 +755,7 @@ static int thread_choices(const struct program *p, int32_t *c, int thread)
                !failure_has_ended(p, c, thread);
     if (!failure_gives_up(p, c, thread, op) && !op_can_step(p, c, thread, op))
         return 0;
-    return may_retry(op) ? 2 : 1;
+    return op_may_sync(op) ? 2 : 1;
 }
 
 bool machine_thread_can_step(const struct program *p, int32_t *c, int thread)
@@ -1064,8 +1068,8 @@ static void thread_step(struct work_state *w, int thread, int choice)
         failure_give_up(w, thread);
         return;
     }
-    if (may_retry(op)) {
-        state[THREAD_PC] += choice ? 1 : 2;
+    if (op_may_sync(op)) {
+        state[THREAD_PC] += steps_on(op, choice);
         return;
     }
     if (snapshot_is_needed(p, w->c, thread, op) && !snapshot_is_taken(p, w->c, thread)) {

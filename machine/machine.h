@@ -9,7 +9,7 @@
  *
  * Steps of one agent:
  *     data    two choices: 0 there is a further iteration, 1 the data ends here
- *     thread  execute the next operation; where an allocation may sync, two choices
+ *     thread  execute the next operation; where an allocation or a copy may sync, two choices
  *     stream  start the operation at the head, or finish the one that runs
  *     comm    complete the collective that all members have started
  *     fault   the fault happens, once a run (programs built with `faults`)
@@ -29,7 +29,7 @@ struct state {
 
 struct transition {
     int agent;
-    int choice; /* data: 0 more, 1 end; at SYNC_RETRY: 0 past the sync, 1 to it; else 0 */
+    int choice; /* data: 0 more, 1 end; SYNC_RETRY: 0 past the sync, 1 to it; SYNC_STAGED: 0 to it, 1 past; else 0 */
 };
 
 /* The effect of a step. */
@@ -84,7 +84,7 @@ void machine_copy(const struct program *program, struct state *to, const struct 
 /* Set to the initial state. */
 void machine_reset(const struct program *program, struct state *state);
 
-/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data, SYNC_RETRY). */
+/* The number of choices the agent has now: 0 (blocked or done), 1, or 2 (data, op_may_sync). */
 int machine_agent_enabled(const struct program *program, const struct state *state, int agent);
 
 /* All enabled transitions; `out` has room for machine_most_transitions. Returns their number. */

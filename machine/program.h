@@ -105,6 +105,12 @@ _Static_assert(PLAN_MAX_RANKS <= INT16_MAX && PLAN_MAX_TASKS <= INT16_MAX &&
                    PLAN_MAX_DISTANCE <= INT16_MAX,
                "members, devices, tasks and distances of operations have 16 bits");
 
+/* May a thread go past the sync behind this operation? */
+static inline bool op_may_sync(const struct op *op)
+{
+    return op->kind == OP_SYNC && (op->sync == SYNC_RETRY || op->sync == SYNC_STAGED);
+}
+
 /* Do the members that start these match as one collective? Iterations are apart. */
 static inline bool op_same_collective(const struct op *a, const struct op *b)
 {

@@ -96,10 +96,11 @@ static void print_operands(const struct program *program, const struct op *op, F
         print_object(out, object, op, task);
     else if (op->kind == OP_SYNC)
         fprintf(out, " %s",
-                op->sync == SYNC_DEVICE  ? device
-                : op->sync == SYNC_LOAD  ? "load"
-                : op->sync == SYNC_RETRY ? "if memory lacks:"
-                                         : "stream");
+                op->sync == SYNC_DEVICE   ? device
+                : op->sync == SYNC_LOAD   ? "load"
+                : op->sync == SYNC_RETRY  ? "if memory lacks:"
+                : op->sync == SYNC_STAGED ? "if the copy waits:"
+                                          : "stream");
     else if (op->name >= 0)
         fprintf(out, " %s%s", program->names.items[op->name], task ? "(i)" : "");
     if (op_operand(op->kind) == OPERAND_TURN && op->ticket >= 0)

@@ -126,7 +126,7 @@ static bool find_snapshots(struct program *p, const struct doers *doers)
         for (int i = p->bodies[b].first; i < p->bodies[b].first + p->bodies[b].count; i++) {
             struct op *op = &p->ops[i];
             int thread = p->bodies[b].thread;
-            if (op->kind != OP_SYNC || op->sync == SYNC_RETRY)
+            if (op->kind != OP_SYNC || op_may_sync(op))
                 continue;
             bool event = op->sync == SYNC_EVENT;
             op->snapshot =

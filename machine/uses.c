@@ -81,7 +81,7 @@ static void use_sync(const struct visitor *v, const struct op *op, int rank)
         use(v, OBJECT_STREAM, op->stream, WAY_READ);
     else if (op->sync == SYNC_EVENT)
         use_event(v, op, rank);
-    else if (op->sync != SYNC_RETRY)
+    else if (!op_may_sync(op))
         use(v, OBJECT_DEVICE, rank, WAY_ASK);
 }
 

@@ -140,6 +140,10 @@ static void describe_thread(const struct program *p, int32_t *c, int thread, con
         snprintf(buf, cap,
                  choice ? "lacks memory, is about to free what the allocator caches"
                         : "finds memory that the allocator caches");
+    else if (op->kind == OP_SYNC && op->sync == SYNC_STAGED)
+        snprintf(buf, cap,
+                 choice ? "is back from the call of the copy, which may not have ended"
+                        : "is to wait for the copy of pageable memory");
     else if (snapshot_is_needed(p, c, thread, op) && !snapshot_is_taken(p, c, thread))
         snprintf(buf, cap, "calls the wait for %s",
                  object_name(p, op, thread_cells(p, c, thread)[THREAD_ITER], object));

@@ -38,26 +38,6 @@ static bool op_declares(const struct host_op *op)
     return declares;
 }
 
-/* CUDA promises that the memory may be used again behind the call, and not that the device has the bytes. */
-static bool returns_early(const struct work *work)
-{
-    return work->kind == WORK_COPY && work->pageable && work->direction == DIRECTION_H2D;
-}
-
-static bool any_returns_early(const struct plan *plan)
-{
-    const struct pipeline *pipeline = &plan->pipeline;
-    for (size_t t = 0; t < pipeline->task_count; t++) {
-        if (returns_early(&pipeline->tasks[t].work))
-            return true;
-        for (size_t i = 0; i < pipeline->override_count; i++)
-            if (pipeline->overrides[i].tasks &&
-                returns_early(&pipeline->overrides[i].tasks[t].work))
-                return true;
-    }
-    return false;
-}
-
 /* Device work and computations have accesses; other host operations may say so. The launch of a graph accesses what
    the graph's operations do. */
 static void count_ops(const struct host_op *ops, size_t count, struct coverage *out)
@@ -67,8 +47,6 @@ static void count_ops(const struct host_op *ops, size_t count, struct coverage *
         out->all += declares || (op_is_device_work(ops[i].kind) && !ops[i].is_graph) ||
                     ops[i].kind == OP_COMPUTE;
         out->declared += declares;
-        out->assumes_pageable |=
-            ops[i].kind == OP_COPY && ops[i].pageable && ops[i].direction == DIRECTION_H2D;
         count_ops(ops[i].body, ops[i].body_count, out);
     }
 }
@@ -118,7 +96,6 @@ enum status coverage_find(const struct plan *plan, struct coverage *out, struct 
             out->declared += declares;
         }
         out->assumes_shared = !plan->inputs_given && any_shared(plan);
-        out->assumes_pageable = any_returns_early(plan);
         break;
     case FORM_THREADS:
         out->unit = "operations";
@@ -179,8 +156,6 @@ void coverage_write(const struct coverage *coverage, unsigned not_asked, struct 
         json_string(json, "shared buffers hold values before the first iteration");
     if (coverage->assumes_unwritten)
         json_string(json, "buffers that no operation writes hold values from the start");
-    if (coverage->assumes_pageable)
-        json_string(json, "copies from pageable memory end before their calls return");
     json_end_array(json);
     json_end_object(json);
 }

@@ -12,13 +12,11 @@
 #include "plan.h"
 
 struct coverage {
-    const char *unit;       /* what is counted: "tasks", "operations", "actions" */
-    int64_t all, declared;  /* with `reads` or `writes`; actions: by their meaning */
-    int64_t buffers;        /* that are read or written */
-    bool assumes_shared;    /* shared buffers hold values before the first iteration */
-    bool assumes_unwritten; /* host programs: so do buffers that no operation writes */
-    bool
-        assumes_pageable; /* copies of pageable memory to the device end before their calls return */
+    const char *unit;                    /* what is counted: "tasks", "operations", "actions" */
+    int64_t all, declared;               /* with `reads` or `writes`; actions: by their meaning */
+    int64_t buffers;                     /* that are read or written */
+    bool assumes_shared;                 /* shared buffers hold values before the first iteration */
+    bool assumes_unwritten;              /* host programs: so do buffers that no operation writes */
     const struct unrecorded *unrecorded; /* the plan's */
     size_t unrecorded_count;
 };

@@ -107,7 +107,7 @@ enum dtype {
 struct work {
     enum work_kind kind;
     enum direction direction;        /* COPY */
-    bool pageable;                   /* COPY: from pageable memory, blocks the host */
+    bool pageable;                   /* COPY: with pageable memory, may block the host */
     enum collective_kind collective; /* COLLECTIVE */
     int root;                        /* COLLECTIVE, one with a root: a rank; -1: the first member */
     int comm;                        /* COLLECTIVE, SEND, RECV: index into plan->comms, else -1 */
@@ -461,10 +461,12 @@ struct process_group {
     bool named;      /* `done` is named by the plan */
 };
 
-/* SYNC_LOAD and SYNC_RETRY are never written in a plan: lowering adds them under lazy_load and
-   alloc_may_sync. At SYNC_RETRY a thread goes on to the sync behind it, or past that. */
+/* SYNC_LOAD, SYNC_RETRY and SYNC_STAGED are never written in a plan: lowering adds them under lazy_load, under
+   alloc_may_sync, and behind a copy with pageable memory. At the last two a thread goes on to the sync behind it, or
+   past that. */
 #define SYNC_LIST(X)                                                                               \
-    X(STREAM, "stream") X(EVENT, "event") X(DEVICE, "device") X(LOAD, NULL) X(RETRY, NULL)
+    X(STREAM, "stream")                                                                            \
+    X(EVENT, "event") X(DEVICE, "device") X(LOAD, NULL) X(RETRY, NULL) X(STAGED, NULL)
 enum sync_kind {
 #define X(name, key) SYNC_##name,
     SYNC_LIST(X)

@@ -123,20 +123,19 @@ static void add_sync(struct builder *b, int index, int64_t execution)
     const struct program *p = b->p;
     const struct op *op = &p->ops[index];
     int rank = program_sync_rank(p, p->bodies[b->g->body[index]].thread, op);
-    bool chosen = index > p->bodies[b->g->body[index]].first && p->ops[index - 1].kind == OP_SYNC &&
-                  p->ops[index - 1].sync == SYNC_RETRY;
+    bool chosen = index > p->bodies[b->g->body[index]].first && op_may_sync(&p->ops[index - 1]);
     if (op->sync == SYNC_EVENT) {
         after(b->g, execution, b->last_record[op->object], RUN_DONE, true);
         return;
     }
     for (int k = p->rank_first[rank]; k < p->rank_first[rank + 1]; k++) {
         int stream = p->rank_streams[k], first = b->lists[STREAM].first[stream];
-        if (op->sync == SYNC_STREAM && stream != op->stream)
+        if ((op->sync == SYNC_STREAM || op->sync == SYNC_STAGED) && stream != op->stream)
             continue;
         if (first < b->lists[STREAM].first[stream + 1] &&
             b->g->body[b->lists[STREAM].items[first]] != b->g->body[index])
             refuse(b->g, "a thread waits for a stream that another one pushes to");
-        if (op->sync != SYNC_RETRY)
+        if (!op_may_sync(op))
             after(b->g, execution, b->last_push[stream], RUN_DONE,
                   op->sync != SYNC_LOAD && !chosen);
     }

@@ -54,6 +54,8 @@ static bool walk_randomly(const struct program *p, uint64_t seed, struct walk *o
     while (made && out->count < MAX_STEPS && !(effect.violated & 1u << PROPERTY_MISMATCH) &&
            (count = machine_enabled(p, state, choices)) > 0) {
         struct transition step = choices[next_random(&seed) % (uint64_t)count];
+        if (step.agent != 0)
+            step.choice = 0; /* a run waits where it may */
         char *name = out->agents[out->count];
         if (p->agents[step.agent].kind == AGENT_COMM)
             *name = '\0';

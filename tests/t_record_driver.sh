@@ -16,7 +16,8 @@ record()
     TSAN_OPTIONS="${TSAN_OPTIONS-} $races" "$SWSIM" record -o "$dir/$1.swr" -- "$program" "$@" >"$dir/log" 2>&1 &&
         "$SWSIM" import -o "$dir/$1.yaml" "$dir/$1.swr" >>"$dir/log" 2>&1 || { cat "$dir/log"; return 1; }
 }
-finds() { record "$1" && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
+# The run of a program with a mistake may fail, now and then.
+finds() { { record "$1" || record "$1" || record "$1"; } && prints 1 "$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 # Nothing is left out but the extents of kernels.
 proves() { record "$1" fixed && prints 0 'proved \(but for extents of kernels[^,]*\)\{0,1\}  ' "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 but_for() { record "$1" && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
@@ -56,7 +57,7 @@ for case in columns rows slices to_host launched newer_wait older_graph; do
     check "$case, repaired" proves $case
 done
 check "CUDA does not promise that it keeps the host waiting" sh -c '! sed -n "/copy:/,\$p" "$0" | sed -n 2p | grep "sync: stream"' "$dir/to_host.yaml"
-check "nor that it is done" sh -c '! grep "pageable" "$0"' "$dir/to_host.yaml"
+check "but it may" sh -c 'test "$(grep -c "pageable: true" "$0")" -ge 1' "$dir/to_host.yaml"
 but_for_fixed() { record "$1" fixed && prints 0 "proved but for .*$2" "$SWSIM" verify --no-fix "$dir/$1.yaml"; }
 check "a driver that is asked until it is done" but_for_fixed asked '\(other answers of [12] quer\|[12] loops* of quer\)'
 wait_for_it() { "$SWSIM" import --queries=wait -o "$dir/asked.yaml" "$dir/asked.swr" 2>"$dir/log" && prints 0 'proved \(but for extents[^,]*\)\{0,1\}  ' "$SWSIM" verify --no-fix "$dir/asked.yaml"; }

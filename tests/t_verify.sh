@@ -170,12 +170,23 @@ unwritten() { printf 'swplan: 1\nthreads: {r0.m: [{launch: a, stream: s, reads: 
 check "what no operation writes is assumed to come from outside" says "buffers that no operation writes hold values" unwritten
 check "which is said where there is such a buffer" sh -c '! "$@" | grep -q "buffers that no operation"' sh \
     "$SWSIM" verify --json "$plans/properties/cpu_race_fixed.yaml"
-pageable() { printf 'swplan: 1\nthreads: {r0.m: [{copy: %s, stream: s, bytes: 1KiB, pageable: %s}]}\n' "$1" "$2" >"$dir/host.yaml" && "$SWSIM" verify --json "$dir/host.yaml"; }
-check "CUDA promises less of a copy from pageable memory than the plan" says "copies from pageable memory end before their calls" pageable h2d true
-not_assumed() { ! pageable "$@" | grep -q "copies from pageable"; }
-check "but as much of one to it" not_assumed d2h true
-check "and of pinned memory nothing is assumed" not_assumed h2d false
-check "a task's copy is told, too" says "copies from pageable memory end before their calls" "$SWSIM" verify --json "$plans/torchrec/pt2.yaml"
+# What CUDA leaves open of a copy with pageable memory.
+pageable()
+{
+    printf 'swplan: 1\nschedule:\n' >"$dir/pageable.yaml"
+    printf '  %s\n' "Copy: {stage: 0, stream: copies, reads: [data], writes: [batch], $1 work: {copy: $2, bytes: 1KiB, pageable: true}}" \
+        "Read: {stage: 0, stream: main, thread_group: other, reads: [batch], work: {$3}}" >>"$dir/pageable.yaml"
+    printf '%s\n' 'inputs: [data]' 'buffers: {data: {scope: shared, bytes: 1KiB}, batch: {scope: iteration, bytes: 1KiB}}' \
+        'intra_iter_deps: [[Read, Copy]]' >>"$dir/pageable.yaml"
+    "$SWSIM" verify --no-fix --property=race --driver=dataflow "$dir/pageable.yaml"
+}
+check "a copy to pageable memory may be back before it has ended" prints 1 'race, in some interleavings' pageable '' d2h 'host: 1us'
+check "... unless its task waits" prints 0 proved pageable 'sync_after: stream,' d2h 'host: 1us'
+pageable '' d2h 'host: 1us' >/dev/null
+check "swrun cannot be made to come back early" complains 2 'a copy with pageable memory is back before it has ended' \
+    sh -c '"$0" verify -q --no-fix --property=race --driver=dataflow --witness="$2/early.db" "$2/pageable.yaml"; "$1" --replay="$2/early.db"' \
+    "$SWSIM" "$SWRUN" "$dir"
+check "a copy from it: the device work behind it waits for it" prints 0 proved pageable '' h2d 'axpy: {elements: 16}'
 check "without iterations there is no serial run" says '"serial":"not applicable"' \
     "$SWSIM" verify --json "$plans/properties/cpu_race_fixed.yaml"
 check "behind a race values are undecided" says '"value":"undecided"' \

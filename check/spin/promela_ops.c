@@ -162,7 +162,8 @@ static bool is_awaited(const struct model *m, int thread, const struct op *op, i
     case SYNC_STREAM: return op->stream == stream;
     case SYNC_DEVICE:
     case SYNC_LOAD: return m->p->streams[stream].rank == program_sync_rank(m->p, thread, op);
-    case SYNC_RETRY: break;
+    case SYNC_RETRY:
+    case SYNC_STAGED: break;
     }
     return false;
 }
@@ -231,7 +232,8 @@ static void put_sync(const struct model *m, const struct op *op, int thread)
         promela_put(m, ")");
         break;
     case SYNC_DEVICE: put_idle(m, thread, op); break;
-    case SYNC_RETRY: assert(0 && "put_body puts it with the sync behind it"); break;
+    case SYNC_RETRY:
+    case SYNC_STAGED: assert(0 && "put_body puts it with the sync behind it"); break;
     case SYNC_LOAD:
         promela_put(m, "loaded[%d] || ", kernel);
         put_idle(m, thread, op);
@@ -347,7 +349,7 @@ void promela_put_body(const struct model *m, int index, int rank, const char *in
     const struct body *body = &m->p->bodies[index];
     for (int k = 0; k < body->count; k++) {
         const struct op *op = &m->p->ops[body->first + k];
-        bool may = op->kind == OP_SYNC && op->sync == SYNC_RETRY;
+        bool may = op_may_sync(op);
         if (may)
             op = &m->p->ops[body->first + ++k];
         promela_put(m, may ? "%sif :: true :: true -> " : "%s", indent);

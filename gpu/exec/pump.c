@@ -51,7 +51,7 @@ static struct run_thread *worker_after(const struct run *run, const struct run_t
 static bool host_waits(const struct program *p)
 {
     for (size_t i = 0; i < p->op_count; i++)
-        if (p->ops[i].kind == OP_SYNC && p->ops[i].sync != SYNC_RETRY)
+        if (p->ops[i].kind == OP_SYNC && !op_may_sync(&p->ops[i]))
             return true;
     return false;
 }

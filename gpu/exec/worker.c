@@ -245,7 +245,8 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     case SYNC_STREAM:
     case SYNC_EVENT:
     case SYNC_DEVICE: done = sync_work(self, op, iteration, &diag); break;
-    case SYNC_RETRY: break; /* the memory of a run is there from its start; or the wait is over */
+    case SYNC_RETRY:
+    case SYNC_STAGED: break; /* the memory of a run is there from its start; or the wait is over */
     case SYNC_LOAD: done = is_loaded(self, op) || sync_work(self, op, iteration, &diag); break;
     }
     self->pumped.sync = NULL;
@@ -682,7 +683,7 @@ static struct device_event *mark_ahead(struct run_thread *self, const struct op 
 static struct device_event *sync_obstacle(struct run_thread *self, const struct op *op,
                                           int64_t iteration)
 {
-    if (op->sync == SYNC_RETRY)
+    if (op_may_sync(op))
         return NULL;
     if (!self->pumped.sync) {
         self->pumped.sync = op;

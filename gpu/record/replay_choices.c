@@ -38,7 +38,8 @@ static bool sees(const struct program *p, const struct replay_step *call,
     case SYNC_STREAM: return op->stream == wait->stream;
     case SYNC_DEVICE:
     case SYNC_LOAD: return p->streams[op->stream].rank == program_sync_rank(p, thread, wait);
-    case SYNC_RETRY: break;
+    case SYNC_RETRY:
+    case SYNC_STAGED: break;
     }
     return false;
 }

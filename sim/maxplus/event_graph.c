@@ -282,7 +282,7 @@ static void walk_host(struct builder *b, const struct op *op, const struct place
 
 static void walk_sync(struct builder *b, const struct op *op, const struct place *place)
 {
-    for (int s = 0; s < b->p->stream_count; s++)
+    for (int s = 0; s < b->p->stream_count && !op_may_sync(op); s++)
         if (op->sync == SYNC_STREAM ? s == op->stream : b->p->streams[s].rank == place->rank)
             join(b, b->slot_threads + place->thread, *stream_slot(b, s), NONE, EVENT_HOST, place);
 }

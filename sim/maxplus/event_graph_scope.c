@@ -136,7 +136,8 @@ static bool orders_are_fixed(struct builder *b, const struct owners *owners)
             if (op->kind == OP_LOCK && !claim(&owners->locks[op->object], thread))
                 return event_graph_refuse(b, "threads compete for lock %s",
                                           p->lock_names[op->object]);
-            if (op->kind == OP_SYNC && op->sync != SYNC_STREAM && !one_worker)
+            if (op->kind == OP_SYNC && op->sync != SYNC_STREAM && op->sync != SYNC_STAGED &&
+                !one_worker)
                 return event_graph_refuse(
                     b, "several threads submit to a device that one of them waits for");
             if (op->kind == OP_COLLECTIVE &&

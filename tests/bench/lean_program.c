@@ -136,8 +136,8 @@ static bool body_is_plain(const struct program *p, int rank, int task)
     bool works = false, waits = false;
     for (int k = 0; k < body->count; k++) {
         const struct op *op = &p->ops[body->first + k];
-        if (op->kind == OP_GROUP ||
-            (op->kind == OP_SYNC && (op->sync == SYNC_LOAD || op->sync == SYNC_RETRY)))
+        if (op->kind == OP_GROUP || (op->kind == OP_SYNC && op->sync == SYNC_LOAD) ||
+            op_may_sync(op))
             return false;
         if (op->kind == OP_SYNC && op->sync == SYNC_DEVICE && workers_of(p, rank) > 1)
             return false;

@@ -134,6 +134,7 @@ class HostProgram:
         if locked:
             self.emit("unlock", object=lock)
         if kind == "copy" and step.get("pageable"):
+            self.emit("staged")
             self.sync_stream()
         elif kind in ("launch", "collective", "group") and self.machine.get("launch_blocking"):
             self.sync_stream()

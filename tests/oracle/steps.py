@@ -335,6 +335,10 @@ class Machine:
         state["noted", operation.object] = tuple(sorted({*noted, operation.stream}))
         return DONE
 
+    def do_staged(self, state, number, row):
+        """The copy of pageable memory waits: the sync behind this. past_sync is the other way."""
+        return DONE
+
     def do_sync(self, state, number, row):
         """Wait for a stream or (`object`: a rank) for all streams of a device."""
         program, operation = self.program, self.program.operations[number]
@@ -655,6 +659,17 @@ class Machine:
             state["position", thread] += 1
         return done != BLOCKED
 
+    def past_sync(self, state, thread):
+        """The copy of pageable memory is back without a wait."""
+        operations = self.program.threads[thread][1]
+        position = state["position", thread]
+        if position == len(operations):
+            return False
+        if self.program.operations[operations[position]].kind != "staged":
+            return False
+        state["position", thread] += 2
+        return True
+
     def step_stream(self, state, stream):
         """Likewise; "mismatch" where the step is one."""
         if not state["items", stream]:
@@ -693,6 +708,8 @@ class Machine:
     def steps(self, state):
         """The states that one step leads to, each with whether that step is a mismatch."""
         agents = [(self.step_thread, thread) for thread in range(len(self.program.threads))]
+        if any(operation.kind == "staged" for operation in self.program.operations):
+            agents += [(self.past_sync, thread) for thread in range(len(self.program.threads))]
         agents += [(self.step_stream, stream) for stream in range(len(self.program.streams))]
         agents += [(self.step_comm, comm) for comm in range(len(self.program.comms))]
         for step, agent in agents:
