@@ -32,9 +32,18 @@ static void add_step(struct journal *journal, const struct replay_step *step)
         journal->replay_memory = true;
 }
 
-/* A step of the host alone has an exact time, but for an await that looked without the lock: the driver may have reset the
-   flag's slot before the clock was read again, so it is tried as early as it may have been. A push has the time at which the device says that it took effect: its
-   call may return long after. A wait for the device has the times of its call, and most likely ended with it. */
+/* May a task's event be recorded for a later iteration before the driver retires this one? What the driver found over is
+   not over again by the time it writes down, which is that behind its look. */
+static bool retires_early(const struct program *p, const struct log_entry *entry)
+{
+    return entry->kind == LOG_RETIRE && !p->slots_safe &&
+           p->plan->pipeline.retired_dep != RETIRED_DEP_SKIP;
+}
+
+/* A step of the host alone has an exact time, but for two that look without the lock, and are tried as early as they may have
+   been: a retirement, and an await, whose flag's slot the driver may have reset before the clock was read again. A push has
+   the time at which the device says that it took effect: its call may return long after. A wait for the device has the times
+   of its call, and most likely ended with it. */
 void journal_replay_host(struct journal *journal, int thread, const struct log_entry *entry)
 {
     static const enum replay_kind kinds[] = {[LOG_OP] = REPLAY_OP,
@@ -48,7 +57,7 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
     bool marked = pushed && entry->since.number >= 0;
     const struct op *op = is_op ? &p->ops[entry->op] : NULL;
     bool call = op && (op->kind == OP_SYNC || op_is_cpu_work(op->kind));
-    bool looked = op && op->kind == OP_AWAIT;
+    bool looked = op && op->kind == OP_AWAIT, early = retires_early(p, entry);
     int64_t at_ns = pushed ? entry->stamp.pushed_by_ns : entry->at_ns;
     add_step(journal, &(struct replay_step){
                           .kind = kinds[entry->kind],
@@ -56,11 +65,11 @@ void journal_replay_host(struct journal *journal, int thread, const struct log_e
                           .op = is_op ? entry->op : -1,
                           .task = entry->kind == LOG_TAKE ? entry->op : -1,
                           .iteration = entry->iteration,
-                          .lo_ns = pushed ? log_pushed_from_ns(entry)
-                                   : call ? entry->begin_ns
-                                          : entry->at_ns,
+                          .lo_ns = pushed          ? log_pushed_from_ns(entry)
+                                   : call || early ? entry->begin_ns
+                                                   : entry->at_ns,
                           .hi_ns = looked ? entry->end_ns : at_ns,
-                          .key_ns = at_ns,
+                          .key_ns = early ? entry->begin_ns : at_ns,
                           .number = pushed ? entry->stamp.number : -1,
                           .span = marked ? entry->stamp.number - entry->since.number : 0,
                       });
