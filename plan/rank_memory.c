@@ -62,11 +62,17 @@ struct account {
         bytes; /* 1 + those of a tensor, per stage, slot, and whether it is computed again; 0: not asked for yet */
 };
 
+/* Cells of a slot: parameters have one where no action has a microbatch. */
+static size_t cells_of_slot(const struct account *account)
+{
+    return account->map.microbatches > 0 ? (size_t)account->map.microbatches : 1;
+}
+
 static const struct cell *cell_at(const struct account *account, const struct slot_use *use)
 {
     size_t stage = (size_t)account->local[use->stage];
     int microbatch = use->microbatch < 0 ? 0 : use->microbatch;
-    return &account->cells[(stage * SLOT_COUNT + use->slot) * (size_t)account->map.microbatches +
+    return &account->cells[(stage * SLOT_COUNT + use->slot) * cells_of_slot(account) +
                            (size_t)microbatch];
 }
 
@@ -356,8 +362,8 @@ static bool account_rank(struct account *account, const struct rank_program *lis
     memset(account->held, 0, sizeof account->held);
     account->last.part = NULL;
     arena_init(&scratch, 0);
-    account->cells = ARENA_ARRAY(
-        &scratch, stages * SLOT_COUNT * (size_t)account->map.microbatches + 1, struct cell);
+    account->cells =
+        ARENA_ARRAY(&scratch, stages * SLOT_COUNT * cells_of_slot(account) + 1, struct cell);
     bool good = account->cells != NULL;
     if (good)
         walk(account, list, memory);

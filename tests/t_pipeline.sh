@@ -260,6 +260,10 @@ generate: {schedule: gpipe, ranks: 1, microbatches: 4}' | plan checkpointed
 check "where the rest is computed once more, inputs and one microbatch are held" \
     has checkpointed most_bytes 104
 
+echo 'fsdp: {replicas: 2, bytes: 1MiB}
+programs: [0UNSHARD 1UNSHARD 0UNSHARD 1UNSHARD]' | plan gathered
+check "of lists without a pass each stage has its own parameters" has gathered most_bytes 2097152
+
 # ---- what a rank waits for ---------------------------------------------------------------------
 
 echo 'times: {F: 1ms, B: 2ms}
