@@ -120,6 +120,7 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
     if (candidate->at[AXIS_SCHEDULE] != FRONTIER_AS_GIVEN) {
         programs->generate = spec_of(f, candidate);
         programs->ranks = NULL;
+        programs->copies = 0; /* the schedule says it */
         programs->has_comms = programs->fragment = false;
         made.expect = made.expect_dataflow = (struct expectation){0};
     }

@@ -181,11 +181,19 @@ static void check_schedule(struct parser *parser, const struct generate_spec *ge
     diag_fini(&refused);
 }
 
+/* A key that "generate" says, too. */
+static void check_said(struct parser *parser, const char *key, int given, int said)
+{
+    const struct node *value = node_find(parser->root, key);
+    if (value && given != said)
+        parse_error(parser, value->mark, "found %s %d, expected %d as \"generate\" says", key,
+                    given, said);
+}
+
 void parse_generate(struct parser *parser, const struct node *value)
 {
     struct plan *plan = parser->plan;
     struct generate_spec *generate = &plan->programs.generate;
-    const struct node *ranks = node_find(parser->root, "ranks");
     if (!value || !parse_want_map(parser, value, "the parameters of a schedule"))
         return;
     generate->given = true;
@@ -193,9 +201,8 @@ void parse_generate(struct parser *parser, const struct node *value)
     if (!fields_parse(parser, value, generate_fields, FIELD_COUNT(generate_fields), generate,
                       "\"generate\""))
         return;
-    if (ranks && plan->ranks != generate->ranks)
-        parse_error(parser, ranks->mark, "found ranks %d, expected %d as \"generate\" says",
-                    plan->ranks, generate->ranks);
+    check_said(parser, "ranks", plan->ranks, generate->ranks);
+    check_said(parser, "copies", plan->programs.copies, generate_copies(generate));
     plan->ranks = generate->ranks;
     check_schedule(parser, generate);
 }

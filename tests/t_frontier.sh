@@ -281,6 +281,20 @@ busy()
 }
 check "a bidirectional schedule does the same work" test "$(busy 1f1b)" = "$(busy dualpipe)"
 
+# The schedule says how many copies there are.
+cat >"$dir/copies.yaml" <<'END'
+swplan: 1
+copies: 2
+times: {F: 1ms, B: 2ms}
+programs: [0F0 3F0 3B0 0B0, 1F0 2F0 1B0 2B0]
+END
+one_copy()
+{
+    "$SWSIM" tune -q --schedule=1f1b --chunks=1 --microbatches=2 -o "$dir/one.yaml" "$dir/copies.yaml" &&
+        exits 0 "$SWSIM" lower "$dir/one.yaml" && found 'schedule: 1f1b' "$dir/one.yaml"
+}
+check "lists of two copies are tuned to a schedule of one" one_copy
+
 # A model by its numbers.
 cat >"$dir/model.yaml" <<'END'
 swplan: 1

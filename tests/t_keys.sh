@@ -317,6 +317,10 @@ generate: {schedule: zb_2p, ranks: 3, microbatches: 8, memory: 4}'
 check "what is found: stage.left" differ "$what" "$base" 1B 100B
 row sections.copies lower 'programs: [0F0 3F0 3B0 0B0, 1F0 2F0 1B0 2B0]
 @' 'copies: 2' 'copies: 4'
+refuses 'found copies 2, expected 1 as "generate" says' 'generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
+copies: 2'
+refuses 'found copies 4, expected 2 as "generate" says' 'copies: 4
+generate: {schedule: dualpipe, ranks: 2, microbatches: 4}'
 row generate.megatron lower "$generate" 'chunks: 2, group: 2' 'chunks: 2, group: 2, megatron: overlap_p2p'
 row generate.moe_overlap lower "$generate" 'chunks: 2' 'chunks: 2, moe_overlap: true'
 lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
