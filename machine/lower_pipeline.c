@@ -14,8 +14,6 @@
 #include "lower.h"
 #include "plan/order.h"
 
-enum { MAX_ITERATIONS = 1 << 30 }; /* the machine counts them in 32 bits */
-
 static int family(const struct program *program, int rank, int task)
 {
     return rank * program->tasks + task;
@@ -379,10 +377,10 @@ static enum status find_ends(struct lowering *lowering)
     for (int rank = 0; rank < program->ranks; rank++) {
         program->ends[rank] =
             pipeline->batches ? pipeline->batches[rank] : program->options.iterations;
-        if (program->ends[rank] > MAX_ITERATIONS)
+        if (program->ends[rank] > PLAN_MAX_ITERATIONS)
             return diag_error(lowering->diag, STATUS_INPUT,
                               "%s: found %" PRId64 " iterations, expected at most %d",
-                              lowering->plan->file, program->ends[rank], MAX_ITERATIONS);
+                              lowering->plan->file, program->ends[rank], PLAN_MAX_ITERATIONS);
     }
     return STATUS_OK;
 }

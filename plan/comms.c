@@ -162,8 +162,10 @@ static enum status claim_stage(struct stage_map *map, int rank, const struct act
     if (status != STATUS_OK)
         return status;
     map->rank_of[part->stage] = rank;
-    if (part->stage >= map->stages)
+    if (part->stage >= map->stages) {
         map->stages = part->stage + 1;
+        map->mark = part->mark;
+    }
     if (part->microbatch >= map->microbatches)
         map->microbatches = part->microbatch + 1;
     if (map->microbatches > PLAN_MAX_PASSES / map->stages)
@@ -212,8 +214,11 @@ enum status comms_map_stages(struct arena *arena, const struct rank_program *ran
                 return status;
         }
     if (map.stages % copies != 0)
-        return diag_error(diag, STATUS_INPUT, "found %d stages, expected those of %d copies",
-                          map.stages, copies);
+        return diag_error_at(
+            diag, NULL, NULL, map.mark,
+            "found stages up to %d, expected a multiple of %d stages for %d copies "
+            "of a model",
+            map.stages - 1, copies, copies);
     map.length = map.stages > 0 ? map.stages / copies : 1;
     if (!list_stages(arena, &map, rank_count))
         return diag_no_memory(diag);
@@ -455,8 +460,8 @@ static enum status check_stages(const struct stage_map *map, struct diag *diag)
 {
     for (int stage = 0; stage < map->stages; stage++)
         if (map->rank_of[stage] < 0)
-            return diag_error(
-                diag, STATUS_INPUT,
+            return diag_error_at(
+                diag, NULL, NULL, map->mark,
                 "found stages up to %d but none of the ranks names stage %d, expected "
                 "every stage on one rank",
                 map->stages - 1, stage);

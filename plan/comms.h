@@ -41,6 +41,7 @@ struct stage_map {
     int stages;       /* 1 + the highest stage named */
     int length;       /* stages of a copy of the model: messages and tensors stay within one */
     int microbatches; /* 1 + the highest microbatch named */
+    struct mark mark; /* of an action of the highest stage */
 };
 
 /* Infer the map of lists for `copies` copies of a model, one behind the other in the numbers of their stages. Stages and microbatches out of range and a stage on two ranks are errors. */

@@ -339,14 +339,16 @@ static bool is_within(enum cost cost, int64_t value)
     return value >= 0 && value <= (cost_is_time(cost) ? COST_MOST_NS : COST_MOST_BYTES);
 }
 
+/* `mark`: of values that the plan's file does not have. */
 static enum status check_table(const struct plan *plan, const struct cost_table *table,
-                               struct diag *diag)
+                               struct mark mark, struct diag *diag)
 {
     for (int c = 0; c < COST_COUNT; c++)
         for (size_t i = 0; i < table->of[c].count; i++)
             if (!is_within((enum cost)c, table->of[c].items[i]))
                 return refuse_cost(plan, cost_key((enum cost)c), cost_is_time((enum cost)c),
-                                   table->of[c].items[i], table->of[c].mark, diag);
+                                   table->of[c].items[i],
+                                   table->of[c].mark.line ? table->of[c].mark : mark, diag);
     return STATUS_OK;
 }
 
@@ -358,7 +360,7 @@ static enum status check_given(const struct plan *plan, const struct layers *lay
                                          &layers->embedding, &layers->head};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof *tables; i++)
-        status = check_table(plan, tables[i], diag);
+        status = check_table(plan, tables[i], layers->mark, diag);
     for (int kind = 0; status == STATUS_OK && kind < ACTION_IDLE; kind++) {
         int64_t ns = plan->programs.times[kind].time_ns;
         if (ns > COST_MOST_NS)
@@ -391,7 +393,7 @@ static enum status check_links(const struct plan *plan, struct diag *diag)
             const struct edge_link *edge = i < links->edge_count ? &links->edges[i] : NULL;
             struct message_cost cost =
                 message_over(plan, edge ? &edge->link : NULL, way & 1, way >> 1);
-            struct mark mark = edge ? edge->mark : (struct mark){0};
+            struct mark mark = edge ? edge->mark : links->mark;
             bool heavy = cost.bytes > COST_MOST_BYTES;
             if (heavy || cost.latency_ns > COST_MOST_NS || cost.transfer_ns > COST_MOST_NS)
                 return refuse_cost(plan, "a message", !heavy,

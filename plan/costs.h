@@ -39,6 +39,7 @@ struct edge_link {
 
 /* The links of a message, the narrowest first: its edge; `between` nodes; its direction; all. */
 struct links {
+    struct mark mark;
     struct link all;
     struct link forward, backward;
     struct link between; /* ranks of different nodes */

@@ -81,6 +81,10 @@ static void check_nodes(struct parser *parser)
     const struct node *node = node_at(parser, "p2p", "node", NULL);
     const struct node *between = node_at(parser, "p2p", "between", NULL);
     bool used = between != NULL;
+    if (between && !is_given(&programs->links.between))
+        parse_error(parser, between->mark,
+                    "found \"between\" without a cost, expected \"latency\", \"bandwidth\" or "
+                    "\"bytes\" between nodes");
     for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
         used |= is_given(&programs->parallel.costs[kind].between);
     if (node && !used)

@@ -553,7 +553,7 @@ void parse_num_slots(struct parser *parser, const struct node *value)
 
 void parse_batches(struct parser *parser, const struct node *value)
 {
-    static const struct field field = {.min = 0, .max = INT64_C(1) << 40};
+    static const struct field field = {.min = 0, .max = PLAN_MAX_ITERATIONS};
     struct pipeline *pipeline = &parser->plan->pipeline;
     if (!value || !parse_want_list(parser, value, "a list with one number of iterations a rank"))
         return;

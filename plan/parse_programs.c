@@ -9,6 +9,7 @@
 #include "generate.h"
 #include "list_warnings.h"
 #include "parse_internal.h"
+#include "units.h"
 
 static const char BLANKS[] = " \t\n";
 
@@ -237,8 +238,10 @@ void parse_p2p(struct parser *parser, const struct node *value)
 {
     struct programs *programs = &parser->plan->programs;
     generate_channel(&programs->generate, &programs->fifo, &programs->batch);
-    if (value && parse_want_map(parser, value, "a mapping such as {fifo: pair, batch: true}"))
-        fields_parse(parser, value, p2p_fields, FIELD_COUNT(p2p_fields), programs, "\"p2p\"");
+    if (!value || !parse_want_map(parser, value, "a mapping such as {fifo: pair, batch: true}"))
+        return;
+    programs->links.mark = value->mark;
+    fields_parse(parser, value, p2p_fields, FIELD_COUNT(p2p_fields), programs, "\"p2p\"");
 }
 
 static const struct field fsdp_fields[] = {
@@ -280,7 +283,11 @@ static bool field_action_time(struct parser *parser, const struct node *value, v
 {
     struct action_time *time = member;
     time->given = field_time(parser, value, &time->time_ns, field);
-    return time->given;
+    if (!time->given || time->time_ns <= COST_MOST_NS)
+        return time->given;
+    char most[UNITS_TEXT];
+    units_show_time((double)COST_MOST_NS, most);
+    return parse_error(parser, value->mark, "found \"%s\", expected at most %s", value->text, most);
 }
 
 static const struct field time_fields[] = {

@@ -34,6 +34,7 @@ enum {
     PLAN_MAX_DEPTH = 255,
     PLAN_MAX_IN_FLIGHT = 1 << 20,
     PLAN_MAX_DISTANCE = 64,
+    PLAN_MAX_ITERATIONS = 1 << 30,        /* the machine counts them in 32 bits */
     PLAN_MAX_OPS = 4 * 1024 * 1024,       /* operations of host programs */
     PLAN_MAX_LOWERED = 128 * 1024 * 1024, /* operations of the machine */
     PLAN_MAX_ACTIONS = 64 * 1024 * 1024,  /* in all lists of rank programs */

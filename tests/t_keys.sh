@@ -678,6 +678,8 @@ refuses 'found "node" without "between", expected what a message' "$lists
 p2p: {node: 2}"
 refuses 'found "between" without "node", expected the number of ranks on a node' "$lists
 p2p: {between: {latency: 1ms}}"
+refuses 'found "between" without a cost, expected "latency", "bandwidth" or "bytes" between nodes' "$lists
+p2p: {bytes: 1KiB, node: 2, between: {}}"
 no_outputs='found "release: send" of outputs without bytes, expected "bytes" of forward messages in "p2p"'
 refuses "$no_outputs" "$lists
 release: send"
@@ -718,6 +720,17 @@ schedule: {A: {work: {collective: broadcast, comm: c, root: 1}}}'
 refuses 'found peer 0 in task A of rank 0, expected another member' 'ranks: 2
 comms: {c: [0, 1]}
 schedule: {A: {work: {send: x, peer: 0, comm: c}}}'
+refuses 'found "1073741825", expected a whole number from 0 to 1073741824' 'schedule: {A: {}}
+batches: [1073741825]'
+refuses 'found "50001s", expected at most 50000 s' "$lists
+times: {REDUCE_GRAD: 50001s}"
+refuses 'found a message of 128 TiB, expected at most 64.0 TiB' "$lists
+p2p: {bytes: 128TiB}"
+refuses 'found activation of 40962 TiB, expected at most 64.0 TiB' "$lists
+model: {layers: 4, hidden: 4096, heads: 32, sequence: 16777216, microbatch: 1}"
+refuses 'found stages up to 2, expected a multiple of 2 stages for 2 copies of a model' 'programs: [[0F0, 1F0, 2F0]]
+copies: 2'
+refuses 'found stages up to 2 but none of the ranks names stage 1' 'programs: [[0F0, 2F0]]'
 
 # ---- every key of the parser's tables has a row --------------------------------------------------
 
