@@ -365,7 +365,7 @@ static const struct section {
     {IN_ALL, NULL, FIELD("about", struct plan, about, field_text)},
     {IN_ALL, NULL, FIELD("source", struct plan, source, field_text)},
     {IN_ALL, parse_ranks, {.key = "ranks"}},
-    {IN_ALL, parse_comms, {.key = "comms"}},
+    {IN_PIPELINE | IN_THREADS, parse_comms, {.key = "comms"}},
     {IN_THREADS, parse_queues, {.key = "queues"}},
     {IN_PIPELINE | IN_THREADS, parse_streams, {.key = "streams"}},
     {IN_PIPELINE | IN_THREADS, parse_buffers, {.key = "buffers"}},

@@ -158,7 +158,6 @@ static void print_times(struct printer *printer)
 void print_programs(struct printer *printer)
 {
     print_machine(printer);
-    print_comms(printer);
     print_p2p(printer);
     print_fsdp(printer);
     print_parallel(printer);

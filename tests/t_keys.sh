@@ -140,6 +140,8 @@ schedule:
   C: {stream: s, thread_group: s, globally_ordered: true, work: {collective: barrier, comm: c}}
   D: {stream: t, thread_group: t, globally_ordered: true, work: {collective: barrier, comm: c}}
 intra_iter_deps: [[C, A], [D, B]]' '' 'ticket_at: fire'
+refuses 'found "comms" beside "programs", expected only keys of rank programs' 'programs: [[0F0], [1F0]]
+comms: {pp: [0]}'
 # The depth follows from the stages: another number is an error.
 covered="$covered sections.swplan sections.pipeline_depth"
 refuses 'found pipeline_depth 3, expected 2' 'schedule: {A: {}, B: {stage: 1}}
