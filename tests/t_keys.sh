@@ -6,6 +6,7 @@
 # the parser's own tables, so a key without a row here fails.
 . "${srcdir:-.}/tests/tap.sh"
 
+: "${COMBINE_KEYS:=tests/combine_keys}"
 covered=
 
 # observe WHAT FILE: to standard output, what a reader of the plan would see, without the tool's own times.
@@ -33,6 +34,7 @@ observe()
 one_side()
 {
     printf 'swplan: 1\n%s%s%s\n' "${3%%@*}" "$4" "${3#*@}" >"$dir/plan.yaml"
+    { echo ---; cat "$dir/plan.yaml"; } >>"$dir/plans"
     observe "$2" "$dir/plan.yaml" >"$dir/$1" 2>"$dir/err"
     cat "$dir/plan.yaml" "$dir/err" "$dir/$1"
     ! grep ': error: ' "$dir/err" && test -s "$dir/$1"
@@ -757,5 +759,10 @@ all_covered()
     ! test -s "$dir/missing"
 }
 check "every key has a row here, and every row a key" all_covered
+
+# ---- keys beside each other, and without values ---------------------------------------------------
+
+# The product does not contradict itself, nor crash, about any combination of the plans above.
+check "keys beside each other, and without values" "$COMBINE_KEYS" "$dir/plans"
 
 done_testing
