@@ -325,6 +325,14 @@ refuses 'found copies 2, expected 1 as "generate" says' 'generate: {schedule: 1f
 copies: 2'
 refuses 'found copies 4, expected 2 as "generate" says' 'copies: 4
 generate: {schedule: dualpipe, ranks: 2, microbatches: 4}'
+one_error()
+{
+    is_refused 'found "0", expected a whole number from 1' "$1" && ! grep 'as "generate" says' "$dir/err"
+}
+check "a number that is no number of copies is one error" one_error 'copies: 0
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}'
+check "... nor of ranks" one_error 'ranks: 0
+generate: {schedule: 1f1b, ranks: 2, microbatches: 4}'
 row generate.megatron lower "$generate" 'chunks: 2, group: 2' 'chunks: 2, group: 2, megatron: overlap_p2p'
 row generate.moe_overlap lower "$generate" 'chunks: 2' 'chunks: 2, moe_overlap: true'
 lists='generate: {schedule: 1f1b, ranks: 2, microbatches: 4}
