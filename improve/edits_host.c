@@ -368,6 +368,33 @@ static void propose_before_free(struct proposer *proposer, int t, size_t i)
     }
 }
 
+static bool shares_buffer(const struct host_op *user, const struct index_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (uses(user, list->items[i]))
+            return true;
+    return false;
+}
+
+/* The CPU work at (t, i) accesses what work of a stream does: wait for the stream, once for each. */
+static void propose_before_access(struct proposer *proposer, int t, size_t i)
+{
+    const struct host_thread *thread = &proposer->plan->threads[t];
+    const struct host_op *own = &thread->ops[i];
+    int last = -1;
+    for (size_t k = i; k-- > 0;) {
+        const struct host_op *user = &thread->ops[k];
+        if (user->stream < 0 || user->stream == last || !op_pushes(user->kind) ||
+            !(shares_buffer(user, &own->reads) || shares_buffer(user, &own->writes)))
+            continue;
+        last = user->stream;
+        propose_both(
+            proposer,
+            (struct edit){.kind = EDIT_SYNC_BEFORE, .a = t, .b = (int)i, .to = user->stream}, i, 0,
+            2);
+    }
+}
+
 static void propose_others(struct proposer *proposer, int t)
 {
     const struct plan *plan = proposer->plan;
@@ -377,6 +404,8 @@ static void propose_others(struct proposer *proposer, int t)
         int near = proposer->near[t][i];
         if (op->kind == OP_FREE)
             propose_before_free(proposer, t, i);
+        if (op_is_cpu_work(op->kind) && !is_far(proposer, t, i))
+            propose_before_access(proposer, t, i);
         for (int more = 1; op->kind == OP_PUT && more <= 2; more++)
             propose(proposer,
                     (struct edit){.kind = EDIT_QUEUE_CAPACITY,

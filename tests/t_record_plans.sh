@@ -12,6 +12,7 @@ cat >"$dir/unseen" <<'END'
 cpu_race_broken             the threads of swrun do not touch the memory of the host
 callback_refill_broken      the threads of swrun do not touch the memory of the host
 non_blocking_read_broken    the threads of swrun do not touch the memory of the host
+pageable_result_broken      the threads of swrun do not touch the memory of the host
 pinned_refill_broken        the threads of swrun do not touch the memory of the host
 work_host_read_broken       the threads of swrun do not touch the memory of the host
 num_slots_broken            threads that hang have no more calls

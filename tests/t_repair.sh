@@ -55,6 +55,8 @@ fixed bugs/nccl_two_launch_threads_broken 'on every rank, thread reduce waits be
 fixed bugs/pytorch_aliased_streams_broken "launch make_activation on a stream of its own"
 fixed bugs/sglang_wait_before_record_broken 'thread consumer waits before its .wait ready. until'
 fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group of send"
+fixed reality/non_blocking_read_broken "thread main: sync stream main before host log"
+fixed reality/pinned_refill_broken "thread loader: sync stream memcpy before host fill"
 
 check "an order that is given up is said to be a loss" says "This gives up something the plan had" \
     "$SWSIM" verify "$plans/bugs/megatron_barrier_before_recv_broken.yaml"
