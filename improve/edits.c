@@ -21,7 +21,7 @@ static const struct price {
     [EDIT_ELIDE] = {60, 80},        [EDIT_GROUP] = {60, 90},
     [EDIT_MERGE_GROUPS] = {65, 80}, [EDIT_ADD_DEP] = {70, 20},
     [EDIT_TASK_STREAM] = {75, 40},  [EDIT_MAX_DEPTH] = {90, 55},
-    [EDIT_REMOVE_DEP] = {150, 200},
+    [EDIT_REMOVE_DEP] = {150, 200}, [EDIT_TASK_SYNC] = {120, 30},
 
     [EDIT_JOIN] = {10, 60},         [EDIT_MOVE] = {20, 40},
     [EDIT_OP_STREAM] = {30, 30},    [EDIT_EVENT] = {45, 10},

@@ -317,6 +317,19 @@ static void propose_global_order(struct proposer *proposer)
         propose(proposer, (struct edit){.kind = EDIT_ORDER_COMMS}, 0, 0);
 }
 
+/* A CPU part waits for the stream of its task, behind its dependences; device work is waited for by its own thread. */
+static void propose_syncs(struct proposer *proposer)
+{
+    const struct pipeline *pipeline = &proposer->plan->pipeline;
+    for (size_t t = 0; t < pipeline->task_count; t++) {
+        const struct task *task = &pipeline->tasks[t];
+        const bool after = task->work.kind != WORK_HOST;
+        if ((after ? task->sync_after : task->host_sync) == HOST_SYNC_NONE)
+            propose(proposer, (struct edit){.kind = EDIT_TASK_SYNC, .a = (int)t, .to = after},
+                    near_task(proposer, t), after ? 6 : 0);
+    }
+}
+
 static void propose_holds(struct proposer *proposer)
 {
     const struct pipeline *pipeline = &proposer->plan->pipeline;
@@ -336,5 +349,6 @@ void propose_pipeline(struct proposer *proposer)
     propose_deps(proposer);
     propose_places(proposer);
     propose_global_order(proposer);
+    propose_syncs(proposer);
     propose_holds(proposer);
 }

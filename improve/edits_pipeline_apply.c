@@ -124,6 +124,15 @@ static bool set_stream(struct plan *plan, const struct edit *edit)
     return stream >= 0;
 }
 
+static bool set_sync(struct plan *plan, int task, bool after)
+{
+    if (after)
+        SET_TASK(plan, task, sync_after, HOST_SYNC_STREAM);
+    else
+        SET_TASK(plan, task, host_sync, HOST_SYNC_STREAM);
+    return true;
+}
+
 static bool merge_groups(struct plan *plan, int from, int to)
 {
     for (size_t t = 0; t < plan->pipeline.task_count; t++)
@@ -204,6 +213,7 @@ bool apply_pipeline(struct plan *plan, const struct edit *edit)
     case EDIT_MERGE_GROUPS: return merge_groups(plan, edit->a, edit->b);
     case EDIT_GLOBAL_ORDER: SET_TASK(plan, edit->a, globally_ordered, edit->to); return true;
     case EDIT_ORDER_COMMS: return order_comms(plan);
+    case EDIT_TASK_SYNC: return set_sync(plan, edit->a, edit->to);
     case EDIT_TASK_STREAM: return set_stream(plan, edit);
     default: return sort_holds(plan);
     }
@@ -305,6 +315,9 @@ const char *describe_pipeline(const struct plan *plan, const struct edit *edit, 
     case EDIT_MERGE_GROUPS:
         return arena_printf(arena, "thread_group %s does the work of %s",
                             plan->groups.items[edit->b], plan->groups.items[edit->a]);
+    case EDIT_TASK_SYNC:
+        return arena_printf(arena, "%s of %s: stream", edit->to ? "sync_after" : "host_sync",
+                            task->name);
     case EDIT_GLOBAL_ORDER:
         return arena_printf(arena, "globally_ordered of %s: %s", task->name,
                             edit->to ? "true" : "false");

@@ -57,6 +57,16 @@ fixed bugs/sglang_wait_before_record_broken 'thread consumer waits before its .w
 fixed bugs/torchrec_eager_cliff_broken "on every rank, thread trainer: one group of send"
 fixed reality/non_blocking_read_broken "thread main: sync stream main before host log"
 fixed reality/pinned_refill_broken "thread loader: sync stream memcpy before host fill"
+cat >"$dir/read.yaml" <<'PLAN'
+swplan: 1
+schedule:
+  Copy: {stage: 0, stream: copies, writes: [result], work: {copy: d2h, bytes: 1KiB}}
+  Read: {stage: 0, thread_group: other, reads: [result], work: {host: 1us}}
+buffers: {result: {scope: iteration, bytes: 1KiB}}
+intra_iter_deps: [[Read, Copy]]
+PLAN
+check "a task's CPU work waits for its stream" says "Fix (proved under both drivers): host_sync of Read: stream" \
+    "$SWSIM" verify "$dir/read.yaml"
 
 check "an order that is given up is said to be a loss" says "This gives up something the plan had" \
     "$SWSIM" verify "$plans/bugs/megatron_barrier_before_recv_broken.yaml"
