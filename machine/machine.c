@@ -898,18 +898,20 @@ static void get(struct work_state *w, int thread, const struct op *op)
     hb_copy(w, at + p->queue_caps[op->object] - 1, at_thread(w, thread));
 }
 
-/* A state has cells of buffers only if one of them is allocated. */
+/* Memory is held from its alloc to its free, used or not; without an alloc if work uses it. A state has
+   cells of buffers only if one of them is allocated. */
 static bool is_held(const struct program *p, const int32_t *c, int buffer)
 {
-    return !p->buffers[buffer].allocated ||
-           c[p->at.buffers + buffer * BUFFER_CELLS + BUFFER_STATE] == BUFFER_LIVE;
+    if (p->buffers[buffer].allocated)
+        return c[p->at.buffers + buffer * BUFFER_CELLS + BUFFER_STATE] == BUFFER_LIVE;
+    return p->buffers[buffer].record_count > 0;
 }
 
 static int64_t held_bytes(const struct program *p, const int32_t *c, int rank)
 {
     int64_t bytes = 0;
     for (int b = 0; b < p->buffer_count; b++)
-        if (p->buffers[b].rank == rank && p->buffers[b].record_count > 0 && is_held(p, c, b))
+        if (p->buffers[b].rank == rank && is_held(p, c, b))
             bytes += p->buffers[b].bytes;
     return bytes;
 }
