@@ -418,13 +418,15 @@ static int64_t smallest_message(const struct program *program, int channel)
    always fit, until the data ends. */
 static enum status most_eager(struct lowering *lowering, int channel, int *out)
 {
-    const struct program *program = lowering->program;
+    struct program *program = lowering->program;
     const struct channel *desc = &program->channels[channel];
     const struct comm_desc *comm = &program->comms[desc->comm];
     int64_t least = smallest_message(program, channel), end = program->ends[desc->from];
     int64_t fits = comm->eager_bytes == 0 ? 0 : least > 0 ? comm->eager_bytes / least : INT64_MAX;
-    if (end >= 0 && fits / desc->cap > end)
+    if (end >= 0 && fits / desc->cap > end) {
         fits = end * desc->cap;
+        program->credit_ends = true;
+    }
     if (fits > PLAN_MAX_EAGER)
         return diag_error(lowering->diag, STATUS_INPUT,
                           "%s: the eager_bytes of communicator %s have room for more messages of "

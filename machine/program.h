@@ -280,6 +280,7 @@ struct program {
     int comm_count, member_count;
     struct channel *channels;
     int channel_count;
+    bool credit_ends; /* channels have room for what their data send on credit, no more */
     struct buffer_desc *buffers;
     int buffer_count;
     struct record *records;

@@ -53,6 +53,16 @@ ranks: 2
 batches: [20, 30]
 PLAN
 
+cat >"$dir/credit.yaml" <<'PLAN'
+swplan: 1
+ranks: 2
+schedule:
+  Input: {time: 1ms, sync_after: stream, work: {recv: m, peer: 1, comm: pp}}
+rank_overrides:
+  1: {schedule: {Input: {work: {send: m, peer: 0, comm: pp}}}}
+machine: {eager_bytes: {pp: 2MiB}}
+PLAN
+
 echo 0F0,0B0 >"$dir/threads.csv"
 
 # prints TEXT COMMAND...: exits with 0 and TEXT is in its output.
@@ -338,6 +348,9 @@ check "a word that is none" says 2 "--critical-path" $predict -n 50 --critical-p
 check "not with a sweep" says 2 "together with --sweep" $predict --critical-path --sweep max_depth=1..2 "$dir/plan.yaml"
 check "data-flow has an exact time" prints "exact       2.00 ms" $predict -n 50 -q --driver dataflow "$dir/plan.yaml"
 check "also with few iterations" prints "exact       2.00 ms" $predict -n 5 -q --driver dataflow "$dir/plan.yaml"
+check "messages on credit without a bound but the data have no exact time" \
+    prints "exact       not known: only the end of the data bounds the messages on credit" \
+    $predict -n 4 -q --driver clock "$dir/credit.yaml"
 
 # ---- exit codes ----------------------------------------------------------------------------------
 

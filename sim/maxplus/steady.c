@@ -143,6 +143,12 @@ enum status steady_find_by(const struct program *program, const struct timing *t
                            enum steady_way last, struct steady *out, struct diag *diag)
 {
     enum status status = steady_find(program, timing, out, diag);
+    if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && program->credit_ends) {
+        /* the other ways look at more data than the program has */
+        snprintf(out->why, sizeof out->why,
+                 "only the end of the data bounds the messages on credit");
+        return STATUS_OK;
+    }
     if (status == STATUS_OK && out->kind == STEADY_UNKNOWN && last >= STEADY_BY_CAUSES &&
         program->tasks)
         status = find_by_causes(program, timing, out, diag);
