@@ -88,7 +88,7 @@ static inline int lower_first_buffer(const struct plan *plan, int rank)
 }
 /* Position of `rank` in the communicator, or -1. */
 int lower_member(const struct lowering *lowering, int comm, int rank);
-/* If collectives of this kind have one, `root` becomes a root of `op`: a rank, -1: the first member. */
+/* If collectives of this kind have one, `root` becomes a root of `op`: a rank, -1: the lowest member. */
 void lower_root(struct lowering *lowering, struct op *op, enum collective_kind kind, int root);
 /* `machine: {first_use_blocks: true}`: meet the peers of a call on the host first, those of all parts of a
    group at once; a collective's are all members of the communicator. */

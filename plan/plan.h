@@ -110,7 +110,7 @@ struct work {
     enum direction direction;        /* COPY */
     bool pageable;                   /* COPY: with pageable memory, may block the host */
     enum collective_kind collective; /* COLLECTIVE */
-    int root;                        /* COLLECTIVE, one with a root: a rank; -1: the first member */
+    int root;                        /* COLLECTIVE, one with a root: a rank; -1: the lowest */
     int comm;                        /* COLLECTIVE, SEND, RECV: index into plan->comms, else -1 */
     int peer;                        /* SEND, RECV: rank */
     const char *tag;                 /* SEND, RECV */
@@ -443,7 +443,7 @@ struct p2p_part {
     const char *tag;
     int peer;                        /* a message */
     enum collective_kind collective; /* a collective */
-    int root;                        /* a collective with a root: a rank; -1: the first member */
+    int root;                        /* a collective with a root: a rank; -1: the lowest */
     int comm, stream;                /* -1: the group's */
     uint32_t listed;                 /* index + 1 into plan->listed; 0: none */
     int numbered;                    /* as of a host_op, for `tag` */
