@@ -4,7 +4,7 @@ form has.
 
 Written from swplan(5). It shares no code with the program, nor with its own generator of plans
 (tests/random_plan.c). A plan is printed as JSON, which is YAML, too. `python3 generate.py FORM
-SEED` prints one of the FORM `host` or `pipeline`, with its features behind it.
+SEED` prints one of a form of FORMS, with its features behind it.
 """
 
 import json
@@ -16,6 +16,8 @@ HOST_FEATURES = tuple("""
     launch_queue launch_lock launch_order_implicit eager group collective bytes pageable
     sync flags events inputs memory launch_blocking host
     """.split())
+# Pieces of a program in which one rule decides the verdict, which single random steps hardly make.
+HOST_SCENES = (*["freed_memory", "handshake"] * 2, "relay", "crossed", "credit")
 STREAMS, FLAGS, EVENTS, LOCKS = ("s", "t", "u"), ("f", "h"), ("e", "g"), ("l", "m")
 
 
@@ -35,6 +37,15 @@ class RandomPlan:
     def one_of(self, things):
         return self.random.choice(things)
 
+    def time(self):
+        if self.exact:
+            return f"{self.random.randint(0, 100000)}ns"
+        return f"{self.one_of([0, 10, 10, 20, 30])}us"
+
+    def add_latency(self):
+        if self.chance(0.2):
+            self.plan.setdefault("machine", {})["launch_latency"] = self.time()
+
     def some_used(self, form):
         """Some of the buffers that work reads or writes."""
         text = json.dumps(form)
@@ -47,18 +58,23 @@ class HostPlan(RandomPlan):
 
     def __init__(self, seed):
         super().__init__(f"host {seed}", HOST_FEATURES, 0.35)
-        self.communicates = self.has("collective") or self.has("group")
+        self.scene = self.one_of(HOST_SCENES) if self.chance(0.4) else None
+        meets = self.scene in ("relay", "crossed", "credit")
+        if self.scene and self.chance(0.5):  # hardly anything else in the plan
+            self.features = self.features[:2]
+        self.communicates = meets or self.has("collective") or self.has("group")
         ranks = self.one_of([1, 2, 2, 2, 3] if self.communicates else [1, 1, 2])
+        ranks = 2 if meets else ranks
         self.threads = {}
         for rank in range(ranks):
             for name in ("a", "b")[: 1 + self.chance(0.5 if ranks < 3 else 0.15)]:
                 self.threads[f"r{rank}.{name}"] = []
-        self.streams = STREAMS[: self.one_of([1, 2, 2, 3])]
+        self.streams = STREAMS[: self.one_of([2, 3] if self.scene else [1, 2, 2, 3])]
         self.buffers = ["x", "y"][: self.one_of([1, 2])]
         self.plan = {"swplan": 1, "ranks": ranks}
         self.comms = {}
         if self.communicates:
-            for name in ("A", "B")[: self.one_of([1, 1, 2])]:
+            for name in ("A", "B")[: 2 if meets else self.one_of([1, 1, 2])]:
                 self.comms[name] = self.random.sample(
                     range(ranks), self.random.randint(min(2, ranks), ranks)
                 )
@@ -66,6 +82,7 @@ class HostPlan(RandomPlan):
         if self.has("queue"):
             self.plan["queues"] = {"q": self.one_of([1, 2])}
         self.turns = [0] * ranks
+        self.credit = {}  # eager messages of a scene
         self.allocated = {}  # (rank, name): whether it is not freed yet
         self.names = 0
 
@@ -197,7 +214,10 @@ class HostPlan(RandomPlan):
             return [{"record_stream": self.one_of(mine), **stream}]
         name = self.one_of(mine)
         self.allocated[rank, name] = self.chance(0.1)  # else it is freed twice
-        return [{"free": name}]
+        return [self.free(name)]
+
+    def free(self, name):
+        return {"free": name, **(self.stream() if self.chance(0.2) else {})}
 
     def comm_of(self, rank):
         names = [name for name, members in self.comms.items() if rank in members]
@@ -240,15 +260,22 @@ class HostPlan(RandomPlan):
             [steps for name, steps in self.threads.items() if name.startswith(f"r{rank}.")]
         )
 
+    def kind(self, comm):
+        """A kind of collective; a broadcast may name its root."""
+        kind = self.one_of([{}, {}, {"op": "all_gather"}, {"op": "broadcast"}, {"op": "broadcast"}])
+        if "broadcast" in kind.values() and self.chance(0.6):
+            kind = {**kind, "root": self.one_of(self.comms[comm])}
+        return kind
+
     def add_collective(self, comm):
-        kind = self.one_of([{}, {}, {"op": "all_gather"}, {"op": "broadcast"}])
+        kind = self.kind(comm)
         tag = self.one_of(["c1", "c2", "c3"])
         for rank in self.comms[comm]:
             self.thread_of(rank).append(
                 {
                     "collective": tag,
                     "comm": comm,
-                    **kind,
+                    **(self.kind(comm) if self.chance(0.04) else kind),
                     **self.stream(),
                     **self.slots(),
                     **self.accesses(),
@@ -277,10 +304,179 @@ class HostPlan(RandomPlan):
         elif len(self.comms[comm]) > 1:
             self.add_message(comm)
 
+    # ---- scenes --------------------------------------------------------------------------------
+
+    def add_freed_memory(self):
+        """Memory is freed once or twice, by one thread or two, and handed out again."""
+        rank = self.random.randrange(len(self.turns))
+        mine, other = self.thread_of(rank), self.thread_of(rank)
+        stream, user = self.stream(), self.one_of([{}, self.stream()])
+        self.allocated |= {(rank, name): False for name in ("m0", "m1", "m2")}
+        mine.append({"alloc": "m0", **stream})
+        if user and self.chance(0.9):
+            mine += [{"record": "made", **stream}, {"wait": "made", **user}]
+        if self.chance(0.7):
+            access = {self.one_of(["reads", "writes"]): ["m0"]}
+            mine.append({"launch": "use", **stream, **user, **access})
+        early = self.chance(0.3)
+        if user and self.chance(0.2 if early else 0.6):
+            mine.append({"record_stream": "m0", **self.one_of([user, user, user, stream])})
+        if early:  # an allocation is called before the memory is free, and takes effect behind that
+            mine.append({"callback": "call", **stream, "body": [{"await": "freed"}]})
+            mine.append({"alloc": "m2", **stream})
+        if other is not mine:
+            mine.append({"signal": "used"})
+            other.append({"await": "used"})
+        frees = [self.free("m0") for _ in range(self.one_of([1, 1, 1, 2]))]
+        for free in frees:
+            self.one_of([mine, other]).append(free)
+        if early:
+            other.append({"signal": "freed"})
+        if early and self.chance(0.7):
+            return
+        if self.chance(0.2):
+            self.one_of([mine, other]).append({"launch": "late", **stream, "reads": ["m0"]})
+        if self.chance(0.8):
+            again = self.one_of([stream, stream, self.stream()])
+            self.one_of([mine, other]).append({"alloc": "m1", **again})
+
+    def add_relay(self):
+        """What one rank knows comes back to it through another one, or does not."""
+        here, there = self.random.sample([0, 1], 2)
+        buffer, tags = self.buffers[0], ["first", "second"]
+        rendezvous = self.chance(0.3)  # it comes back with the end of a message from here
+        comms = [self.one_of(["A", "B"]) for _ in tags]
+        streams = self.random.sample(self.streams, 2)
+        steps = {here: self.thread_of(here), there: self.thread_of(there)}
+        accesses = [{self.one_of(["reads", "writes"]): [buffer]}, {"writes": [buffer]}]
+        accesses = self.random.sample(accesses, 2)
+        steps[here].append({"launch": "before", "stream": streams[0], **accesses[0]})
+        back = self.one_of(self.streams)
+        for tag, comm, stream in zip(tags, comms, streams):
+            kind = self.kind(comm)
+            message = self.chance(0.25) if not rendezvous else tag == "second"
+            ends = {here: there, there: here}
+            sender = here if rendezvous else self.one_of([here, there])
+            if message and self.chance(0.5):
+                self.credit = {"eager_messages": {comm: 1}}
+            for rank in (here, there):
+                where = {"comm": comm, "stream": stream if rank == here else back}
+                if message:
+                    part = {"send" if rank == sender else "recv": tag, "peer": ends[rank]}
+                    steps[rank].append({"group": [part], **where})
+                else:
+                    steps[rank].append({"collective": tag, **kind, **where})
+        steps[here].append({"launch": "behind", "stream": streams[1], **accesses[1]})
+
+    def add_handshake(self):
+        """Two threads of a rank access one buffer, with an order between them or nearly one."""
+        rank = self.random.randrange(len(self.turns))
+        names = [f"r{rank}.{name}" for name in self.random.sample("ab", 2)]
+        pair = [self.threads.setdefault(name, []) for name in names]
+        stream, where = self.stream(), [{"reads": ["x"]}, {"writes": ["x"]}]
+        self.random.shuffle(where)
+        first, second = ({"compute": self.new_name(), **access} for access in where)
+        kernel = {"launch": self.new_name(), **stream, **where[0]}
+        turn, self.turns[rank] = self.turns[rank], self.turns[rank] + 2
+        self.plan["queues"] = {"q": 1}
+        ways = {
+            "flag": ([first, {"signal": "met"}], [{"await": "met"}, second]),
+            "late flag": (
+                [{"signal": "met"}, first, {"signal": "met"}],
+                [{"await": "met"}, second],
+            ),
+            "lock": (
+                [{"lock": "l"}, first, {"unlock": "l"}],
+                [{"lock": "l"}, second, {"unlock": "l"}],
+            ),
+            "put": ([first, {"put": "q"}], [{"get": "q"}, second]),
+            "place": ([first, {"get": "q"}], [{"put": "q"}, {"put": "q"}, second]),
+            "turn": (
+                [{"ticket": turn}, first, {"serve": turn}],
+                [{"ticket": turn + 1}, second, {"serve": turn + 1}],
+            ),
+            "barrier": ([first, {"barrier": "met"}], [{"barrier": "met"}, second]),
+            "event": (
+                [kernel, {"record": "e", **stream}, {"signal": "met"}],
+                [{"await": "met"}, {"sync": "event", "event": "e"}, second],
+            ),
+            "own event": (
+                [kernel, {"record": "e", **stream}, {"sync": "event", "event": "e"}, second],
+                [],
+            ),
+            "stream": (
+                [kernel, {"signal": "met"}],
+                [{"await": "met"}, {"sync": self.one_of(["stream", "device"]), **stream}, second],
+            ),
+            "out of a body": (
+                [kernel, {"callback": "call", **stream, "body": [{"signal": "met"}]}],
+                [{"await": "met"}, second],
+            ),
+            "behind a body": (
+                [
+                    {"callback": "call", **stream, "body": [first]},
+                    {"launch": "k", **stream, **where[1]},
+                ],
+                [],
+            ),
+            "into a body": ([kernel, {"callback": "call", **stream, "body": [second]}], []),
+        }
+        for thread, steps in zip(pair, ways[self.one_of(list(ways))]):
+            for step in steps:
+                if step.get("sync") == "device":
+                    step.pop("stream")
+            thread.extend(steps)
+
+    def add_credit(self):
+        """Messages that are sent before they are received: as many as may be, or more."""
+        sender, receiver = self.random.sample([0, 1], 2)
+        there = sender if self.chance(0.3) else receiver
+        key, limit = self.one_of(
+            [("eager_messages", 1), ("eager_messages", 2)]
+            + [("eager_bytes", size) for size in ("1MiB", "2MiB", "3MiB")]
+        )
+        self.credit = {key: {"A": limit}}
+        sizes = [self.one_of([{"bytes": "1MiB"}] * 4 + [{"bytes": "2MiB"}, {}]) for _ in range(3)]
+        sizes = sizes[: self.one_of([1, 2, 3])]
+        meeting = {"collective": "then", "comm": "A", **self.stream()}
+        sends = [
+            {"group": [{"send": f"t{k}", "peer": there, **size}], "comm": "A", **self.stream()}
+            for k, size in enumerate(sizes)
+        ]
+        receives = [
+            {"group": [{"recv": f"t{k}", "peer": sender, **size}], "comm": "A", **self.stream()}
+            for k, size in enumerate(sizes)
+        ]
+        self.thread_of(sender).extend([*sends, meeting])
+        self.thread_of(receiver).append(dict(meeting))
+        self.thread_of(there).extend(receives)
+
+    def add_crossed(self):
+        """Collectives of two communicators, which each rank calls in an order of its own."""
+        twice, once = self.random.sample(["A", "B"], 2)
+        orders = [self.random.sample([twice, twice, once], 3) for _ in range(2)]
+        streams = [{"A": self.stream(), "B": self.stream()} for _ in range(2)]
+        if self.chance(0.5):  # an order that only implicit order can hang
+            orders = [[twice, twice, once], [once, twice, twice]]
+            streams = [dict(zip("AB", self.random.sample(self.streams, 2))), streams[1]]
+            streams[0] = {comm: {"stream": name} for comm, name in streams[0].items()}
+            streams[1]["A"] = streams[1]["B"]
+        ranks = self.random.sample([0, 1], 2)
+        for rank, order, where in zip(ranks, orders, streams):
+            thread, issued = self.thread_of(rank), {"A": 0, "B": 0}
+            for comm in order:
+                tag = f"{comm.lower()}{issued[comm]}"
+                issued[comm] += 1
+                thread.append({"collective": tag, "comm": comm, **where[comm], **self.slots()})
+                if self.chance(0.1):
+                    thread.append({"sync": "stream", **where[comm]})
+
     # ---- the whole -----------------------------------------------------------------------------
 
     def add_threads(self):
-        for _ in range(self.random.randint(4, 11)):
+        if self.scene:
+            getattr(self, "add_" + self.scene)()
+        for _ in range(self.random.randint(0, 3) if self.scene else self.random.randint(4, 11)):
             name = self.one_of(list(self.threads))
             rank = int(name[1 : name.index(".")])
             if self.communicates and self.chance(0.5):
@@ -292,6 +488,8 @@ class HostPlan(RandomPlan):
                 self.threads[name].append({"repeat": self.one_of([2, 2, 3]), "body": body})
             else:
                 self.threads[name] += self.steps(rank)
+        if not any(self.threads.values()):
+            self.threads["r0.a"].append({"host": "1ms"})
         self.plan["threads"] = {name: steps for name, steps in self.threads.items() if steps}
 
     def add_machine(self):
@@ -311,7 +509,8 @@ class HostPlan(RandomPlan):
         for feature in ("launch_lock", "launch_blocking"):
             if self.has(feature):
                 machine[feature] = True
-        if self.has("launch_order_implicit") and self.comms:
+        crossed = self.scene == "crossed" and self.chance(0.7)
+        if self.comms and (crossed or self.has("launch_order_implicit")):
             machine["launch_order_implicit"] = True
         if self.has("eager") and self.comms:
             limit = self.one_of(
@@ -324,6 +523,8 @@ class HostPlan(RandomPlan):
                 name: {"scope": "shared", "bytes": self.one_of(["1MiB", "2MiB"])}
                 for name in (*self.buffers, "m0", "m1", "m2")
             }
+        for key, limits in self.credit.items():
+            machine[key] = {**machine.get(key, {}), **limits}
         if machine:
             self.plan["machine"] = machine
 
@@ -339,12 +540,51 @@ def generate_host(seed):
     return HostPlan(seed).made()
 
 
+class TimedHostPlan(HostPlan):
+    """One random host program whose parts take time."""
+
+    def __init__(self, seed):
+        super().__init__(f"timed {seed}")
+        self.exact = self.chance(0.6)  # else many things happen at one instant
+
+    def times(self, repeated):
+        if repeated and self.chance(0.3):
+            return [self.time() for _ in range(self.one_of([1, 2, 3]))]
+        return self.time()
+
+    def add_times(self, steps, repeated=False):
+        for step in steps:
+            kind = next(iter(step))
+            if kind == "repeat":
+                self.add_times(step["body"], True)
+            elif kind == "host":
+                step["host"] = self.times(repeated)
+            elif kind in ("launch", "copy", "collective", "group", "callback", "compute"):
+                if self.chance(0.9) and not (kind in ("launch", "callback") and "body" in step):
+                    step["time"] = self.times(repeated)
+                if kind == "launch" and self.chance(0.3):
+                    step["host_time"] = self.times(repeated)
+            self.add_times(step.get("body", []) if kind in ("launch", "callback") else [], repeated)
+
+    def made(self):
+        plan, features = super().made()
+        for steps in plan["threads"].values():
+            self.add_times(steps)
+        self.add_latency()
+        return plan, features
+
+
+def generate_timed_host(seed):
+    return TimedHostPlan(seed).made()
+
+
 PIPELINE_FEATURES = tuple("""
     stages inter ranks groups tickets locks host_sync sync_after host_work retire
     launch_queue num_slots elide enqueue_order max_in_flight memory overrides messages eager
     sm hw_queues slot_reset forget_done retired_dep ticket_at shared max_depth batches
     broadcast two_comms share_device launch_order_implicit host_time host_after inputs
     """.split())
+PIPELINE_SCENES = ("relay", "crossed", "retired", "held")
 TASK_STREAMS, TASK_GROUPS = ("main", "s"), ("default", "g")
 
 
@@ -353,10 +593,18 @@ class PipelinePlan(RandomPlan):
 
     def __init__(self, seed):
         super().__init__(f"pipeline {seed}", PIPELINE_FEATURES, 0.3)
-        self.ranks = 2 if self.has("ranks") or self.has("messages") else 1
+        self.scene = self.one_of(PIPELINE_SCENES) if self.chance(0.4) else None
+        if self.scene:
+            self.features = [name for name in self.features if name != "tickets"][:4]
+        meets = self.scene in ("relay", "crossed", "held")
+        self.ranks = 2 if meets or self.has("ranks") or self.has("messages") else 1
+        self.ranks = 1 if self.scene == "retired" else self.ranks
+        self.shared = None
         self.tasks = self.random.sample(
             ["A", "B", "C", "D"], self.one_of([1, 2, 2, 3, 3][: 7 - 2 * self.ranks])
         )
+        if self.scene:
+            self.tasks = ["A", "B"] if self.scene in ("retired", "held") else ["A", "B", "C"]
         self.buffers = ["x", "y"][: self.one_of([1, 2])]
         self.schedule, self.changes = {}, {}
         self.plan = {"swplan": 1, "ranks": self.ranks, "schedule": self.schedule}
@@ -436,10 +684,14 @@ class PipelinePlan(RandomPlan):
                 self.add_message(task, comm)
                 continue
             kinds = ["all_reduce"] + (["broadcast", "all_gather"] if self.has("broadcast") else [])
-            work = {"collective": self.one_of(kinds), **comm}
-            if work["collective"] == "broadcast" and self.chance(0.5):
-                work["root"] = self.one_of([0, 1])
-            self.schedule[task]["work"] = work
+            self.schedule[task]["work"] = {**self.collective(kinds), **comm}
+
+    def collective(self, kinds):
+        """A kind of collective; a broadcast may name its root."""
+        work = {"collective": self.one_of(kinds)}
+        if work["collective"] == "broadcast" and self.chance(0.6):
+            work["root"] = self.one_of([0, 1])
+        return work
 
     def add_message(self, task, comm):
         bytes_ = [{}, {}]
@@ -478,7 +730,78 @@ class PipelinePlan(RandomPlan):
         if changes:
             other["schedule"] = changes
         if other:
-            self.plan["rank_overrides"] = {"1": other}
+            self.plan.setdefault("rank_overrides", {"1": {}})["1"] = {
+                **other,
+                **self.plan.get("rank_overrides", {}).get("1", {}),
+            }
+
+    # ---- scenes --------------------------------------------------------------------------------
+
+    def add_relay(self):
+        """What rank 0 knows comes back to it through rank 1, or does not: A and B meet, and C is
+        behind B."""
+        buffer, kinds = self.buffers[0], ["broadcast", "broadcast", "all_reduce"]
+        for task, stream in zip("ABC", self.random.sample(["main", "s", "s"], 3)):
+            self.schedule[task] = {"stream": stream}
+        for task in "AB":
+            comm = {"comm": self.one_of(["dp", "tp"])}
+            self.schedule[task]["work"] = {**self.collective(kinds), **comm}
+        self.schedule["A"][self.one_of(["reads", "writes"])] = [buffer]
+        self.schedule["C"]["writes"] = [buffer]
+        if self.chance(0.3):
+            self.schedule["C"]["reads"] = [buffer]
+        together = self.one_of(TASK_STREAMS)
+        self.changes = {task: {"stream": together} for task in "ABC"}
+        self.plan["enqueue_order"] = ["A", "B", "C"]
+        if self.chance(0.5):
+            self.plan["intra_iter_deps"] = [["C", "B"]]
+
+    def add_retired(self):
+        """An iteration ends before the next accesses what it has, if its driver waits for that."""
+        buffer = self.buffers[0]
+        self.shared = buffer
+        access = self.random.sample([{"reads": [buffer]}, {"writes": [buffer]}], 2)
+        for task, thread_group, keys in zip("AB", TASK_GROUPS, access):
+            on_host = {"work": {"host": "1ms"}} if self.chance(0.5) else {}
+            self.schedule[task] = {"thread_group": thread_group, **on_host, **keys}
+            self.schedule[task]["stream"] = self.one_of(TASK_STREAMS)
+        self.plan["intra_iter_deps"] = [["B", "A"]]
+        self.plan["retire"] = self.one_of(["device", "submit", "last-task"])
+        if self.chance(0.5):  # the next one may be handed out before that, and skips its dependence
+            self.schedule["B"]["stage"] = 1
+            self.plan["inter_iter_deps"] = [["A", "B"]]
+            self.plan["retired_dep"] = "skip"
+
+    def add_crossed(self):
+        """Collectives of two communicators, which each rank calls in an order of its own."""
+        comms = ["dp", "dp", "tp"]
+        orders = []
+        for _ in range(2):  # the tasks of one communicator in one order on both ranks
+            order = self.random.sample("ABC", 3)
+            places = [place for place, task in enumerate(order) if task != "C"]
+            order[places[0]], order[places[1]] = "A", "B"
+            orders.append(order)
+        streams = [[self.one_of(TASK_STREAMS) for _ in "ABC"] for _ in range(2)]
+        if self.chance(0.6):  # an order that only implicit order can hang
+            orders, streams = [["A", "B", "C"], ["C", "A", "B"]], [["s", "s", "main"], ["s"] * 3]
+        for number, task in enumerate("ABC"):
+            work = {"collective": "all_reduce", "comm": comms[number]}
+            self.schedule[task] = {"stream": streams[0][number], "work": work}
+            self.changes[task] = {"stream": streams[1][number]}
+        self.plan["enqueue_order"] = orders[0]
+        self.plan["rank_overrides"] = {"1": {"enqueue_order": orders[1]}}
+        if self.chance(0.3):
+            for task in "ABC":
+                self.schedule[task]["globally_ordered"] = True
+
+    def add_held(self):
+        """Two workers hold one lock while they wait for the other rank, or give it back before."""
+        for task, comm, stream, group in zip("AB", ["dp", "tp"], TASK_STREAMS, TASK_GROUPS):
+            work = {"collective": "all_reduce", "comm": comm}
+            keys = {"stream": stream, "thread_group": group, "holds": ["l"], "work": work}
+            if self.chance(0.8):
+                keys["sync_after"] = "stream"
+            self.schedule[task] = keys
 
     # ---- the whole -----------------------------------------------------------------------------
 
@@ -500,7 +823,7 @@ class PipelinePlan(RandomPlan):
             ("retired_dep", "retired_dep", ["skip"]),
         ):
             if self.has(feature):
-                self.plan[key] = self.one_of(choices)
+                self.plan.setdefault(key, self.one_of(choices))
         if self.has("ticket_at") and self.has("tickets"):
             self.plan["ticket_at"] = "fire"
 
@@ -514,16 +837,17 @@ class PipelinePlan(RandomPlan):
             machine["hw_queues"] = 1
         if self.has("launch_queue"):
             machine["launch_queue"] = self.one_of([1, 2, 3, 4])
-        if self.has("launch_order_implicit") and two:
+        crossed = self.scene == "crossed" and self.chance(0.7)
+        if two and (crossed or self.has("launch_order_implicit")):
             machine["launch_order_implicit"] = True
-        if self.has("eager") and two:
+        if self.has("eager") and '"dp"' in json.dumps(self.plan):
             limit = self.one_of(
                 [("eager_messages", 1), ("eager_messages", 2), ("eager_bytes", "2MiB")]
             )
             machine[limit[0]] = {"dp": limit[1]}
         buffers = {}
-        if self.has("shared"):
-            buffers[self.one_of(self.buffers)] = {
+        if self.shared or self.has("shared"):
+            buffers[self.shared or self.one_of(self.buffers)] = {
                 "scope": "shared",
                 "bytes": self.one_of(["1MiB", "2MiB"]),
             }
@@ -541,9 +865,13 @@ class PipelinePlan(RandomPlan):
     def made(self):
         for task in self.tasks:
             self.schedule[task] = self.task()
-        self.add_dependences()
+        if self.scene:
+            getattr(self, "add_" + self.scene)()
+        else:
+            self.add_dependences()
         if self.ranks == 2:
-            self.add_communication()
+            if not self.scene:
+                self.add_communication()
             self.add_overrides()
             if self.has("batches"):
                 self.plan["batches"] = self.one_of([[1, 2], [2, 1], [2, 2]])
@@ -559,10 +887,51 @@ def generate_pipeline(seed):
     return PipelinePlan(seed).made()
 
 
+class TimedPipelinePlan(PipelinePlan):
+    """One random pipeline whose parts take time, and a larger number of iterations."""
+
+    def __init__(self, seed):
+        super().__init__(f"timed {seed}")
+        self.exact = self.chance(0.6)
+
+    def add_times(self, keys):
+        work = keys.get("work", {})
+        if "host" in work:
+            work["host"] = self.time()
+        elif not work and self.chance(0.2):
+            keys["work"] = {"spin": self.time()}
+        elif self.chance(0.9):
+            keys["time"] = self.time()
+        for share, key in ((0.4, "host_time"), (0.15, "host_after")):
+            if self.chance(share) and ("host" not in work or key == "host_time"):
+                keys[key] = self.time()
+
+    def made(self):
+        plan, features, _ = super().made()
+        for keys in self.schedule.values():
+            self.add_times(keys)
+        changes = plan.get("rank_overrides", {}).get("1", {}).get("schedule", {})
+        for task in self.random.sample(list(changes), len(changes) // 2):
+            changes[task]["time"] = self.time()
+        if "batches" in plan:
+            plan["batches"] = [self.random.randint(1, 9), self.random.randint(1, 9)]
+        self.add_latency()
+        return plan, features, self.random.randint(1, 14)
+
+
+def generate_timed_pipeline(seed):
+    return TimedPipelinePlan(seed).made()
+
+
+FORMS = {
+    "host": generate_host,
+    "pipeline": generate_pipeline,
+    "timed_host": generate_timed_host,
+    "timed_pipeline": generate_timed_pipeline,
+}
+
 if __name__ == "__main__":
-    plan, features, *iterations = {"host": generate_host, "pipeline": generate_pipeline}[
-        sys.argv[1]
-    ](int(sys.argv[2]))
+    plan, features, *iterations = FORMS[sys.argv[1]](int(sys.argv[2]))
     print(json.dumps(plan))
     print(
         "# " + " ".join(features + [f"-n {count}" for count in iterations if "batches" not in plan])

@@ -17,7 +17,7 @@ from steps import Access, Comm, Part, Program
 KEYS = {"swplan", "ranks", "machine", "comms", "queues", "streams", "buffers", "inputs", "threads"}
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_lock launch_order_implicit
-    launch_blocking eager_messages eager_bytes memory
+    launch_blocking eager_messages eager_bytes memory launch_latency
     """.split())
 PUSHED_UNDER_LOCK = {
     "launch",
@@ -30,6 +30,7 @@ PUSHED_UNDER_LOCK = {
 }  # not `alloc`
 PUSHED = PUSHED_UNDER_LOCK | {"alloc"}
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
+TIMES = {"ns": 1, "us": 1000, "ms": 1000000}
 
 
 def size(text):
@@ -38,6 +39,16 @@ def size(text):
         return 0
     number, unit = re.fullmatch(r"(\d+)(B|KiB|MiB)", text).groups()
     return int(number) * UNITS[unit]
+
+
+def duration(text, iteration=None):
+    """Nanoseconds of a time; of a list, in a repeat, of the one that the iteration takes."""
+    if isinstance(text, list):
+        text = text[iteration % len(text)]
+    if text is None:
+        return 0
+    number, unit = re.fullmatch(r"(\d+)(ns|us|ms)", text).groups()
+    return int(number) * TIMES[unit]
 
 
 def refuse_unknown(keys, known):
@@ -109,6 +120,7 @@ class HostProgram:
             if kind_of(step) != "repeat":
                 self.lower(step, None)
                 continue
+            self.first = iteration  # a list of times is that of one repeat
             for _ in range(step["repeat"]):
                 for inner in step["body"]:
                     self.lower(inner, iteration)
@@ -126,6 +138,8 @@ class HostProgram:
         self.stream = (
             Program.number(self.program.streams, self.name) if self.name in self.pushers else None
         )
+        if self.time(step, "host_time"):
+            self.emit("compute", time=self.time(step, "host_time"))
         locked = self.machine.get("launch_lock") and kind in PUSHED_UNDER_LOCK
         lock = Program.number(self.program.locks, (self.rank, "the context")) if locked else None
         if locked:
@@ -144,10 +158,15 @@ class HostProgram:
             ((self.rank, name), "write") for name in step.get("writes", [])
         ]
 
-    def lower_compute(self, step):
-        self.emit("compute", accesses=self.accesses(step))
+    def time(self, step, key="time"):
+        """How long the operation of a step takes."""
+        return duration(step.get(key), self.iteration and self.iteration - self.first)
 
-    lower_host = lower_compute
+    def lower_compute(self, step):
+        self.emit("compute", accesses=self.accesses(step), time=self.time(step))
+
+    def lower_host(self, step):
+        self.emit("compute", accesses=self.accesses(step), time=self.time(step, "host"))
 
     def body(self, steps):
         """The operations of a body, apart from those of the thread."""
@@ -163,19 +182,25 @@ class HostProgram:
             self.lower_callback(step)
         else:
             self.emit(
-                "kernel", stream=self.stream, slots=step.get("sm", 0), accesses=self.accesses(step)
+                "kernel",
+                stream=self.stream,
+                slots=step.get("sm", 0),
+                accesses=self.accesses(step),
+                time=self.time(step),
             )
 
     def lower_copy(self, step):
-        self.emit("kernel", stream=self.stream, accesses=self.accesses(step))
+        accesses, time = self.accesses(step), self.time(step)
+        self.emit("kernel", stream=self.stream, accesses=accesses, time=time)
 
     def lower_callback(self, step):
         body = self.body(step["body"])
-        self.emit("callback", stream=self.stream, slots=step.get("sm", 0), body=body)
+        slots, time = step.get("sm", 0), self.time(step)
+        self.emit("callback", stream=self.stream, slots=slots, body=body, time=time)
 
     def lower_collective(self, step):
         kind = step.get("op", "all_reduce")
-        root = step.get("root", self.comms[step["comm"]][0]) if kind == "broadcast" else None
+        root = step.get("root", min(self.comms[step["comm"]])) if kind == "broadcast" else None
         self.emit(
             "collective",
             stream=self.stream,
@@ -184,6 +209,7 @@ class HostProgram:
             comm=self.comm_names.index(step["comm"]),
             accesses=self.accesses(step),
             match=(step["collective"], kind, root, size(step.get("bytes"))),
+            time=self.time(step),
         )
 
     def lower_group(self, step):
@@ -201,6 +227,7 @@ class HostProgram:
             comm=self.comm_names.index(step["comm"]),
             parts=tuple(parts),
             accesses=self.accesses(step),
+            time=self.time(step),
         )
 
     def event(self, name):
@@ -283,7 +310,12 @@ class HostProgram:
         self.program.accesses.append(Access(buffer, "alloc", self.stream, self.out[-1]))
 
     def lower_free(self, step):
-        self.emit("free", object=self.buffer(step["free"]))
+        self.emit("free", object=self.buffer(step["free"]), stream=self.freed_in(step))
+
+    def freed_in(self, step):
+        """The stream that a `free` names; None: the one that the memory was allocated for."""
+        name = (self.rank, step.get("stream"))
+        return Program.number(self.program.streams, name) if "stream" in step else None
 
     def lower_record_stream(self, step):
         self.emit("record_stream", stream=self.stream, object=self.buffer(step["record_stream"]))
@@ -331,7 +363,7 @@ class HostProgram:
         for thread, steps in self.plan["threads"].items():
             self.program.threads.append((rank_of(thread), self.lower_thread(thread, steps)))
         for operation in self.program.operations:
-            if operation.kind == "free":  # it may be reused in the stream that it was allocated for
+            if operation.kind == "free" and operation.stream is None:
                 allocation = self.program.allocated[operation.object]
                 operation.stream = self.program.accesses[allocation].stream
         self.knobs()

@@ -12,7 +12,7 @@ whose dependences form a cycle are not read here.
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from host import refuse_unknown, size
+from host import duration, refuse_unknown, size
 from steps import BLOCKED, DONE, Comm, Machine, Part, Program
 
 KEYS = set("""
@@ -22,11 +22,11 @@ KEYS = set("""
     """.split())
 MACHINE_KEYS = set("""
     sm_slots share_device hw_queues launch_queue launch_order_implicit eager_messages
-    eager_bytes memory
+    eager_bytes memory launch_latency
     """.split())
 TASK_KEYS = set("""
     stage stream thread_group globally_ordered holds host_sync sync_after host_time
-    host_after work sm reads writes
+    host_after work sm reads writes time
     """.split())
 
 
@@ -190,11 +190,12 @@ class Pipeline:
         program = self.program
         workers = {}
         for rank in range(self.ranks):
+            used = [keys["thread_group"] for keys in self.schedules[rank].values()]
             for task in self.tasks:
                 Program.number(program.streams, (rank, self.schedules[rank][task]["stream"]))
-                workers.setdefault(
-                    (rank, self.schedules[rank][task]["thread_group"]), self.ranks + len(workers)
-                )
+            for group in self.groups():
+                if group in used:
+                    workers[rank, group] = self.ranks + len(workers)
         for rank in range(self.ranks):
             for iteration in range(self.iterations):
                 for task in self.tasks:
@@ -218,6 +219,14 @@ class Pipeline:
                 if key in self.numbers:
                     instance.successors.append(self.numbers[key])
         return workers
+
+    def groups(self):
+        """Section 8: in the order in which the plan first names them."""
+        named = [keys.get("thread_group", "default") for keys in self.plan["schedule"].values()]
+        for changes in self.plan.get("rank_overrides", {}).values():
+            for keys in changes.get("schedule", {}).values():
+                named += [keys["thread_group"]] if "thread_group" in keys else []
+        return list(dict.fromkeys(named))
 
     def dependences(self, task, iteration):
         """(task, iteration) that an instance depends on, in the order of the plan."""
@@ -249,11 +258,11 @@ class Pipeline:
             self.emit("lock", object=lock)
         if "host_sync" in keys:
             self.lower_sync(keys["host_sync"])
-        if "host_time" in keys and "host" not in keys["work"]:
-            self.emit("nothing")
+        if duration(keys.get("host_time")) and "host" not in keys["work"]:
+            self.emit("nothing", time=duration(keys["host_time"]))
         self.lower_work(task)
-        if "host_after" in keys:
-            self.emit("nothing")
+        if duration(keys.get("host_after")):
+            self.emit("nothing", time=duration(keys["host_after"]))
         if "sync_after" in keys:
             self.lower_sync(keys["sync_after"])
         for lock in reversed(locks):
@@ -302,14 +311,16 @@ class Pipeline:
             for name in keys.get(how + "s", [])
         ]
         if "host" in work:
-            self.emit("compute", accesses=accesses)
+            time = duration(keys.get("host_time")) + duration(work["host"])
+            self.emit("compute", accesses=accesses, time=time)
             return
         fields = {"stream": self.stream, "slots": keys.get("sm", 0), "accesses": accesses}
+        fields["time"] = duration(keys.get("time")) or duration(work.get("spin"))
         if "comm" in work:
             fields["comm"] = self.comm_names.index(work["comm"])
         if "collective" in work:
             members = self.program.comms[fields["comm"]].members
-            root = work.get("root", members[0]) if work["collective"] == "broadcast" else None
+            root = work.get("root", min(members)) if work["collective"] == "broadcast" else None
             match = (task, self.iteration, work["collective"], root, size(work.get("bytes")))
             self.emit("collective", root=root, match=match, **fields)
         elif "comm" in work:
@@ -356,11 +367,18 @@ class Pipeline:
 
     # ---- the machine ---------------------------------------------------------------------------
 
-    def launch_queues(self):
-        """Section 7: what depth + 2 iterations push; with `retire: device` depth, and no more."""
+    def window(self, rank):
+        """How many iterations may be admitted and not over, where `last-task` retires them."""
+        queued = [
+            self.program.room[stream] // count
+            for stream, count in self.pushes().items()
+            if self.program.streams[stream][0] == rank
+        ]
+        return self.contexts + 3 + max(self.contexts, *queued)
+
+    def pushes(self):
+        """What an iteration pushes to each stream."""
         program, plan = self.program, self.plan
-        given = plan.get("machine", {}).get("launch_queue")
-        to_device = plan.get("retire") == "device"
         pushed = Counter()
         for rank, schedule in enumerate(self.schedules):
             for task, keys in schedule.items():
@@ -373,7 +391,14 @@ class Pipeline:
                     )
                 ]
                 pushed[stream] += len(waits) + ("host" not in keys["work"]) + 1
-        for stream, count in pushed.items():
+        return pushed
+
+    def launch_queues(self):
+        """Section 7: what depth + 2 iterations push; with `retire: device` depth, and no more."""
+        program, plan = self.program, self.plan
+        given = plan.get("machine", {}).get("launch_queue")
+        to_device = plan.get("retire") == "device"
+        for stream, count in self.pushes().items():
             usual = count * (self.contexts if to_device else self.contexts + 2)
             program.room[stream] = (
                 usual if given is None else min(given, usual) if to_device else given
@@ -470,6 +495,13 @@ class PipelineMachine(Machine):
         return [self.pipeline.numbers[rank, iteration, task] for task in tasks]
 
     # ---- workers -------------------------------------------------------------------------------
+
+    def next_operation(self, state, thread):
+        if thread < self.pipeline.ranks:
+            return super().next_operation(state, thread)
+        if state["instance", thread] is None:
+            return None
+        return self.instances[state["instance", thread]].operations[state["position", thread]]
 
     def step_thread(self, state, thread):
         if thread < self.pipeline.ranks:
@@ -571,8 +603,15 @@ class PipelineMachine(Machine):
             for number in self.at(rank, iteration, self.pipeline.tasks):
                 self.clear_place(state, number)
 
+    def has_room(self, state, rank, iteration):
+        """Section 4, retiring: `last-task` waits for the end of an iteration a window ago."""
+        ago = iteration - self.pipeline.window(rank)
+        return self.retire_rule != "last-task" or ago < 0 or ago not in self.in_flight(state, rank)
+
     def do_enqueue(self, state, number, row):
         operation = self.program.operations[number]
+        if not self.has_room(state, row[1], operation.object - 1):
+            return BLOCKED
         for iteration in range(state["admitted", row[1]], operation.object):
             self.admit(state, row[1], iteration)
         for instance in operation.instances:
@@ -581,6 +620,8 @@ class PipelineMachine(Machine):
 
     def do_admit(self, state, number, row):
         rank, iteration = row[1], self.program.operations[number].object
+        if not self.has_room(state, rank, iteration):
+            return BLOCKED
         state["admission", rank, iteration] = state[row]
         self.admit(state, rank, iteration)
         for instance in self.at(rank, iteration, self.pipeline.orders[rank]):
@@ -631,6 +672,23 @@ class PipelineMachine(Machine):
                 for instance in self.at(rank, later, self.pipeline.orders[rank]):
                     self.fire(state, instance)
         return DONE
+
+    # ---- section 8 -----------------------------------------------------------------------------
+
+    def thread_order(self):
+        """Rank by rank, the driver and then the workers; here all drivers come first."""
+        threads = range(len(self.program.threads))
+        return sorted(threads, key=lambda thread: self.program.threads[thread][0])
+
+    def note_iterations(self, before, after, now, iterations):
+        for rank in range(self.pipeline.ranks):
+            for iteration in range(before["admitted", rank], after["admitted", rank]):
+                iterations[rank, iteration] = [now, None]
+            flying = self.in_flight(after, rank)
+            oldest = min(flying, default=after["admitted", rank])  # one after the other is over
+            for iteration in range(oldest):
+                times = iterations[rank, iteration]
+                times[1] = now if times[1] is None else times[1]
 
     # ---- section 9 -----------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class Operation:
     iteration: int = None  # of a pipeline
     source: int = None  # of a pipeline's wait and await: the instance that is meant
     instances: tuple = ()  # of a pipeline's driver
+    time: int = 0  # how long it takes (times.py), in ns
 
 
 @dataclass
@@ -284,7 +285,8 @@ class Machine:
         return DONE
 
     def push(self, state, number, row, bound=None):
-        """Add an operation to its stream; `bound` is the record that a wait waits for."""
+        """Add an operation to its stream; `bound` is the record that a wait waits for, or what an
+        alloc may be given."""
         program, operation = self.program, self.program.operations[number]
         stream = operation.stream
         rank = program.streams[stream][0]
@@ -292,6 +294,8 @@ class Machine:
         if stream in program.room and held >= program.room[stream]:
             return BLOCKED
         self.check_freed(state, operation)
+        if operation.kind == "alloc":  # memory that is freed later is not handed out to it
+            bound = state["freed in", stream]
         state["items", stream] += ((number, state[row], bound),)
         if stream in program.hardware_queue:
             state["hardware", rank, program.hardware_queue[stream]] += (stream,)
@@ -490,15 +494,16 @@ class Machine:
         operation = self.program.operations[number]
         if operation.kind not in IMMEDIATE or not self.at_front(state, stream):
             return False
-        if bound is not None and state["reached", bound] is None:
+        waits = operation.kind == "wait" and bound is not None
+        if waits and state["reached", bound] is None:
             return False
         state["carries", stream] |= known
-        if bound is not None:
+        if waits:
             state["carries", stream] |= state["reached", bound]
         if operation.kind == "record":
             state["reached", number] = state["carries", stream]
         if operation.kind == "alloc":
-            if any(self.in_use(state, buffer, stream) for buffer in state["freed in", stream]):
+            if any(self.in_use(state, buffer, stream) for buffer in bound):
                 self.violate(state, "lifetime")
             allocation = 1 << self.program.allocated[operation.object]
             state["made"] |= allocation
@@ -629,6 +634,12 @@ class Machine:
         size = sum(self.program.operations[other].parts[its].bytes for other, its, _ in unmatched)
         return len(unmatched) <= comm.eager_messages or 0 < comm.eager_bytes >= size
 
+    def group_matched(self, state, stream):
+        number = state["items", stream][0][0]
+        rank = self.program.streams[stream][0]
+        parts = range(len(self.program.operations[number].parts))
+        return all(self.part_matched(state, number, index, rank) for index in parts)
+
     def finish_group(self, state, stream):
         number = state["items", stream][0][0]
         rank = self.program.streams[stream][0]
@@ -643,10 +654,25 @@ class Machine:
                 state["carries", stream] |= receives[place][2]
         self.finish(state, stream)
 
+    # ---- section 8: time (times.py) ------------------------------------------------------------
+
+    def thread_order(self):
+        """The threads in the order of their numbers."""
+        return range(len(self.program.threads))
+
+    def note_iterations(self, before, after, now, iterations):
+        """Notes which iterations a step admits, and which are over with it: in pipelines."""
+
     # ---- section 2: the steps of all agents ----------------------------------------------------
 
     def carry_out(self, state, number, row):
         return getattr(self, "do_" + self.program.operations[number].kind)(state, number, row)
+
+    def next_operation(self, state, thread):
+        """The number of the operation that a thread is at, or None."""
+        operations = self.program.threads[thread][1]
+        position = state["position", thread]
+        return operations[position] if position < len(operations) else None
 
     def step_thread(self, state, thread):
         """One step of a thread, done to `state`; False where it has none."""
@@ -683,11 +709,7 @@ class Machine:
         if operation.kind == "collective":
             return False
         if operation.kind == "group":
-            rank = self.program.streams[stream][0]
-            if not all(
-                self.part_matched(state, number, index, rank)
-                for index in range(len(operation.parts))
-            ):
+            if not self.group_matched(state, stream):
                 return False
             self.finish_group(state, stream)
             return True

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reading of the pages: the times of one run, as `swsim predict` simulates it.
+
+Written from doc/semantics.md, sections 2 (agents) and 8 (time), doc/predict.md, swplan(5) and
+swsim(1): the machine of steps.py with a clock beside it, which takes each step as early as
+possible. At an instant ends what has taken its time, then the first agent that can step does,
+over and over: host threads, then streams, then communicators. It shares no code with the
+program, and looks at every agent at every step. Times do not vary here, and no work shares a
+device.
+"""
+
+from dataclasses import dataclass, field
+
+from steps import IMMEDIATE, MARK
+
+CPU_PARTS = ("compute", "nothing")
+
+
+@dataclass
+class Run:
+    """What happened, and when, in ns."""
+
+    end: int = 0
+    stuck: bool = False
+    mismatch: bool = False  # the run is not defined behind its end
+    violated: frozenset = frozenset()
+    device: list = field(default_factory=list)  # (rank, stream, start, end) of work
+    host: list = field(default_factory=list)  # (rank, start, end) of CPU parts of threads
+    iterations: dict = field(default_factory=dict)  # (rank, iteration): [admitted, over]
+
+
+class Clock:
+    """Simulates a machine; `latency` is that of a launch."""
+
+    def __init__(self, machine, latency=0):
+        self.machine, self.program, self.latency = machine, machine.program, latency
+        self.state = machine.start()
+        self.now = 0
+        self.timers = {}  # what takes time: (its end, its kind, its number among all that began)
+        self.began = 0
+        self.over = set()  # what has taken its time, and not ended yet
+        self.starts = {}  # stream: the start of the work at its head
+        self.pushed = {}  # operation: when
+        self.run = Run()
+        calls = [op.stream for op in self.program.operations if op.kind == "callback"]
+        self.agents = [("thread", thread) for thread in machine.thread_order()]
+        self.agents += [("body", stream) for stream in dict.fromkeys(calls)]
+        self.agents += [("stream", stream) for stream in range(len(self.program.streams))]
+        self.agents += [("comm", comm) for comm in range(len(self.program.comms))]
+
+    # ---- time ----------------------------------------------------------------------------------
+
+    def begin(self, what, time):
+        """`what` takes time from now on, until it is among those that are over."""
+        kind = {"thread": 0, "body": 0, "stream": 1, "launch": 1, "comm": 2}[what[0]]
+        self.timers[what] = (self.now + time, kind, self.began)
+        self.began += 1
+
+    def lasts(self, what, time):
+        """Whether `what` goes on; it begins with the first call."""
+        if what in self.over:
+            return False
+        if what not in self.timers:
+            self.begin(what, time)
+        return True
+
+    # ---- threads, and bodies of callbacks ------------------------------------------------------
+
+    def works(self, agent, operation):
+        """Whether a CPU part goes on. One without time is none."""
+        if operation.kind not in CPU_PARTS or not operation.time:
+            return False
+        return self.lasts(agent, operation.time)
+
+    def note_cpu_part(self, agent, rank, operation):
+        self.over.discard(agent)
+        if operation.kind in CPU_PARTS:
+            self.run.host.append((rank, self.now - operation.time, self.now))
+
+    def step_thread(self, after, thread):
+        agent, number = ("thread", thread), self.machine.next_operation(self.state, thread)
+        operation = self.program.operations[number] if number is not None else None
+        if operation and self.works(agent, operation):
+            return False
+        taken = self.machine.step_thread(after, thread)
+        if taken and operation:
+            self.note_cpu_part(agent, self.program.threads[thread][0], operation)
+            self.pushed.setdefault(number, self.now)
+        return taken
+
+    def body_left(self, stream):
+        """The next operation in the body of a running callback, or None."""
+        items = self.state["items", stream]
+        if not items or not self.state["running", stream]:
+            return None
+        body, position = self.program.operations[items[0][0]].body, self.state["body", stream]
+        return self.program.operations[body[position]] if position < len(body) else None
+
+    def step_body(self, after, stream):
+        operation = self.body_left(stream)
+        if not operation or self.works(("body", stream), operation):
+            return False
+        taken = self.machine.step_stream(after, stream)
+        if taken:
+            self.note_cpu_part(("body", stream), self.program.streams[stream][0], operation)
+        return taken
+
+    # ---- streams and communicators -------------------------------------------------------------
+
+    def on_its_way(self, number):
+        """Whether the launch of work has not come to its stream yet."""
+        if number == MARK or self.program.operations[number].kind in IMMEDIATE:
+            return False
+        left = self.pushed[number] + self.latency - self.now
+        return left > 0 and self.lasts(("launch", number), left)
+
+    def goes_on(self, stream, operation):
+        """Whether the work that a stream is at goes on."""
+        if operation.kind == "collective" or self.body_left(stream):
+            return True
+        if operation.kind == "group" and not self.machine.group_matched(self.state, stream):
+            return True
+        return self.lasts(("stream", stream), operation.time)
+
+    def step_stream(self, after, stream):
+        items = self.state["items", stream]
+        if not items:
+            return False
+        number, running = items[0][0], self.state["running", stream]
+        if running and self.goes_on(stream, self.program.operations[number]):
+            return False
+        if not running and self.on_its_way(number):
+            return False
+        taken = self.machine.step_stream(after, stream)
+        if taken and running:
+            self.note_work(stream, self.program.operations[number])
+        elif taken:
+            self.starts[stream] = self.now
+            if self.program.operations[number].kind in ("kernel", "callback"):
+                self.begin(("stream", stream), self.program.operations[number].time)
+        return taken
+
+    def note_work(self, stream, operation):
+        self.over.discard(("stream", stream))
+        group = operation.kind == "group"
+        start = self.now - operation.time if group else self.starts[stream]
+        self.run.device.append((*self.program.streams[stream], start, self.now))
+
+    def step_comm(self, after, comm):
+        members = self.program.comms[comm].members
+        numbers = [self.state["collective", comm, member] for member in members]
+        if None in numbers:
+            return False
+        operations = [self.program.operations[number] for number in numbers]
+        time = max(operation.time for operation in operations)
+        if self.lasts(("comm", comm), time):
+            return False
+        self.over.discard(("comm", comm))
+        self.machine.step_comm(after, comm)
+        for operation in operations:
+            where = self.program.streams[operation.stream]
+            self.run.device.append((*where, self.now - time, self.now))
+        return True
+
+    # ---- all of them ---------------------------------------------------------------------------
+
+    def step(self, agent):
+        """The step of an agent, if it can take one now."""
+        kind, number = agent
+        after = dict(self.state)
+        taken = getattr(self, "step_" + kind)(after, number)
+        if not taken:
+            return False
+        self.run.mismatch = taken == "mismatch"
+        self.machine.settle(after)
+        self.machine.check_bound(after)
+        self.machine.note_iterations(self.state, after, self.now, self.run.iterations)
+        self.state = after
+        self.run.end = self.now
+        return True
+
+    def end_one(self):
+        """What ends now ends; False where nothing does."""
+        ending = min(self.timers, key=self.timers.get, default=None)
+        if ending is None or self.timers[ending][0] > self.now:
+            return False
+        del self.timers[ending]
+        self.over.add(ending)
+        if ending[0] != "launch":
+            self.step(ending)
+        return True
+
+    def simulate(self):
+        while not self.run.mismatch:
+            while not self.run.mismatch and self.end_one():
+                pass
+            while not self.run.mismatch and any(self.step(agent) for agent in self.agents):
+                pass
+            if not self.timers:
+                break
+            self.now = min(self.timers.values())[0]
+        self.run.stuck = not self.run.mismatch and self.machine.work_remains(self.state)
+        self.run.violated = self.state["violated"]
+        return self.run
