@@ -246,7 +246,9 @@ static bool sync_host(struct run_thread *self, const struct op *op, int64_t iter
     case SYNC_EVENT:
     case SYNC_DEVICE: done = sync_work(self, op, iteration, &diag); break;
     case SYNC_RETRY:
-    case SYNC_STAGED: break; /* the memory of a run is there from its start; or the wait is over */
+    case SYNC_STAGED:
+        break; /* the memory of a run is there from its start; the wait of a copy is the next
+                  operation; or the wait is over */
     case SYNC_LOAD: done = is_loaded(self, op) || sync_work(self, op, iteration, &diag); break;
     }
     self->pumped.sync = NULL;
