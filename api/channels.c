@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "plan/coverage.h"
-#include "plan/json.h"
+#include "base/json.h"
 #include "plan/keywords.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 static const struct channel_row channels[CHANNELS] = {
     {.fifo = FIFO_RANK, .who = "PyTorch's schedules: batch_isend_irecv, a message each"},

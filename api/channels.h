@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "check/verify.h"
-#include "plan/json.h"
+#include "base/json.h"
 #include "plan/plan.h"
 #include "sim/predict/predict.h"
 

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "plan/plan.h"
 
 enum driver_choice { DRIVER_NOT_GIVEN = -1, CLOCK_ONLY, DATAFLOW_ONLY, BOTH_DRIVERS };

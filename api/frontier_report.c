@@ -6,7 +6,7 @@
 
 #include "improve/tune.h"
 #include "plan/coverage.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 /* ---- options and warnings -------------------------------------------------------------------- */
 

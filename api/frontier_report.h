@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "improve/frontier.h"
-#include "plan/json.h"
+#include "base/json.h"
 
 /* STATUS_USAGE where options and plan both count samples, and differ. */
 enum status frontier_check_samples(const struct frontier_options *options, const struct plan *plan,

@@ -10,8 +10,8 @@
 #include "improve/frontier.h"
 #include "improve/frontier_costs.h"
 #include "improve/tune.h"
-#include "plan/nearest.h"
-#include "plan/units.h"
+#include "base/nearest.h"
+#include "base/units.h"
 #include "sim/predict/predict.h"
 #include "trace/store.h"
 

@@ -8,8 +8,8 @@
 #ifndef SWSIM_OPTION_TEXTS_H
 #define SWSIM_OPTION_TEXTS_H
 
-#include "plan/arena.h"
-#include "plan/diag.h"
+#include "base/arena.h"
+#include "base/diag.h"
 #include "plan/plan.h"
 
 struct axis_values;

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "plan/plan.h"
 #include "machine/program.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "improve/frontier_costs.h"
-#include "plan/parse.h"
-#include "plan/rank_programs.h"
+#include "plan/text/parse.h"
+#include "machine/lower/rank_programs.h"
 #include "sim/predict/pass_chart.h"
 #include "sim/predict/stored_chart.h"
 
@@ -18,10 +18,10 @@ static enum status complete(struct plan *plan, struct arena *arena, struct diag 
     struct programs *programs = &plan->programs;
     struct rank_program *ranks;
     int count;
-    enum status status = rank_programs_complete(plan, arena, &ranks, &count, diag);
+    enum status status = complete_lists_fill(plan, arena, &ranks, &count, diag);
     if (status != STATUS_OK)
         return status;
-    programs->copies = rank_programs_copies(plan);
+    programs->copies = complete_lists_copies(plan);
     programs->generate.given = false;
     programs->ranks = ranks;
     programs->has_comms = true;

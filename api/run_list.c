@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "plan/columns.h"
-#include "plan/units.h"
+#include "base/columns.h"
+#include "base/units.h"
 #include "sim/predict/explained.h"
 #include "sim/predict/stalls.h"
 

@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "plan/arena.h"
-#include "plan/json.h"
+#include "base/arena.h"
+#include "base/json.h"
 #include "trace/store.h"
 
 /* A row for each run, below a head; *count: how many. */

@@ -9,8 +9,8 @@
 #include "channels.h"
 #include "check/search.h"
 #include "driver_choice.h"
-#include "plan/c_locale.h"
-#include "plan/parse.h"
+#include "base/c_locale.h"
+#include "plan/text/parse.h"
 #include "swsim_impl.h"
 
 /* ---- words ----------------------------------------------------------------------------------- */

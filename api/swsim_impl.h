@@ -9,9 +9,9 @@
 
 #include "machine/program.h"
 #include "option_texts.h"
-#include "plan/json.h"
+#include "base/json.h"
 #include "plan/plan.h"
-#include "plan/text_stream.h"
+#include "base/text_stream.h"
 #include "swsim.h"
 
 struct predict_options;

@@ -4,7 +4,7 @@
 
 #include "check/verify.h"
 #include "plan/coverage.h"
-#include "plan/warnings.h"
+#include "plan/text/warnings.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/report.h"
 #include "profiled.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/output.h"
+#include "base/output.h"
 #include "render_run.h"
 #include "render_schedule.h"
 #include "run_list.h"

@@ -4,8 +4,8 @@
 
 #include "frontier_report.h"
 #include "improve/frontier.h"
-#include "plan/parse.h"
-#include "plan/print.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
 #include "profiled.h"
 #include "render_schedule.h"
 #include "swsim_impl.h"

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plan/hash.h"
-#include "plan/repeats.h"
+#include "base/hash.h"
+#include "base/repeats.h"
 
 /* In one line. */
 enum { MOST_PUSHES = 8 };

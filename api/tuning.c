@@ -7,7 +7,7 @@
 
 #include "improve/diff.h"
 #include "plan/coverage.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 enum { CONTEXT = 3, MAX_PARTS = 12 };
 

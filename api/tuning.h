@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "improve/tune.h"
-#include "plan/json.h"
+#include "base/json.h"
 
 /* The given plan, the best that was found, and how they differ. */
 struct tuning {

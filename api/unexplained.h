@@ -5,7 +5,7 @@
 #ifndef SWSIM_UNEXPLAINED_H
 #define SWSIM_UNEXPLAINED_H
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "plan/plan.h"
 
 /* STATUS_LIMIT, described, where plan_is_unexplained, unless `opaque`: no prediction, and no better plan that rests on

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plan/columns.h"
-#include "plan/units.h"
+#include "base/columns.h"
+#include "base/units.h"
 #include "telling.h"
 
 enum { STEPS_HEAD = 12, STEPS_TAIL = 28 };

@@ -8,8 +8,8 @@
 #include "improve/repair.h"
 #include "check/verify.h"
 #include "plan/coverage.h"
-#include "plan/json.h"
-#include "plan/warnings.h"
+#include "base/json.h"
+#include "plan/text/warnings.h"
 
 /* One plan under one driver. */
 struct verdict_view {

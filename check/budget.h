@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "plan/status.h"
+#include "base/status.h"
 
 struct budget {
     size_t limit_bytes;

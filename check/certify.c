@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/text_stream.h"
+#include "base/text_stream.h"
 
 void certify_why_not(const struct certifier *certifier, const char *why)
 {

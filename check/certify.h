@@ -15,8 +15,8 @@
 #define SWSIM_CERTIFY_H
 
 #include "machine/program.h"
-#include "plan/diag.h"
-#include "proof/proof.h"
+#include "base/diag.h"
+#include "check/proof/proof.h"
 
 #include "watch.h"
 

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/text_stream.h"
-#include "proof/run_graph.h"
+#include "base/text_stream.h"
+#include "check/proof/run_graph.h"
 
 /* One path visits no more events, and all paths together no more either. */
 enum { PATH_MOST = 1 << 16 };

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "machine/machine.h"
-#include "plan/hash.h"
-#include "plan/text_stream.h"
+#include "base/hash.h"
+#include "base/text_stream.h"
 
 enum { LOOK_EVERY = 256 };
 

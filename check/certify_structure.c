@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "plan/order.h"
-#include "plan/text_stream.h"
+#include "base/text_stream.h"
 
 enum { MOST_TASKS = 1024 };
 

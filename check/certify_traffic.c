@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * certify_traffic.c - the order of collectives under data-flow, as proof/proof_traffic.c reads it.
+ * certify_traffic.c - the order of collectives under data-flow, as check/proof/proof_traffic.c reads it.
  *
  * Levels of forward collectives are the least solution of a system of differences: a task may wait only for what is not higher,
  * collectives are in an order that their waits allow, and nothing is too late. Bellman and Ford find it.
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/text_stream.h"
+#include "base/text_stream.h"
 
 enum { MOST_EDGES = 1 << 20, SPARE_ITERATIONS = 2 };
 

@@ -9,7 +9,7 @@
 #define SWSIM_EXPLAIN_H
 
 #include "search.h"
-#include "plan/arena.h"
+#include "base/arena.h"
 
 struct story_step {
     int rank;            /* -1: the data loader or a communicator */

@@ -24,7 +24,7 @@
 #include <pthread.h>
 
 #include "chunked.h"
-#include "plan/hash.h"
+#include "base/hash.h"
 
 enum { INTERN_NONE = UINT32_MAX };
 

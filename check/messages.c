@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "plan/comms.h"
-#include "plan/listed.h"
+#include "plan/schedules/comms.h"
+#include "plan/schedules/listed.h"
 
 /* A part, and its operation. */
 struct place {

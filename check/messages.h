@@ -10,7 +10,7 @@
 #define SWSIM_MESSAGES_H
 
 #include "machine/program.h"
-#include "plan/diag.h"
+#include "base/diag.h"
 
 /* *lone: one of program->parts without a partner, in a place where the plan names it first; -1: none. */
 enum status messages_find_lone(const struct program *program, int *lone, struct diag *diag);

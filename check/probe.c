@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "paths.h"
-#include "plan/hash.h"
+#include "base/hash.h"
 
 enum { WALK_NODES = 1 << 12 };
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 enum { RUNS = 10, STEPS = 20000, ITERATIONS_MORE = 4, LOOK = 16 };
 

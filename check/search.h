@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "machine/machine.h"
 
 struct search_limits {

@@ -12,7 +12,7 @@
 
 #include "watch.h"
 #include "machine/program.h"
-#include "plan/diag.h"
+#include "base/diag.h"
 
 /* The properties (bits of enum property) that hold for any number of iterations and every
    interleaving by structure alone; 0 for programs other than pipelines, and when `watch` ends a long

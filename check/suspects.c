@@ -2,7 +2,7 @@
 /* suspects.c - see suspects.h. */
 #include "suspects.h"
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 #include <string.h>
 

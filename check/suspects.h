@@ -11,7 +11,7 @@
 #define SWSIM_SUSPECTS_H
 
 #include "search.h"
-#include "plan/arena.h"
+#include "base/arena.h"
 
 struct suspect {
     int task;         /* plan->pipeline.tasks; -1: none */

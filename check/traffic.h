@@ -13,7 +13,7 @@
 
 #include "watch.h"
 #include "machine/program.h"
-#include "plan/diag.h"
+#include "base/diag.h"
 
 /* For ranks that are alike but for their communicators. Not plain, too, when `watch` ends the work. */
 enum status traffic_is_plain(const struct program *program, struct search_watch *watch, bool *plain,

@@ -17,7 +17,7 @@
 #include "stopwatch.h"
 #include "structure.h"
 #include "machine/memory.h"
-#include "plan/rank_programs.h"
+#include "machine/lower/rank_programs.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/input.h"
-#include "plan/json.h"
-#include "plan/output.h"
-#include "plan/parse.h"
-#include "plan/system_words.h"
+#include "base/input.h"
+#include "base/json.h"
+#include "base/output.h"
+#include "plan/text/parse.h"
+#include "base/system_words.h"
 #include "starter.h"
 
 static void do_nothing(int signal)

@@ -14,10 +14,10 @@
 
 #include "api/driver_choice.h"
 #include "api/option_texts.h"
-#include "plan/arena.h"
-#include "plan/diag.h"
+#include "base/arena.h"
+#include "base/diag.h"
 #include "plan/plan.h"
-#include "plan/text_stream.h"
+#include "base/text_stream.h"
 #include "machine/program.h"
 #include "trace/store.h"
 
@@ -58,7 +58,7 @@ bool app_color(const struct app *app, FILE *file);
 enum status app_worse(enum status a, enum status b);
 
 /* A file that a command writes; "-" is standard output. It is written when it is closed, whole or not at all
-   (plan/output.h). */
+   (base/output.h). */
 struct app_output {
     const char *path;
     struct text_stream text;

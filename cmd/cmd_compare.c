@@ -11,11 +11,11 @@
 #include "run_spec.h"
 #include "two_runs.h"
 
-#include "plan/columns.h"
-#include "plan/json.h"
-#include "plan/print.h"
-#include "plan/processors.h"
-#include "plan/units.h"
+#include "base/columns.h"
+#include "base/json.h"
+#include "plan/text/print.h"
+#include "base/processors.h"
+#include "base/units.h"
 #include "sim/predict/compare.h"
 
 /* Shares below a thousandth, measured and predicted, are not shown. */

@@ -4,10 +4,10 @@
 #include "options.h"
 #include "plan_out.h"
 
-#include "plan/comms.h"
-#include "plan/generate.h"
-#include "plan/pytorch.h"
-#include "plan/rank_programs.h"
+#include "plan/schedules/comms.h"
+#include "plan/schedules/generate.h"
+#include "plan/schedules/pytorch.h"
+#include "machine/lower/rank_programs.h"
 #include "machine/program.h"
 #include "check/spin/export_promela.h"
 
@@ -74,7 +74,7 @@ static enum status complete(struct app *app, struct plan *plan,
         .version = (enum pytorch_version)(request->version + 1),
         .receives = request->receives >= 0 ? (enum receives)request->receives : RECEIVES_EARLY,
         .plan = plan,
-        .copies = rank_programs_copies(plan)};
+        .copies = complete_lists_copies(plan)};
     enum status status = check_passes(app, plan);
     if (status == STATUS_OK)
         status = pytorch_complete(&plan->arena, programs->ranks, plan->ranks, &options, &app->diag);

@@ -6,10 +6,10 @@
 #include "options.h"
 #include "plan_out.h"
 
-#include "plan/comms.h"
-#include "plan/generate.h"
-#include "plan/nearest.h"
-#include "plan/units.h"
+#include "plan/schedules/comms.h"
+#include "plan/schedules/generate.h"
+#include "base/nearest.h"
+#include "base/units.h"
 
 /* "NAME  description", a line each, for --help. */
 static char *describe_schedules(struct app *app)

@@ -6,9 +6,9 @@
 #include "app.h"
 #include "options.h"
 
-#include "plan/comms.h"
-#include "plan/json.h"
-#include "plan/parallel.h"
+#include "plan/schedules/comms.h"
+#include "base/json.h"
+#include "plan/schedules/parallel.h"
 
 /* A kind of group, or the dimensions that --of names. */
 struct kind {

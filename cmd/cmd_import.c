@@ -8,10 +8,10 @@
 #include "options.h"
 #include "plan_out.h"
 
-#include "plan/json.h"
-#include "plan/units.h"
-#include "import/import.h"
-#include "import/record.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "trace/import/import.h"
+#include "trace/import/record.h"
 #include "trace/store.h"
 
 struct import_request {

@@ -6,8 +6,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "plan/json.h"
-#include "plan/text_stream.h"
+#include "base/json.h"
+#include "base/text_stream.h"
 #include "machine/program.h"
 
 /* The printed program as one JSON object, a string for each line. */

@@ -18,9 +18,9 @@
 #include "app.h"
 #include "options.h"
 
-#include "import/tapes.h"
-#include "recorder/launched.h"
-#include "plan/system_words.h"
+#include "trace/import/tapes.h"
+#include "trace/recorder/launched.h"
+#include "base/system_words.h"
 
 #define LIBRARY "libswrecord.so"
 

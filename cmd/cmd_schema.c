@@ -10,9 +10,9 @@
 #include "options.h"
 #include "yaml_json.h"
 
-#include "plan/documents.h"
-#include "plan/json.h"
-#include "plan/nearest.h"
+#include "base/documents.h"
+#include "base/json.h"
+#include "base/nearest.h"
 #include "trace/schema.h"
 
 #include "cmd/schema_documents.inc"

@@ -3,7 +3,7 @@
 #include "app.h"
 #include "options.h"
 
-#include "plan/json.h"
+#include "base/json.h"
 #include "plan/schedule.h"
 
 static enum status show(struct app *app, struct plan *plan, void *context)

@@ -13,9 +13,9 @@
 #include "api/profiled.h"
 #include "api/tuning.h"
 #include "api/unexplained.h"
-#include "plan/json.h"
-#include "plan/parse.h"
-#include "plan/units.h"
+#include "base/json.h"
+#include "plan/text/parse.h"
+#include "base/units.h"
 
 enum { MOST_SAMPLES = 1 << 20 };
 

@@ -17,7 +17,7 @@
 #include "api/finding.h"
 #include "check/stopwatch.h"
 #include "check/verify.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 enum { BITSTATE_LEAST = 64 };
 

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "plan/json.h"
-#include "plan/print.h"
+#include "base/json.h"
+#include "plan/text/print.h"
 #include "gpu/lib/swpipe.h"
 
 static enum status translate(enum swpipe_status status)

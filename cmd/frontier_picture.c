@@ -9,8 +9,8 @@
 
 #include "trace/draw.h"
 
-#include "plan/generate.h"
-#include "plan/units.h"
+#include "plan/schedules/generate.h"
+#include "base/units.h"
 
 #define INK   "#333333"
 #define FAINT "#dddddd"

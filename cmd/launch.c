@@ -25,8 +25,8 @@
 #include "mpi_load.h"
 #include "starter.h"
 
-#include "plan/hash.h"
-#include "plan/system_words.h"
+#include "base/hash.h"
+#include "base/system_words.h"
 #include "gpu/exec/ranks.h"
 
 #define TICK_NS   INT64_C(20000000)

@@ -11,7 +11,7 @@
 #ifndef SWSIM_LAUNCH_H
 #define SWSIM_LAUNCH_H
 
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 #include "gpu/exec/runtime.h"
 
 enum { LAUNCH_NAME_BYTES = 60 }; /* of the name of a rendezvous */

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/printable.h"
-#include "plan/units.h"
+#include "base/printable.h"
+#include "base/units.h"
 #include "measured_streams.h"
 #include "gpu/record/op_stats.h"
 

@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-#include "plan/json.h"
+#include "base/json.h"
 #include "gpu/exec/runtime.h"
-#include "plan/warnings.h"
+#include "plan/text/warnings.h"
 
 struct measured {
     const struct plan *plan;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/columns.h"
+#include "base/columns.h"
 #include "plan/plan.h"
 #include "trace/step_bar.h"
 

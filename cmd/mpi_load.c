@@ -11,8 +11,8 @@
 
 #include <mpi.h>
 
-#include "plan/dynamic_library.h"
-#include "plan/system_words.h"
+#include "base/dynamic_library.h"
+#include "base/system_words.h"
 
 #define MPI_FUNCTION_LIST(X)                                                                       \
     X(MPI_Abort)                                                                                   \

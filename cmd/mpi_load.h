@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 
 struct mpi;
 

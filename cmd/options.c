@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/nearest.h"
-#include "plan/units.h"
+#include "base/nearest.h"
+#include "base/units.h"
 
 enum { FIRST = 256, COMMON = 5, HELP_COLUMN = 30, HELP_WIDTH = 100 };
 

@@ -7,10 +7,10 @@
 
 #include "yaml_json.h"
 
-#include "plan/actions.h"
-#include "plan/generate.h"
-#include "plan/print.h"
-#include "plan/rank_programs.h"
+#include "plan/schedules/actions.h"
+#include "plan/schedules/generate.h"
+#include "plan/text/print.h"
+#include "machine/lower/rank_programs.h"
 
 /* JSON is converted from the canonical YAML, so that one printer knows the keys. */
 static enum status write_json(struct app *app, const struct plan *plan, FILE *out)
@@ -84,15 +84,15 @@ static void warn_unread(struct app *app, const struct plan *plan, const struct r
                       later ? "only a version from 2.15 on" : "no version",
                       action_text((enum action_kind)kind));
     }
-    if (rank_programs_copies(plan) > 1)
+    if (complete_lists_copies(plan) > 1)
         diag_warn(
             &app->diag,
             "%s: the rows are those of %d copies of the model, which a schedule does not say: "
             "PyTorch takes them for one; --format=yaml says it",
-            plan->name, rank_programs_copies(plan));
+            plan->name, complete_lists_copies(plan));
 }
 
-/* An empty row is no rank to a reader of schedules, nor to plan/csv.h. */
+/* An empty row is no rank to a reader of schedules, nor to plan/text/csv.h. */
 static enum status check_rows(struct app *app, const struct plan *plan,
                               const struct rank_program *ranks, int rank_count)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 /* ---- from here to there ---------------------------------------------------------------------- */
 

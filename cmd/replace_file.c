@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "plan/input.h"
-#include "plan/output.h"
-#include "plan/system_words.h"
+#include "base/input.h"
+#include "base/output.h"
+#include "base/system_words.h"
 
 static enum status system_error(struct app *app, const char *what, const char *path)
 {

@@ -7,7 +7,7 @@
 
 #include "app.h"
 
-/* The file must still hold `known`; it is then replaced as plan/output.h says. STATUS_USAGE: it is standard input or
+/* The file must still hold `known`; it is then replaced as base/output.h says. STATUS_USAGE: it is standard input or
    no ordinary file; STATUS_INPUT: it has changed; STATUS_SYSTEM. */
 enum status replace_file(struct app *app, const char *path, const char *known, const char *text);
 

@@ -7,9 +7,9 @@
 
 #include "measured.h"
 
-#include "plan/columns.h"
+#include "base/columns.h"
 #include "plan/ops.h"
-#include "plan/printable.h"
+#include "base/printable.h"
 
 /* ---- outcome --------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "plan/json.h"
+#include "base/json.h"
 #include "gpu/exec/runtime.h"
 #include "trace/store.h"
 

@@ -2,7 +2,7 @@
 /* run_shortcut.c - see run_shortcut.h. */
 #include "run_shortcut.h"
 
-#include "plan/print.h"
+#include "plan/text/print.h"
 #include "gpu/lib/swpipe_impl.h"
 
 static enum status check(struct app *app, struct swpipe *pipe, enum swpipe_status status)

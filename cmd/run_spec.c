@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/input.h"
-#include "plan/system_words.h"
+#include "base/input.h"
+#include "base/system_words.h"
 
 enum status run_spec_is_store(struct app *app, const char *path, bool *out)
 {

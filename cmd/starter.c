@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "plan/processors.h"
+#include "base/processors.h"
 
 /* Variables by which launchers name ranks; the others count only if `step`, where there is one, is set. */
 static const struct {

@@ -9,7 +9,7 @@
 
 #include <stdbool.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 
 struct starter {
     int rank, size;        /* size 0: no launcher; 1: one process alone */

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "plan/coverage.h"
-#include "plan/input.h"
-#include "plan/json.h"
-#include "plan/parse.h"
-#include "plan/system_words.h"
-#include "proof/proof.h"
+#include "base/input.h"
+#include "base/json.h"
+#include "plan/text/parse.h"
+#include "base/system_words.h"
+#include "check/proof/proof.h"
 
 #define CERTIFICATE_BYTES ((size_t)2 << 30)
 

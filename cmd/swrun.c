@@ -22,9 +22,9 @@
 
 #include "gpu/exec/variant.h"
 #include "machine/memory.h"
-#include "plan/nearest.h"
-#include "plan/parse.h"
-#include "plan/print.h"
+#include "base/nearest.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
 
 #define REPLAY_TIMEOUT_NS INT64_C(2000000000)
 

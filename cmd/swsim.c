@@ -5,7 +5,7 @@
 #include "app.h"
 #include "options.h"
 
-#include "plan/nearest.h"
+#include "base/nearest.h"
 
 /* In the order of --help. */
 static const struct verb {

@@ -13,8 +13,8 @@
 
 #include "api/frontier_report.h"
 #include "trace/draw.h"
-#include "plan/hash.h"
-#include "plan/print.h"
+#include "base/hash.h"
+#include "plan/text/print.h"
 
 /* ---- the work -------------------------------------------------------------------------------- */
 

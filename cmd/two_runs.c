@@ -11,7 +11,7 @@
 
 #include "api/unexplained.h"
 #include "plan/coverage.h"
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "plan/strip_device_rules.h"
 #include "sim/predict/explained.h"
 #include "sim/predict/foretold.h"

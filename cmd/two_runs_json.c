@@ -2,7 +2,7 @@
 /* two_runs_json.c - see two_runs_text.h: two runs and their difference as JSON. */
 #include "two_runs_text.h"
 
-#include "plan/json.h"
+#include "base/json.h"
 
 static void write_run(const char *key, const struct compared_run *run, struct json *json)
 {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/printable.h"
-#include "plan/units.h"
+#include "base/printable.h"
+#include "base/units.h"
 
 enum {
     MOST_ROWS = 12,  /* of a stream, in full */

@@ -7,7 +7,7 @@
 
 #include "app.h"
 
-#include "plan/warnings.h"
+#include "plan/text/warnings.h"
 
 /* Unless the app is quiet they become messages, with their position and line. */
 void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings);

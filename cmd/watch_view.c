@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/columns.h"
-#include "plan/printable.h"
-#include "plan/units.h"
+#include "base/columns.h"
+#include "base/printable.h"
+#include "base/units.h"
 
 enum { BAR = 24, NAME = 64, LINE = 512, QUIET_NS = 2000000000 };
 

@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-#include "plan/arena.h"
-#include "plan/json.h"
+#include "base/arena.h"
+#include "base/json.h"
 #include "trace/store_progress.h"
 
 enum { WATCH_RANKS = 4 };

@@ -8,7 +8,7 @@
 
 #include "api/telling.h"
 #include "api/verdict.h"
-#include "plan/print.h"
+#include "plan/text/print.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
 

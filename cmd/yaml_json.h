@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-#include "plan/diag.h"
-#include "plan/json.h"
+#include "base/diag.h"
+#include "base/json.h"
 
 /* Write the one document in `text`. Plain numbers, `true`, `false` and `null` become JSON's own,
    all else strings. Aliases, keys that are no scalars and nesting beyond JSON_MAX_DEPTH are

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/printable.h"
-#include "plan/text_stream.h"
+#include "base/printable.h"
+#include "base/text_stream.h"
 
 enum { MAX_CELLS = 4 << 20, HEADING = 80 };
 

@@ -10,7 +10,7 @@
 #ifndef SWSIM_DIFF_H
 #define SWSIM_DIFF_H
 
-#include "plan/arena.h"
+#include "base/arena.h"
 
 /* The hunks, with `context` unchanged lines around each; "" if the texts are equal. In `arena`;
    NULL when memory is exhausted. */

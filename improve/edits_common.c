@@ -2,7 +2,7 @@
 /* edits_common.c - edits of the machine's knobs, which every form has, and of rank programs. */
 #include "edits_internal.h"
 
-#include "plan/actions.h"
+#include "plan/schedules/actions.h"
 #include "plan/keywords.h"
 
 enum { ACTION_REACH = 4, ACTION_TEXT = 160 };

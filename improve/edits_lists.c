@@ -9,8 +9,8 @@
  */
 #include "edits_internal.h"
 
-#include "plan/actions.h"
-#include "plan/comms.h"
+#include "plan/schedules/actions.h"
+#include "plan/schedules/comms.h"
 
 enum { LONE_MOST = 8, PLACES = 4, LIST_TEXT = 160 };
 

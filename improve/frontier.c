@@ -9,10 +9,10 @@
 #include "frontier_axes.h"
 #include "frontier_costs.h"
 
-#include "plan/generate.h"
+#include "plan/schedules/generate.h"
 #include "plan/keywords.h"
-#include "plan/rank_memory.h"
-#include "plan/rank_programs.h"
+#include "plan/schedules/rank_memory.h"
+#include "machine/lower/rank_programs.h"
 #include "sim/predict/predict.h"
 
 enum { STATES = 20000, CANDIDATE_BYTES = 256 << 20 };
@@ -53,7 +53,7 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
 {
     struct frontier made = {.plan = plan, .options = options, .arena = arena};
     struct rank_program *lists;
-    enum status status = rank_programs_complete(plan, arena, &lists, &made.ranks, diag);
+    enum status status = complete_lists_fill(plan, arena, &lists, &made.ranks, diag);
     if (status != STATUS_OK)
         return status;
     struct frontier_shape shape = frontier_shape_of(lists, made.ranks);
@@ -62,7 +62,7 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
                           "%s: found %d stages on %d ranks, expected one a rank at least",
                           plan->name, shape.stages, made.ranks);
     made.chunks = shape.stages / made.ranks;
-    made.stages = shape.stages / rank_programs_copies(plan);
+    made.stages = shape.stages / complete_lists_copies(plan);
     made.microbatches = shape.microbatches;
     made.trains = shape.backward;
     made.size = options->samples                         ? options->samples
@@ -126,7 +126,7 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
     }
     if (f->has_bytes)
         made.machine.memory = f->machine.memory;
-    int stages = f->ranks * candidate->at[AXIS_CHUNKS] / rank_programs_copies(&made);
+    int stages = f->ranks * candidate->at[AXIS_CHUNKS] / complete_lists_copies(&made);
     const struct frontier_sizes sizes = {f->size, candidate->at[AXIS_SIZE], f->options->half_size};
     if (!frontier_fill_costs(programs, !f->has_times, f->has_bytes ? 0 : FRONTIER_ACTIVATION,
                              arena) ||
@@ -167,7 +167,7 @@ static enum status note_limits(const struct plan *plan, struct arena *arena,
 }
 
 /* The plan is judged as it is printed: lists in the place of `generate:` may mean another plan, as `balance: found`
-   looks at both. Lists that are found are kept (plan/bubble_kept.h). */
+   looks at both. Lists that are found are kept (plan/schedules/bubble_kept.h). */
 static enum status check_possible(const struct frontier *f, const struct plan *plan,
                                   struct arena *arena, struct candidate *candidate,
                                   struct diag *diag)
@@ -176,7 +176,7 @@ static enum status check_possible(const struct frontier *f, const struct plan *p
     int count;
     enum status status = note_limits(plan, arena, candidate, diag);
     if (status == STATUS_OK)
-        status = rank_programs_complete(plan, arena, &lists, &count, diag);
+        status = complete_lists_fill(plan, arena, &lists, &count, diag);
     if (status != STATUS_OK)
         return or_fate(status, FATE_IMPOSSIBLE, candidate);
     if (frontier_shape_of(lists, count).backward != f->trains)

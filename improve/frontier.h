@@ -17,7 +17,7 @@
  *     possible --> within memory --> proved --> predicted --> no other is as fast with as little memory
  *
  * possible   the schedule can have these parameters, and trains if the given plan does.
- * memory     the most bytes that a rank holds (plan/rank_memory.h). Where the plan gives no bytes they are
+ * memory     the most bytes that a rank holds (plan/schedules/rank_memory.h). Where the plan gives no bytes they are
  *            counted in activations of a stage of the given plan. A limit is the candidate's `machine: {memory}`.
  * proved     by the ordinary checker, every property but faults, with a limit of states.
  *

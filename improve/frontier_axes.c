@@ -6,7 +6,7 @@
 
 #include "frontier_costs.h"
 
-#include "plan/generate.h"
+#include "plan/schedules/generate.h"
 #include "plan/keywords.h"
 
 enum { MOST_CANDIDATES = 100000 };

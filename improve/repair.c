@@ -5,10 +5,10 @@
 #include "diff.h"
 #include "edits.h"
 #include "check/stopwatch.h"
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "plan/rewrite.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "plan/text/rewrite.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/copy.h"
-#include "plan/hash.h"
+#include "plan/text/copy.h"
+#include "base/hash.h"
 #include "plan/order.h"
 #include "plan/schedule.h"
 #include "sim/predict/predict.h"

@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
-#include "plan/integers.h"
+#include "base/hash.h"
+#include "base/integers.h"
 #include "plan/order.h"
 #include "tune_view.h"
 

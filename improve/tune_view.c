@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 #include "sim/engine/simulate.h"
 
 /* ---- shared objects -------------------------------------------------------------------------- */

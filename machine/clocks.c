@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/large_pages.h"
+#include "base/large_pages.h"
 
 struct clock {
     union {

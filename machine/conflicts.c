@@ -41,7 +41,6 @@
 #include <string.h>
 
 #include "driver.h"
-#include "lower.h"
 #include "uses.h"
 
 /* ---- sets ------------------------------------------------------------------------------------ */

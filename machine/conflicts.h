@@ -22,6 +22,9 @@
 
 #include "machine.h"
 
+/* The last step of building a program: which operations commute with every step of every other agent. */
+enum status program_find_conflicts(struct program *program, struct diag *diag);
+
 /* A set of agents in the order they came.
  *
  *     members: [4, 1, 7 | ...]    stamp[4] = stamp[1] = stamp[7] = now, all others are less

@@ -15,7 +15,7 @@
 #include "driver.h"
 #include "failure.h"
 #include "happens_before.h"
-#include "plan/large_pages.h"
+#include "base/large_pages.h"
 #include "refill.h"
 #include "serial.h"
 #include "snapshot.h"

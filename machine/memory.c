@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "machine.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 /* Before the first step: what is never allocated. The machine counts the rest, at each alloc. */
 static enum status find_most(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)

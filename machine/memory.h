@@ -3,13 +3,13 @@
  * memory.h - the bytes that host and rank programs hold, against `machine: {memory}`.
  *
  * A host program holds the buffers that it uses and never allocates all the time; those that it allocates are counted
- * by the machine, at each alloc. The bytes that a rank program holds follow from its list (plan/rank_memory.h).
+ * by the machine, at each alloc. The bytes that a rank program holds follow from its list (plan/schedules/rank_memory.h).
  */
 #ifndef SWSIM_MEMORY_H
 #define SWSIM_MEMORY_H
 
-#include "plan/diag.h"
-#include "plan/rank_memory.h"
+#include "base/diag.h"
+#include "plan/schedules/rank_memory.h"
 #include "program.h"
 
 /* A sentence of `arena` where `machine: {memory}` is exceeded in every run: the bytes of the rank that lacks most; of rank

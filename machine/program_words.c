@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "plan/group_names.h"
-#include "plan/units.h"
+#include "base/units.h"
 
 const char *program_agent_name(const struct program *program, int agent, char *buf, size_t cap)
 {

@@ -3,7 +3,6 @@
 #include "snapshot.h"
 
 #include "happens_before.h"
-#include "lower.h"
 
 /* A cell for each stream that a thread may have to wait for. */
 enum {

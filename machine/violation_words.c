@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "plan/group_names.h"
-#include "plan/listed.h"
-#include "plan/units.h"
+#include "plan/schedules/listed.h"
+#include "base/units.h"
 #include "uses.h"
 
 /* ---- mismatches ------------------------------------------------------------------------------ */

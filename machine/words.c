@@ -9,7 +9,7 @@
 #include "driver.h"
 #include "failure.h"
 #include "snapshot.h"
-#include "plan/listed.h"
+#include "plan/schedules/listed.h"
 #include "uses.h"
 
 /* ---- sentences ------------------------------------------------------------------------------- */

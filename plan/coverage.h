@@ -8,7 +8,7 @@
 #ifndef SWSIM_COVERAGE_H
 #define SWSIM_COVERAGE_H
 
-#include "json.h"
+#include "base/json.h"
 #include "plan.h"
 
 struct coverage {

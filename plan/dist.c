@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "units.h"
+#include "base/units.h"
 
 enum { MAX_VALUE_TEXT = 64 };
 

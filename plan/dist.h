@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arena.h"
+#include "base/arena.h"
 
 /*            NAME          key           parameter (NULL: none) */
 #define DIST_LIST(X)                                                                               \

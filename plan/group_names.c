@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "units.h"
+#include "base/units.h"
 
 const char *group_message_name(bool send, const char *tag, int peer, bool others, char *buf,
                                size_t cap)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "arena.h"
+#include "base/arena.h"
 #include "plan.h"
 
 /* "send x to rank 1", "receive x from rank 0 and others": the first of the messages; `peer` is a rank. Returns `buf`. */

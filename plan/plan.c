@@ -2,7 +2,7 @@
 /* plan.c - lifetime, look-up and names of a plan; see plan.h. */
 #include "plan.h"
 
-#include "keyed_hash.h"
+#include "base/keyed_hash.h"
 #include "keywords.h"
 
 #include <assert.h>

@@ -15,14 +15,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "arena.h"
-#include "arithmetic.h"
-#include "costs.h"
-#include "diag.h"
+#include "base/arena.h"
+#include "plan/schedules/arithmetic.h"
+#include "plan/schedules/costs.h"
+#include "base/diag.h"
 #include "dist.h"
 #include "ops.h"
-#include "parallel.h"
-#include "tensors.h"
+#include "plan/schedules/parallel.h"
+#include "plan/schedules/tensors.h"
 
 /* Limits of sizes that an input determines; the message that refuses more names the limit. */
 enum {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "columns.h"
+#include "base/columns.h"
 #include "hang.h"
-#include "json.h"
+#include "base/json.h"
 #include "keywords.h"
 #include "order.h"
 

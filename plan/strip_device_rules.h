@@ -9,8 +9,8 @@
 #ifndef SWSIM_STRIP_DEVICE_RULES_H
 #define SWSIM_STRIP_DEVICE_RULES_H
 
-#include "arena.h"
-#include "diag.h"
+#include "base/arena.h"
+#include "base/diag.h"
 #include "plan.h"
 
 /* Change `plan`, a shallow copy of one; new memory is in `arena`. `cuda`: the

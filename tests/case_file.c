@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* case_file.c - see case_file.h. */
-#include "tests/case_file.h"
+#include "case_file.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { MOST_EXPECTED = sizeof((struct text_case *)0)->expected / sizeof(char[512]) };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* closed_sets.c - see closed_sets.h. */
-#include "tests/closed_sets.h"
+#include "closed_sets.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "check/certify.h"
 #include "machine/machine.h"
-#include "plan/hash.h"
+#include "base/hash.h"
 
 struct walk {
     const struct program *p;

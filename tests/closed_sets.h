@@ -8,8 +8,8 @@
 #ifndef SWSIM_CLOSED_SETS_H
 #define SWSIM_CLOSED_SETS_H
 
-#include "plan/diag.h"
-#include "proof/proof.h"
+#include "base/diag.h"
+#include "check/proof/proof.h"
 
 /* A certificate that claims all that the steps of its set do not violate, which the caller frees; NULL: the set has more than
    `most` states, hangs, or the plan has none. */

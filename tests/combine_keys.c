@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "tests/fuzz/targets.h"
-#include "tests/harness.h"
-#include "tests/random_draw.h"
+#include "harness.h"
+#include "random_draw.h"
 
 enum {
     MOST_SECTIONS = 16, /* of a plan */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* harness.c - see harness.h. */
-#include "tests/harness.h"
+#include "harness.h"
 
 #include <ftw.h>
 #include <inttypes.h>
@@ -10,9 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "tap.h"
 
 /* ---- the environment ------------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mutants.c - see mutants.h. */
-#include "tests/mutants.h"
+#include "mutants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 bool mutants_check(const struct plan *plan, const char *text, struct proof_result *result,
                    unsigned *proves, struct diag *diag)

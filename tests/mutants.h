@@ -8,8 +8,8 @@
 #ifndef SWSIM_MUTANTS_H
 #define SWSIM_MUTANTS_H
 
-#include "plan/diag.h"
-#include "proof/proof.h"
+#include "base/diag.h"
+#include "check/proof/proof.h"
 
 struct mutants {
     uint64_t seed;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/random_plan.h"
+#include "random_plan.h"
 
 static int usage(void)
 {

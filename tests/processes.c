@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* processes.c - see processes.h. */
-#include "tests/processes.h"
+#include "processes.h"
 
 #include <arpa/inet.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* random_costs.c - see random_costs.h. */
-#include "tests/random_costs.h"
+#include "random_costs.h"
 
 enum { MOST_LAYERS = 5, MOST_STAGES = 16 }; /* a generated schedule has fewer stages */
 

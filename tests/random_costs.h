@@ -7,7 +7,7 @@
 #ifndef SWSIM_RANDOM_COSTS_H
 #define SWSIM_RANDOM_COSTS_H
 
-#include "tests/random_draw.h"
+#include "random_draw.h"
 
 /* Keys of a plan of `stages` stages; 0: their number is unknown. In half of the plans none. `tensor`: the ranks of a tensor
    group, where `parallel:` says the sizes of a model's groups; else 0. `sent`: messages have bytes. */

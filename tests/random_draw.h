@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 struct random {
     uint64_t seed, count;

@@ -5,13 +5,13 @@
  * Every choice is drawn from hash_mix of the seed and a counter. Knobs are off in most plans, so
  * that each is also seen alone.
  */
-#include "tests/random_plan.h"
+#include "random_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/random_costs.h"
-#include "tests/random_draw.h"
+#include "random_costs.h"
+#include "random_draw.h"
 
 const char *random_form_key(enum random_form form)
 {

@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/generate.h"
-#include "tests/random_costs.h"
-#include "tests/random_draw.h"
-#include "tests/random_plan.h"
+#include "plan/schedules/generate.h"
+#include "random_costs.h"
+#include "random_draw.h"
+#include "random_plan.h"
 
 #define ONE_OF(random, words) one_of((random), (words), (int)(sizeof(words) / sizeof *(words)))
 

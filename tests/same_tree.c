@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* same_tree.c - see same_tree.h. Lines that are still text are read where the other tree has items. */
-#include "tests/same_tree.h"
+#include "same_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/flow_lines.h"
-#include "plan/parse_internal.h"
+#include "plan/text/flow_lines.h"
+#include "plan/text/parse_internal.h"
 
 static bool same_mark(struct mark a, struct mark b)
 {

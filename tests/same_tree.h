@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * same_tree.h - do both ways of reading a plan's YAML give one tree? Lines of operations are read by our own reader
- * (plan/flow_lines.h), or everything by libyaml.
+ * (plan/text/flow_lines.h), or everything by libyaml.
  */
 #ifndef SWSIM_SAME_TREE_H
 #define SWSIM_SAME_TREE_H

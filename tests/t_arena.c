@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "plan/arena.h"
-#include "tests/tap.h"
+#include "base/arena.h"
+#include "tap.h"
 
 static void test_alignment_and_zeroing(void)
 {

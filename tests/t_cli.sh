@@ -295,7 +295,7 @@ completes()
 {
     wanted=$1
     shift
-    SWSIM_COMPLETION=$srcdir/completion/swsim.bash bash -c '
+    SWSIM_COMPLETION=$srcdir/tools/completion/swsim.bash bash -c '
         . "$SWSIM_COMPLETION"
         COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
         _swsim "$1" "${!#}" "${COMP_WORDS[COMP_CWORD - 1]}" 2>/dev/null
@@ -308,7 +308,7 @@ zsh_completes()
 {
     wanted=$1
     shift
-    SWSIM_COMPLETION=$srcdir/completion/_swsim zsh -f -c '
+    SWSIM_COMPLETION=$srcdir/tools/completion/_swsim zsh -f -c '
         compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -rl -- "$@" }
         compset() { : }
         _files() { print -r -- "$words[CURRENT]" }
@@ -320,7 +320,7 @@ zsh_completes()
 # The same in fish: $2 is the line. fish prints a tab and the help behind each candidate.
 fish_completes()
 {
-    SWSIM_COMPLETION=$srcdir/completion/swsim.fish fish --no-config -c '
+    SWSIM_COMPLETION=$srcdir/tools/completion/swsim.fish fish --no-config -c '
         source $SWSIM_COMPLETION
         complete -C $argv[1]' "$2" >"$dir/out" 2>&1
     cut -f 1 <"$dir/out" | grep -qxF -- "$1" || { cat "$dir/out"; return 1; }

@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { MAX_TASKS = 16, MAX_GROUPS = 3, RANDOM = 4, MOST_STATES = 5000 };
 

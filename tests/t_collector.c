@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "gpu/exec/ranks.h"
-#include "plan/parse.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "tap.h"
 
 enum { RANKS = 2, MESSAGES = 400, NAP_NS = 120000000 };
 

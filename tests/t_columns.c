@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* t_columns.c - the columns of a terminal that a text takes, in any locale of the program (plan/columns.h). */
+/* t_columns.c - the columns of a terminal that a text takes, in any locale of the program (base/columns.h). */
 #include <locale.h>
 #include <stddef.h>
 
-#include "plan/columns.h"
-#include "tests/tap.h"
+#include "base/columns.h"
+#include "tap.h"
 
 static const struct {
     const char *what, *text;

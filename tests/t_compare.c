@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/engine/observe.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/profile.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { ITERATIONS = 22, WARM_UP = 3, NAME = 160 };
 

@@ -6,7 +6,7 @@
 
 #include "gpu/device/cores.h"
 #include "gpu/device/device_impl.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 enum { MOST_THREADS = 1024, SECOND_NS = 1000000000 };
 

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/predict/critical_path.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tame_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tame_plan.h"
+#include "tap.h"
 
 static struct diag diag;
 

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/actions.h"
-#include "plan/csv.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "plan/schedules/actions.h"
+#include "plan/text/csv.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "tap.h"
 
 static bool read_text(const char *text, struct plan *plan)
 {

@@ -5,7 +5,7 @@
  */
 #include "gpu/device/cuda/kernels.h"
 #include "gpu/device/cuda/nccl_load.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "gpu/device/device.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 enum { GPU = 2, STREAMS = 2, BYTES = 64, STAMPS = 8, SHORTEST_SPIN_NS = 25000 };
 

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/predict/predict.h"
 #include "sim/engine/random.h"
 #include "sim/predict/report.h"
 #include "sim/maxplus/slack.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tame_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tame_plan.h"
+#include "tap.h"
 
 static struct diag diag;
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 #include "tap.h"
 
 static double relative(double found, double expected)

@@ -12,8 +12,8 @@
  *                                     processes, for tools that follow one
  */
 #include "gpu/device/device.h"
-#include "net/rendezvous.h"
-#include "tests/tap.h"
+#include "gpu/net/rendezvous.h"
+#include "tap.h"
 
 #include <malloc.h>
 #include <math.h>

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "check/early.h"
-#include "tests/harness.h"
-#include "tests/refused.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "refused.h"
+#include "tap.h"
 
 /* Two threads, two locks, two orders. */
 static const char two_locks[] =

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "gpu/record/ends.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 /* Times of 1,000 to 1,099 ns in a repeating order without a period that is a power of two. */
 static int64_t dur_ns(int64_t iteration)

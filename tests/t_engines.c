@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
-#include "plan/parse.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
 #include "sim/maxplus/recurrence.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tame_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tame_plan.h"
+#include "tap.h"
 
 static struct diag diag;
 

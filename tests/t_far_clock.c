@@ -4,13 +4,13 @@
  * holds messages up: how far the far member's time is from the broker's, and that it never runs backwards.
  * All in computed time, so an hour takes a moment.
  */
-#include "net/far_clock.h"
+#include "gpu/net/far_clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "random_draw.h"
+#include "tap.h"
 
 #define ASK_NS  INT64_C(20000000)
 #define HOUR_NS INT64_C(3600000000000)

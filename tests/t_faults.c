@@ -20,10 +20,10 @@
 #include "check/faults.h"
 #include "check/verify.h"
 #include "plan/keywords.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 60, LONG = 1500, QUICK_STATES = 4000, LONG_STATES = 60000, MAX_COMPLAINTS = 5 };
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "tests/same_tree.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "same_tree.h"
+#include "tap.h"
 
 #define HEAD       "swplan: 1\nthreads:\n  r0.a:\n"
 #define FOUR(line) line line line line

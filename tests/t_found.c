@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/bubble_search.h"
-#include "plan/bubble_kept.h"
-#include "plan/comms.h"
-#include "plan/generate.h"
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "plan/rank_memory.h"
+#include "plan/schedules/bubble_search.h"
+#include "plan/schedules/bubble_kept.h"
+#include "plan/schedules/comms.h"
+#include "plan/schedules/generate.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "plan/schedules/rank_memory.h"
 #include "sim/predict/predict.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { MOST = 1 << 16 };
 
@@ -338,7 +338,7 @@ static void write_channel_plan(uint64_t seed, char *buf, size_t cap)
     fclose(out);
 }
 
-/* The time that the choice of an order gives on its channels (plan/bubble_channel.c) is the machine's. */
+/* The time that the choice of an order gives on its channels (plan/schedules/bubble_channel.c) is the machine's. */
 static bool channels_agree(const char *text, int *held_up)
 {
     struct plan plan;

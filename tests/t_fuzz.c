@@ -16,8 +16,8 @@
 
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/targets.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { MOST_BYTES = 16384, MOST_SECONDS = 60 /* of an input: milliseconds, where nothing hangs */ };
 

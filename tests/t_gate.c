@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "machine/machine.h"
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "gpu/exec/runtime.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 #include "trace/store.h"
 
 enum { QUICK_PLANS = 25, LONG_PLANS = 600, MAX_STEPS = 150, ITERATIONS = 4, MAX_COMPLAINTS = 5 };

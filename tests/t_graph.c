@@ -15,10 +15,10 @@
 #include <time.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
-#include "tests/trial.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
+#include "trial.h"
 
 enum { QUICK_PLANS = 60, LONG_PLANS = 2000, SHORT_MS = 300, PATIENT_MS = 5000, MAX_COMPLAINTS = 5 };
 static const int64_t MS = 1000000;

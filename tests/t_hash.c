@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "plan/keyed_hash.h"
-#include "tests/tap.h"
+#include "base/keyed_hash.h"
+#include "tap.h"
 
 /* Appendix A of the paper, and the list of its authors' program: bytes 0, 1, 2... under the key 0, 1, 2... */
 static void test_vectors(void)

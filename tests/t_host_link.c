@@ -17,9 +17,9 @@
 
 #include "gpu/device/device.h"
 #include "gpu/device/host/link_message.h"
-#include "net/mail.h"
-#include "net/rendezvous.h"
-#include "tests/tap.h"
+#include "gpu/net/mail.h"
+#include "gpu/net/rendezvous.h"
+#include "tap.h"
 
 enum { BYTES = 16 << 10, SMALL_BYTES = 64, PATIENCE_MS = 10000 };
 

@@ -34,8 +34,8 @@
 
 #include "tests/faults/attempt.h"
 #include "tests/faults/commands.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "random_draw.h"
+#include "tap.h"
 
 enum { QUICK_CALLS = 2, MAX_COMPLAINTS = 6, MAX_LINE = 1024 };
 static const double limit_s = 60;

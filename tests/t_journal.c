@@ -12,13 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "plan/parse.h"
-#include "plan/processors.h"
+#include "plan/text/parse.h"
+#include "base/processors.h"
 #include "gpu/record/journal.h"
 #include "gpu/exec/runtime.h"
 #include "gpu/lib/swpipe.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 static const char plan_text[] =
     "swplan: 1\n"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/json.h"
-#include "tests/tap.h"
+#include "base/json.h"
+#include "tap.h"
 
 /* A writer into memory, and what came out of it. */
 struct sink {

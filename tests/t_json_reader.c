@@ -6,10 +6,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "import/json_reader.h"
-#include "plan/json.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "trace/import/json_reader.h"
+#include "base/json.h"
+#include "random_draw.h"
+#include "tap.h"
 
 enum { WINDOW = 256 * 1024 };
 

@@ -749,8 +749,8 @@ refuses 'found stages up to 2 but none of the ranks names stage 1' 'programs: [[
 # TABLE.KEY, a line each: what the tables of the parser hold behind the preprocessor.
 keys()
 {
-    for file in "$srcdir"/plan/parse*.c; do
-        $CC -E -P -I"$srcdir/plan" "$file" | tr '\n' ' ' | sed 's/static const struct /\n&/g' |
+    for file in "$srcdir"/plan/text/parse*.c; do
+        $CC -E -P -I"$srcdir" "$file" | tr '\n' ' ' | sed 's/static const struct /\n&/g' |
             sed -nE 's/^static const struct (field|section \{.*\}) ([A-Za-z0-9_]+)\[\] = \{([^;]*)\};.*/\2 \3/p'
         echo
     done | while read -r table rest; do

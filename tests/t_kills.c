@@ -27,9 +27,9 @@
 #include <unistd.h>
 
 #include "gpu/record/journal.h"
-#include "tests/harness.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_draw.h"
+#include "tap.h"
 
 enum { LAG_MOST_MS = 20 * JOURNAL_LAG_MS, END_MS = 30000, ARGUMENTS = 24, SAMPLES = 4096 };
 

@@ -21,7 +21,7 @@ names() # names LIBRARY HEADER...
     shift
     header=$srcdir/$1
     shared=$(echo "lib$name".so.*.*)
-    (cd "$srcdir" && sh scripts/public_names.sh "${name}_" "$@") >"$dir/wants"
+    (cd "$srcdir" && sh tools/public_names.sh "${name}_" "$@") >"$dir/wants"
     nm -g --defined-only "lib$name.a" 2>/dev/null | awk 'NF == 3 { print $3 }' | LC_ALL=C sort -u >"$dir/has"
     check "lib$name.a exports the header's functions and no other name" cmp "$dir/wants" "$dir/has"
     nm -D --defined-only "$shared" | awk '$2 != "A" { print $3 }' | LC_ALL=C sort -u >"$dir/exported"

@@ -10,9 +10,9 @@
 
 #include "api/swsim.h"
 #include "gpu/lib/swpipe.h"
-#include "plan/system_words.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "base/system_words.h"
+#include "harness.h"
+#include "tap.h"
 
 static const char plan[] =
     "swplan: 1\n"

@@ -17,10 +17,10 @@
 
 #include "check/verify.h"
 #include "plan/coverage.h"
-#include "plan/parse.h"
-#include "tests/case_file.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "case_file.h"
+#include "harness.h"
+#include "tap.h"
 
 static const char *after(const char *text, const char *start)
 {

@@ -6,7 +6,7 @@
  *
  * All is drawn from SWSIM_SEED (default: the time), which is printed.
  */
-#include "net/mail.h"
+#include "gpu/net/mail.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_draw.h"
+#include "tap.h"
 
 enum { ROUNDS = 300, HANDSHAKES = 60, MEMBERS = 3 };
 

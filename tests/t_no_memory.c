@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/csv.h"
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "plan/spans.h"
-#include "tests/harness.h"
-#include "tests/refused.h"
-#include "tests/tap.h"
+#include "plan/text/csv.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "plan/text/spans.h"
+#include "harness.h"
+#include "refused.h"
+#include "tap.h"
 
 enum { MOST_BYTES = 8192 };
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/nsys.h"
-#include "tests/harness.h"
-#include "tests/refused_sql.h"
-#include "tests/tap.h"
+#include "trace/import/nsys.h"
+#include "harness.h"
+#include "refused_sql.h"
+#include "tap.h"
 
 /* Two processes, work of three kinds, calls, a wait and a range; each of the columns that versions may lack. */
 static const char tables[] =

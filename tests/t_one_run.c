@@ -12,9 +12,9 @@
 
 #include "check/one_run.h"
 #include "check/verify.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 300, LONG = 10000, MAX_STATES = 3000 };
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "plan/ops.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 static bool says(enum op_kind kind, const char *letter)
 {

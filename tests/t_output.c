@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "plan/diag.h"
-#include "plan/output.h"
-#include "tests/tap.h"
+#include "base/diag.h"
+#include "base/output.h"
+#include "tap.h"
 
 static const char NEW_TEXT[] = "the new text";
 static int signal_at_fsync, signal_at_rename;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Files are written whole or not at all (plan/output.h), and a full disk is noticed on every way out.
+# Files are written whole or not at all (base/output.h), and a full disk is noticed on every way out.
 . "${srcdir:-.}/tests/tap.sh"
 plan=$srcdir/tests/faults/small.yaml
 broken=$srcdir/tests/faults/small_broken.yaml

@@ -29,7 +29,7 @@ fi
 # The source files without the line that names the licence.
 unlicensed()
 {
-    (cd "$srcdir" && find api check cmd doc gpu import improve machine net plan proof recorder scripts sim tests trace \
+    (cd "$srcdir" && find api base check cmd doc gpu improve machine plan sim tests tools trace \
         -name '*.[ch]' -o -name '*.cu' -o -name '*.inc' -o -name '*.sh' -o -name '*.py' | while read -r file; do
         head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$file"
     done)
@@ -40,10 +40,10 @@ check "each source file names the licence" cmp "$dir/unlicensed" /dev/null
 version=$("$SWSIM" --version | sed -n '1s/.* \([0-9.]*\).*/\1/p')
 check "the version is in NEWS" grep -q "^swsim $version\$" "$srcdir/NEWS"
 check "in CITATION.cff" grep -q "^version: $version\$" "$srcdir/CITATION.cff"
-check "in debian/changelog" grep -q "^swsim ($version)" "$srcdir/debian/changelog"
+check "in tools/debian/changelog" grep -q "^swsim ($version)" "$srcdir/tools/debian/changelog"
 
 check "with the date of CITATION.cff" test "$(date -u -d "$(sed -n 's/^date-released: //p' "$srcdir/CITATION.cff")" +%F)" = \
-    "$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$srcdir/debian/changelog" | head -n 1)" +%F)"
+    "$(date -u -d "$(sed -n 's/^ -- .*>  //p' "$srcdir/tools/debian/changelog" | head -n 1)" +%F)"
 
 # Each installed file is in a Debian package. LIB stands for the folder of the libraries.
 make_here()
@@ -67,7 +67,7 @@ links_hold()
 }
 unpacked()
 {
-    cat "$srcdir"/debian/*.install | (
+    cat "$srcdir"/tools/debian/*.install | (
         cd "$dir/root" && while read -r path; do
             for file in $path; do rm -r "$file" || echo "nothing is $path"; done
         done
@@ -124,7 +124,7 @@ else
 fi
 
 if command -v pandoc >/dev/null && command -v mandoc >/dev/null && command -v python3 >/dev/null; then
-    check "the pages become a site" "$srcdir/scripts/site.sh" "$dir/site"
+    check "the pages become a site" "$srcdir/tools/site.sh" "$dir/site"
     check "each of its links leads somewhere, and nothing is loaded from the network" \
         python3 "$srcdir/tests/site_links.py" "$dir/site"
 else

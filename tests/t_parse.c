@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/csv.h"
-#include "plan/parse.h"
-#include "tests/case_file.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "plan/text/csv.h"
+#include "plan/text/parse.h"
+#include "case_file.h"
+#include "harness.h"
+#include "tap.h"
 
 static bool starts_with(const char *text, const char *start)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "plan/plan.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 #include "trace/plangraph.h"
 
 /* Graphviz keeps its plugins and fonts until the process ends; not ours to free. */

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/predict/predict.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 static struct diag diag;
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "harness.h"
+#include "tap.h"
 
 /* Under another file name, from which the name of the plan must not come. */
 static char *reprint(const char *file_name, const char *text)

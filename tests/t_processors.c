@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "plan/processors.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "base/processors.h"
+#include "harness.h"
+#include "tap.h"
 
 /* A file with its folders, below the temporary one. */
 static void write_file(const char *name, const char *text)

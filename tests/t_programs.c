@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/comms.h"
-#include "plan/generate.h"
+#include "plan/schedules/comms.h"
+#include "plan/schedules/generate.h"
 #include "machine/machine.h"
-#include "plan/rank_programs.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "machine/lower/rank_programs.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { TEXT = 1 << 16 };
 

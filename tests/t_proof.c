@@ -18,15 +18,15 @@
 
 #include "check/certify.h"
 #include "check/verify.h"
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "tests/closed_sets.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "closed_sets.h"
 #include "tests/fuzz/mutate.h"
-#include "tests/harness.h"
-#include "tests/mutants.h"
-#include "tests/random_plan.h"
-#include "tests/tame_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "mutants.h"
+#include "random_plan.h"
+#include "tame_plan.h"
+#include "tap.h"
 
 enum {
     QUICK = 60,

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "plan/hash.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "base/hash.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 240, LONG = 9000, MAX_PAIRS = 6000, TABLE = 1 << 14, MAX_COMPLAINTS = 10 };
 enum { ITERATIONS = 2 };

@@ -13,8 +13,8 @@
 #include "sim/engine/iterations.h"
 #include "sim/engine/quantile.h"
 #include "sim/engine/random.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 /* ---- Philox ---------------------------------------------------------------------------------- */
 

@@ -27,10 +27,10 @@
 #include "check/affinity.h"
 #include "check/tree.h"
 #include "check/verify.h"
-#include "plan/hash.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "base/hash.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 200, LONG = 12000 };
 

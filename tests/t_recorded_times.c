@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/bytes.h"
-#include "import/recorded.h"
+#include "trace/import/bytes.h"
+#include "trace/import/recorded.h"
 #include "machine/program.h"
-#include "plan/arena.h"
-#include "plan/print.h"
-#include "recorder/recording.h"
+#include "base/arena.h"
+#include "plan/text/print.h"
+#include "trace/recorder/recording.h"
 #include "tests/fuzz/tape_lines.h"
-#include "tests/tap.h"
+#include "tap.h"
 #include "trace/trace.h"
 
 static struct diag diag;

@@ -20,11 +20,11 @@
 
 #include "check/reduce.h"
 #include "check/verify.h"
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 200, LONG = 10000, WALKS = 3, WALK_STEPS = 50, OUTSIDE_STEPS = 12 };
 enum { MAX_COMPLAINTS = 6 };

@@ -4,10 +4,10 @@
  * and what is known of members that leave or die; and the same with members that come over TCP, as from
  * other machines, and with pending_peers at the listener.
  */
-#include "net/mail.h"
-#include "net/rendezvous.h"
-#include "net/rendezvous_impl.h"
-#include "tests/tap.h"
+#include "gpu/net/mail.h"
+#include "gpu/net/rendezvous.h"
+#include "gpu/net/rendezvous_impl.h"
+#include "tap.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -21,11 +21,11 @@
 #include "check/minimise.h"
 #include "check/stopwatch.h"
 #include "improve/repair.h"
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 60, LONG = 3000, STATES = 3000, CANDIDATES = 150, MAX_COMPLAINTS = 8 };
 

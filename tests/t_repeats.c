@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stretches that come several times in a row: what is found is equal, apart and in order, and nothing is lost. */
-#include "plan/repeats.h"
+#include "base/repeats.h"
 
 #include <stdbool.h>
 #include <stdio.h>

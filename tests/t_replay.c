@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "tests/tap.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "tap.h"
 
 enum {
     MAX_STEPS = 4000,

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "random_draw.h"
+#include "tap.h"
 
 enum { REPLICATIONS = 6, ROUNDS = 200, MAX_BLAMES = 5, MAX_BLOCKED = 3, MESSAGES = 8 };
 

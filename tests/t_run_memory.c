@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "gpu/exec/runtime.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/refused.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "refused.h"
+#include "tap.h"
 
 enum { ITERATIONS = 12 };
 

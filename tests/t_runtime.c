@@ -13,10 +13,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
-#include "tests/trial.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
+#include "trial.h"
 #include "trace/store.h"
 
 enum { QUICK_PLANS = 60, LONG_PLANS = 1200, SHORT_MS = 300, PATIENT_MS = 5000, MAX_COMPLAINTS = 5 };

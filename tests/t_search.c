@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { WITHOUT_REDUCTION_STATES = 30000 };
 

@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "machine/machine.h"
-#include "plan/hash.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 enum { QUICK = 400, LONG = 20000, ITERATIONS = 4, STEPS = 4000, MOST = 1024, MAX_COMPLAINTS = 5 };
 

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
-#include "plan/print.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
 #include "sim/predict/predict.h"
 #include "sim/maxplus/recurrence.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tame_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tame_plan.h"
+#include "tap.h"
 
 static struct diag diag;
 

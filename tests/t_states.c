@@ -12,7 +12,7 @@
 #include "check/cycle.h"
 #include "check/states.h"
 #include "check/tree.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 static uint64_t draw(uint64_t *seed)
 {

@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
-#include "tests/refused_sql.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "refused_sql.h"
+#include "tap.h"
 #include "trace/ledger.h"
 #include "trace/store.h"
 #include "trace/store_sql.h"

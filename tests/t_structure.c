@@ -16,11 +16,11 @@
 #include "check/certify.h"
 #include "check/search.h"
 #include "check/structure.h"
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/mutants.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "mutants.h"
+#include "random_draw.h"
+#include "tap.h"
 
 enum { QUICK = 150, LONG = 6000, STATES = 12000, MUTANTS = 10 };
 

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 static const char plan_text[] = "swplan: 1\n"
                                 "name: little\n"

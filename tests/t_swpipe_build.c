@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "gpu/lib/swpipe.h"
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "tap.h"
 
 static const char same[] =
     "swplan: 1\nname: built\nranks: 2\nretire: device\nschedule:\n"

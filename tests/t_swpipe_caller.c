@@ -18,9 +18,9 @@
 
 #include "check/verify.h"
 #include "gpu/lib/swpipe.h"
-#include "tests/harness.h"
-#include "tests/random_plan.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "random_plan.h"
+#include "tap.h"
 
 /* ---- a graph of tasks on four threads, whose values tell the order ----------------------------- */
 

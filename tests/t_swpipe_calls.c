@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/random_draw.h"
-#include "tests/tap.h"
+#include "random_draw.h"
+#include "tap.h"
 
 static const char *const plans[] = {
     "swplan: 1\nname: meets\nranks: 2\nretire: device\nschedule:\n"

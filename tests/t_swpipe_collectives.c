@@ -19,8 +19,8 @@
 
 #include "gpu/device/numbers.h"
 #include "gpu/lib/swpipe.h"
-#include "tests/processes.h"
-#include "tests/tap.h"
+#include "processes.h"
+#include "tap.h"
 
 static const char plan_text[] = "swplan: 1\nname: own\nschedule:\n"
                                 "  Meet: {stage: 0, globally_ordered: true, writes: [s],\n"

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/processes.h"
-#include "tests/tap.h"
+#include "processes.h"
+#include "tap.h"
 
 #define PLAN(copy)                                                                                 \
     "swplan: 1\nname: group\nschedule:\n"                                                          \

@@ -15,7 +15,7 @@
 #endif
 
 #include "gpu/lib/swpipe.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 static const char plan_text[] =
     "swplan: 1\nname: hooks\nschedule:\n"

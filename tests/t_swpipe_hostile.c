@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 static const char plan_text[] =
     "swplan: 1\nname: hostile\nschedule:\n"

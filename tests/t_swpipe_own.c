@@ -17,8 +17,8 @@
 #endif
 
 #include "gpu/lib/swpipe.h"
-#include "tests/processes.h"
-#include "tests/tap.h"
+#include "processes.h"
+#include "tap.h"
 
 enum { BATCHES = 12 };
 static enum swpipe_device device = SWPIPE_HOST;

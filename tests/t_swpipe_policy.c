@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 static const char plan_text[] =
     "swplan: 1\nname: policy\nmax_depth: 3\nschedule:\n"

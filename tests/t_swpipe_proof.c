@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 static const char proved[] = "swplan: 1\n"
                              "name: proved\n"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gpu/lib/swpipe.h"
-#include "tests/tap.h"
+#include "tap.h"
 
 enum { RANKS = 3, MOST = 64 };
 

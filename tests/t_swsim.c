@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "api/swsim.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 
 enum { THREADS = 4 };
 

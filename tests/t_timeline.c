@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "harness.h"
+#include "tap.h"
 #include "trace/timeline.h"
 
 /* Graphviz keeps its plugins and fonts until the process ends; not ours to free. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "plan/dist.h"
-#include "plan/units.h"
-#include "tests/tap.h"
+#include "base/units.h"
+#include "tap.h"
 
 /* ---- durations and sizes --------------------------------------------------------------------- */
 

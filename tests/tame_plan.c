@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tame_plan.c - see tame_plan.h. */
-#include "tests/tame_plan.h"
+#include "tame_plan.h"
 
 #include <stdbool.h>
 #include <stdio.h>

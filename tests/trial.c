@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trial.c - see trial.h. */
-#include "tests/trial.h"
+#include "trial.h"
 
 #include <string.h>
 
-#include "plan/parse.h"
-#include "tests/harness.h"
-#include "tests/tap.h"
+#include "plan/text/parse.h"
+#include "harness.h"
+#include "tap.h"
 
 static void run(struct trial *trial, struct runtime_options options)
 {

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "plan/system_words.h"
+#include "base/system_words.h"
 
 enum { MAX_SAID = 400 };
 

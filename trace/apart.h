@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 
 /* Make `*bytes` bytes, which nobody need free. */
 typedef enum status apart_work(void *context, char **data, size_t *bytes, struct diag *diag);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "plan/plan.h"
 
 #include "draw.h"

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "plan/arena.h"
+#include "base/arena.h"
 #include "trace.h"
 
 struct named_color {

@@ -18,15 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/output.h"
-#include "plan/system_words.h"
-#include "plan/text_stream.h"
+#include "base/output.h"
+#include "base/system_words.h"
+#include "base/text_stream.h"
 
 #include "apart.h"
 #include "graphviz.h"
 #include "graphviz_load.h"
-#include "plan/columns.h"
-#include "plan/printable.h"
+#include "base/columns.h"
+#include "base/printable.h"
 
 enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
 

@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 
 #include "look.h"
 
@@ -61,7 +61,7 @@ enum status draw_finish(struct drawing *drawing, char **data, size_t *bytes, str
 typedef enum status draw_body(void *context, const struct draw_target *target, char **data,
                               size_t *bytes, struct diag *diag);
 
-/* Let `body` draw, in a process of its own (apart.h), and write the picture whole or not at all (plan/output.h). Changes that `body` makes in `context` are lost. */
+/* Let `body` draw, in a process of its own (apart.h), and write the picture whole or not at all (base/output.h). Changes that `body` makes in `context` are lost. */
 enum status draw_picture(const struct draw_target *target, draw_body *body, void *context,
                          struct diag *diag);
 

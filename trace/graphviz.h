@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 
 struct Agraph_s; /* cgraph's Agraph_t */
 

@@ -2,8 +2,8 @@
 /* graphviz_load.c - see graphviz_load.h. */
 #include "graphviz_load.h"
 
-#include "plan/dynamic_library.h"
-#include "plan/system_words.h"
+#include "base/dynamic_library.h"
+#include "base/system_words.h"
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wstrict-prototypes"

@@ -17,8 +17,8 @@
 #include <cgraph.h>
 #pragma GCC diagnostic pop
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 
 #define CGRAPH_FUNCTION_LIST(X)                                                                    \
     X(agattr)                                                                                      \

@@ -14,7 +14,7 @@
 /* Causes beside those of the simulator (stall_key), and words of both. */
 #define LEDGER_UNEXPLAINED "unexplained" /* nothing in the record of the run explains it */
 #define LEDGER_ORDER       "order"       /* between one work and the next */
-/* The others: "id", "call order", "time" and "ranks" of an import (import/evidence.h, import/meetings.h). */
+/* The others: "id", "call order", "time" and "ranks" of an import (trace/import/evidence.h, trace/import/meetings.h). */
 #define LEDGER_BY_MODEL                                                                            \
     "model" /* the simulator's word, or the machine's that took the run's steps */
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/json.h"
-#include "plan/text_stream.h"
+#include "base/json.h"
+#include "base/text_stream.h"
 
 #include "page_path.h"
 #include "timeline_view.h"

@@ -10,7 +10,7 @@
 #ifndef SWSIM_PLAN_BOXES_H
 #define SWSIM_PLAN_BOXES_H
 
-#include "plan/arena.h"
+#include "base/arena.h"
 #include "plan/plan.h"
 
 /* Operations first .. first + count - 1 of a thread. */

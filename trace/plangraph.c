@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 #include "draw.h"
 #include "plan_boxes.h"
 

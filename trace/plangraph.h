@@ -12,9 +12,9 @@
 #ifndef SWSIM_PLANGRAPH_H
 #define SWSIM_PLANGRAPH_H
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "plan/plan.h"
-#include "plan/status.h"
+#include "base/status.h"
 
 #include "draw.h"
 

@@ -23,8 +23,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 #include "trace.h"
 
 /* All zero: the defaults. */

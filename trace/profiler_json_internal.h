@@ -6,8 +6,8 @@
 #ifndef SWSIM_PROFILER_JSON_INTERNAL_H
 #define SWSIM_PROFILER_JSON_INTERNAL_H
 
-#include "plan/arena.h"
-#include "plan/json.h"
+#include "base/arena.h"
+#include "base/json.h"
 #include "profiler_json.h"
 #include "work_names.h"
 

@@ -14,8 +14,8 @@
 #include "chart.h"
 #include "draw.h"
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 
 #define PALETTE_LIST(X)                                                                            \
     X(PYTORCH, "pytorch") X(DUALPIPE, "dualpipe") X(ZERO_BUBBLE, "zero-bubble") X(GREY, "grey")

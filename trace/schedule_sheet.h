@@ -8,8 +8,8 @@
 #include "draw.h"
 #include "palette.h"
 
-#include "plan/arena.h"
-#include "plan/units.h"
+#include "base/arena.h"
+#include "base/units.h"
 
 #define SHEET_INK   "#1a1a1a"
 #define SHEET_GREY  "#767676"

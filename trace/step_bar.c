@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/columns.h"
-#include "plan/printable.h"
+#include "base/columns.h"
+#include "base/printable.h"
 
 static struct step_part *find(struct step_bar *bar, const char *name)
 {

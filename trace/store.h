@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/arena.h"
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/status.h"
 #include "trace.h"
 
 enum { STORE_BATCH_ROWS = 10000, STORE_LATEST = -1, STORE_ALL = -1, STORE_FIRST = -2 };

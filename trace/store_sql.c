@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "plan/printable.h"
-#include "plan/system_words.h"
+#include "base/printable.h"
+#include "base/system_words.h"
 
 enum status sql_error(struct store *store, const char *what, struct diag *diag)
 {

@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "plan/plan.h"
-#include "plan/status.h"
+#include "base/status.h"
 #include "trace.h"
 
 /*                NAME            SQL */
@@ -270,7 +270,7 @@ int64_t sql_int(const struct query *query, int column);
 /* The same where the number must be possible: otherwise reported, *status set, and 0. NULL is -1. */
 int64_t sql_quantity(const struct query *query, int column, enum quantity quantity,
                      enum status *status, struct diag *diag);
-/* As it may be shown (plan/printable.h), until sql_end. */
+/* As it may be shown (base/printable.h), until sql_end. */
 const char *sql_text(const struct query *query, int column);
 /* The same, of several lines, and "" for NULL: a plan. */
 const char *sql_lines(const struct query *query, int column);

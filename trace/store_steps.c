@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 #include "store_sql.h"
 
 enum { FIRST_PLACES = 256, NUMBER_TEXT = 20 };

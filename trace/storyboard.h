@@ -10,7 +10,7 @@
 #ifndef SWSIM_STORYBOARD_H
 #define SWSIM_STORYBOARD_H
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "draw.h"
 #include "trace.h"
 

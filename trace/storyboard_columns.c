@@ -2,7 +2,7 @@
 /* storyboard_columns.c - see storyboard_columns.h. */
 #include "storyboard_columns.h"
 
-#include "plan/repeats.h"
+#include "base/repeats.h"
 
 enum {
     LONG = BAND_STEPS + BAND_SLACK, /* columns of a witness that is shortened if it has more */

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 #include "storyboard.h"
 #include "timeline_view.h"
 

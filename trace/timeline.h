@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/diag.h"
-#include "plan/status.h"
+#include "base/diag.h"
+#include "base/status.h"
 
 #include "draw.h"
 #include "trace.h"

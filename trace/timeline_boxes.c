@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 
 #include "timeline_view.h"
 

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plan/arena.h"
+#include "base/arena.h"
 
 /* The lists give NAME and the text used in the store and in messages. */
 #define RUN_KIND_LIST(X)                                                                           \

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "plan/keyed_hash.h"
-#include "plan/parse.h"
-#include "plan/rank_programs.h"
+#include "base/keyed_hash.h"
+#include "plan/text/parse.h"
+#include "machine/lower/rank_programs.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 

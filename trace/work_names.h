@@ -8,10 +8,10 @@
 #ifndef SWSIM_WORK_NAMES_H
 #define SWSIM_WORK_NAMES_H
 
-#include "plan/arena.h"
-#include "plan/diag.h"
+#include "base/arena.h"
+#include "base/diag.h"
 #include "plan/plan.h"
-#include "plan/status.h"
+#include "base/status.h"
 #include "trace.h"
 
 enum work_class { WORK_CLASS_KERNEL, WORK_CLASS_COPY, WORK_CLASS_COLLECTIVE, WORK_CLASS_MESSAGE };

@@ -26,7 +26,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "plan/integers.h"
+#include "base/integers.h"
 #include "promela.h"
 
 enum { CHANNEL_MAX = 255, PROCESS_MAX = 255, COUNT_MAX = INT16_MAX };

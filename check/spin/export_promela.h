@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "machine/program.h"
 
 /* Write the model of `program` to `out`. A pipeline must have been built with a known number of

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "device_impl.h"
-#include "plan/processors.h"
+#include "base/processors.h"
 
 enum {
     WAKE_NS = 50000, /* of an idle core, at most, where it has not fallen into a deep sleep */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "plan/arithmetic.h"
+#include "plan/schedules/arithmetic.h"
 
 /* The operands a and b, and the result c. */
 enum dense_kind {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device.c - what all devices have in common: arguments are checked here, once; see device.h. */
 #include "device_impl.h"
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 
 #include <stdio.h>
 #include <stdlib.h>

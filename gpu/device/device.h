@@ -6,7 +6,7 @@
  * NCCL. A *world* is one run: its ranks, their communicators, its clock and its end. A *device* is
  * one rank of it. doc/semantics.md, section 3, defines the operations;
  * this header is the contract. The ranks of a world may be spread over processes that share a rendezvous
- * (net/rendezvous.h): each opens the world, which waits until all have, and in it its own ranks.
+ * (gpu/net/rendezvous.h): each opens the world, which waits until all have, and in it its own ranks.
  *
  * Ownership: the caller that opens a handle closes it, in the order graphs, comms, events, streams, buffers,
  * device, world. Labels, tags and stamps given to an operation must live until it has finished (a
@@ -37,7 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "dense.h"
 #include "numbers.h"
 #include "plan/plan.h"

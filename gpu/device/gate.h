@@ -26,7 +26,7 @@
 
 #include <stddef.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 
 struct gate;
 struct program;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layers.h - the passes of rank programs with `arithmetic:` (plan/arithmetic.h) on the layers they stand for.
+ * layers.h - the passes of rank programs with `arithmetic:` (plan/schedules/arithmetic.h) on the layers they stand for.
  *
  *     F   y = f(x w + b), layer by layer; keeps x w + b and y of each; on the last stage the loss
  *     I   the gradient of x from that of y, layer by layer backwards; keeps that of x w + b for W

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 enum { OF_WEIGHT = 1, OF_INPUT, OF_WANTED };
 

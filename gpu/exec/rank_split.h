@@ -7,7 +7,7 @@
 #ifndef SWSIM_RANK_SPLIT_H
 #define SWSIM_RANK_SPLIT_H
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "machine/program.h"
 
 /* STATUS_USAGE names what is shared. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gpu/device/device_impl.h"
-#include "net/far_clock.h"
+#include "gpu/net/far_clock.h"
 #include "gpu/record/journal.h"
 #include "rank_split.h"
 #include "variant.h"

@@ -16,7 +16,7 @@
 #ifndef SWSIM_RANKS_H
 #define SWSIM_RANKS_H
 
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 #include "gpu/record/rank_report.h"
 #include "runtime.h"
 

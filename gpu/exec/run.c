@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "gpu/device/nvtx.h"
-#include "plan/quiet_thread.h"
-#include "plan/system_words.h"
+#include "base/quiet_thread.h"
+#include "base/system_words.h"
 
 enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
@@ -386,7 +386,7 @@ static enum status open_ranks(struct run *run, struct diag *diag)
 /* A launch queue is a ring of events, each behind so many operations: a push waits for what was pushed `cap` operations
    ago. The device itself is not limited, because one operation of the program may be several of the device.
    A queue that the plan limits has an event behind each operation. Without a limit the queue holds the operations of two
-   iterations more than are in flight (size_windows in machine/lower_pipeline.c); an event an iteration will do, and a push
+   iterations more than are in flight (size_windows in machine/lower/lower_pipeline.c); an event an iteration will do, and a push
    waits for a little more than it must. On one rank that cannot hang: what is in a stream needs nothing that is pushed
    later. Ranks need what others push; there it is exact. */
 static enum status open_room(struct run *run, struct run_stream *stream, struct device *device,

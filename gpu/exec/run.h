@@ -42,7 +42,7 @@
 #include "gpu/device/cores.h"
 #include "gpu/device/gate.h"
 #include "gpu/record/journal.h"
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 #include "runtime.h"
 
 /* An iteration in flight on one rank. */

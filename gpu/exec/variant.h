@@ -9,7 +9,7 @@
 #ifndef SWSIM_VARIANT_H
 #define SWSIM_VARIANT_H
 
-#include "plan/arena.h"
+#include "base/arena.h"
 #include "plan/plan.h"
 #include "gpu/device/device.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 
 enum { WATCH_TICK_MS = 20 };
 #define DRAIN_NS  INT64_C(1000000000)

@@ -26,7 +26,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 #include "gpu/device/nvtx.h"
 
 static int index_of(const struct run *run, const struct op *op)

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/c_locale.h"
-#include "plan/parse.h"
-#include "plan/print.h"
+#include "base/c_locale.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
 
 struct entry {
     struct entry *next;

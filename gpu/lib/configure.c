@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/c_locale.h"
-#include "plan/parse.h"
+#include "base/c_locale.h"
+#include "plan/text/parse.h"
 
 #define WAIT_TIMEOUT_NS     INT64_C(30000000000)
 #define PROGRESS_TIMEOUT_NS INT64_C(60000000000)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/address.h"
+#include "gpu/net/address.h"
 #include "gpu/device/device_impl.h"
 #include "swpipe_impl.h"
 

@@ -20,7 +20,7 @@
 #include <pthread.h>
 
 #include "gpu/exec/run.h"
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 #include "swpipe_group.h"
 
 struct swpipe_group {

@@ -8,10 +8,10 @@
 
 #include "gpu/device/device_impl.h"
 #include "gpu/record/rank_report.h"
-#include "net/far_clock.h"
-#include "net/mail.h"
-#include "plan/quiet_thread.h"
-#include "plan/system_words.h"
+#include "gpu/net/far_clock.h"
+#include "gpu/net/mail.h"
+#include "base/quiet_thread.h"
+#include "base/system_words.h"
 
 enum { TAKE_NS = 20000000, KEY = 64 };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))

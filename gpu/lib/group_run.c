@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "gpu/device/device_impl.h"
-#include "net/mail.h"
-#include "plan/quiet_thread.h"
-#include "plan/system_words.h"
+#include "gpu/net/mail.h"
+#include "base/quiet_thread.h"
+#include "base/system_words.h"
 
 enum { WATCH_NS = 20000000, SPIN_NS = 50000, NAP_NS = 50000 };
 #define EPOCH     (INT64_C(1) << 40)

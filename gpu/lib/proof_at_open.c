@@ -16,7 +16,7 @@
 #include "api/swsim_impl.h"
 #include "plan/coverage.h"
 #include "plan/hang.h"
-#include "plan/warnings.h"
+#include "plan/text/warnings.h"
 
 #define LIMIT_NS INT64_C(20000000)
 

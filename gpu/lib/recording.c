@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/c_locale.h"
-#include "plan/print.h"
+#include "base/c_locale.h"
+#include "plan/text/print.h"
 #include "swpipe_impl.h"
 
 /* ---- the plan that is kept ------------------------------------------------------------------- */

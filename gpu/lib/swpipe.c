@@ -16,8 +16,8 @@
 #include <string.h>
 
 #include "api/swsim.h"
-#include "plan/nearest.h"
-#include "plan/printable.h"
+#include "base/nearest.h"
+#include "base/printable.h"
 
 /* ---- what went wrong ------------------------------------------------------------------------- */
 

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/c_locale.h"
-#include "plan/columns.h"
+#include "base/c_locale.h"
+#include "base/columns.h"
 #include "plan/schedule.h"
-#include "plan/text_stream.h"
+#include "base/text_stream.h"
 #include "gpu/record/op_stats.h"
 
 struct table;

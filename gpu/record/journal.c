@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/processors.h"
+#include "base/processors.h"
 
 enum { HOST_TOLERANCE_NS = 0, CUDA_TOLERANCE_NS = 50000 /* the device's clock is another one */ };
 

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "gpu/device/device_impl.h"
-#include "plan/quiet_thread.h"
-#include "plan/system_words.h"
+#include "base/quiet_thread.h"
+#include "base/system_words.h"
 
 enum { WRITER_NICE = 10, PACE_ENTRIES = 256 /* fewer say little about the rate */ };
 #define PASS_NS (JOURNAL_PASS_MS * INT64_C(1000000))

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "gpu/device/device_impl.h"
-#include "plan/processors.h"
+#include "base/processors.h"
 #include "rank_report.h"
 
 /* ---- sending --------------------------------------------------------------------------------- */

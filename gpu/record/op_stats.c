@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/columns.h"
+#include "base/columns.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #ifndef SWSIM_RANK_REPORT_H
 #define SWSIM_RANK_REPORT_H
 
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 
 struct report_head {
     int32_t kind, number;

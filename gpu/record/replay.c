@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 
 enum { SENTENCE = 320, NAME = 160 };
 

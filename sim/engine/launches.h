@@ -10,7 +10,7 @@
 #define SWSIM_LAUNCHES_H
 
 #include "machine/machine.h"
-#include "plan/arena.h"
+#include "base/arena.h"
 
 struct launches {
     int64_t latency_ns; /* 0: none of the below */

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 enum { BUCKETS = 1 << 12, HASHED_WORDS = 4 };
 

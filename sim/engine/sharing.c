@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 #include "events.h"
 
 __extension__ typedef __int128 wide;

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "memo.h"
-#include "plan/units.h"
+#include "base/units.h"
 #include "prepare.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };

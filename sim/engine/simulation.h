@@ -27,7 +27,7 @@
 
 #include <assert.h>
 
-#include "plan/arena.h"
+#include "base/arena.h"
 #include "events.h"
 #include "launches.h"
 #include "sharing.h"

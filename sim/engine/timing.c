@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/large_pages.h"
+#include "base/large_pages.h"
 
 /* The name an operation draws its random numbers under. */
 static const char *random_task(const struct program *program, const struct op *op)

@@ -18,7 +18,7 @@
 #ifndef SWSIM_TIMING_H
 #define SWSIM_TIMING_H
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "machine/program.h"
 #include "quantile.h"
 #include "random.h"

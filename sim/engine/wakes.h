@@ -18,7 +18,7 @@
 #define SWSIM_WAKES_H
 
 #include "machine/program.h"
-#include "plan/arena.h"
+#include "base/arena.h"
 
 /* Lists by key: those of key k are items[first[k]] .. items[first[k + 1] - 1]. */
 struct lists {

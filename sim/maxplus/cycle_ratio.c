@@ -49,7 +49,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/arena.h"
+#include "base/arena.h"
 
 typedef __int128 wide;
 

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 
 struct ratio_edge {
     int from, to; /* 0 .. nodes - 1 */

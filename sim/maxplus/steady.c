@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "plan/integers.h"
+#include "base/integers.h"
 #include "observed_event_graph.h"
 
 void steady_set(struct steady *steady, int64_t ns, int64_t iterations)

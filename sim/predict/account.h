@@ -15,8 +15,8 @@
 #ifndef SWSIM_ACCOUNT_H
 #define SWSIM_ACCOUNT_H
 
-#include "plan/arena.h"
-#include "plan/diag.h"
+#include "base/arena.h"
+#include "base/diag.h"
 #include "trace/trace.h"
 
 #define ACCOUNT_NOT_RECORDED "not_recorded"

@@ -7,8 +7,8 @@
 #ifndef SWSIM_ARRIVALS_H
 #define SWSIM_ARRIVALS_H
 
-#include "plan/actions.h"
-#include "plan/arena.h"
+#include "plan/schedules/actions.h"
+#include "base/arena.h"
 #include "plan/plan.h"
 #include "trace/chart.h"
 

@@ -10,7 +10,7 @@
 #include "account.h"
 #include "compare_tasks.h"
 #include "explained.h"
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/engine/observe.h"
 #include "measured_program.h"
 

@@ -20,7 +20,7 @@
 
 #include <stdio.h>
 
-#include "plan/json.h"
+#include "base/json.h"
 #include "sim/engine/simulate.h"
 
 /*            NAME           key in JSON       in words */

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "plan/units.h"
+#include "base/units.h"
 #include "critical_path.h"
-#include "plan/columns.h"
+#include "base/columns.h"
 
 enum { NAME = 200 };
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "plan/strip_device_rules.h"
 #include "sim/engine/simulate.h"
 

@@ -5,10 +5,10 @@
 #include "arrivals.h"
 #include "predict.h"
 
-#include "plan/comms.h"
+#include "plan/schedules/comms.h"
 #include "plan/keywords.h"
-#include "plan/parallel.h"
-#include "plan/rank_programs.h"
+#include "plan/schedules/parallel.h"
+#include "machine/lower/rank_programs.h"
 
 struct watch {
     const struct plan *plan;
@@ -137,18 +137,18 @@ static enum status prepare(const struct plan *plan, struct arena *arena, struct 
 {
     struct chart *chart = watch->chart;
     enum status status =
-        rank_programs_complete(plan, arena, &watch->lists, &chart->rank_count, diag);
+        complete_lists_fill(plan, arena, &watch->lists, &chart->rank_count, diag);
     if (status == STATUS_OK)
         status = comms_map_stages(arena, watch->lists, chart->rank_count,
-                                  rank_programs_copies(plan), &watch->map, diag);
+                                  complete_lists_copies(plan), &watch->map, diag);
     if (status != STATUS_OK)
         return status;
     watch->optimizer_of = ARENA_ARRAY(arena, (size_t)chart->rank_count, size_t);
     chart->ranks = ARENA_ARRAY(arena, (size_t)chart->rank_count, struct chart_rank);
     for (int r = 0; chart->ranks && r < chart->rank_count; r++)
         chart->ranks[r].passes = ARENA_ARRAY(arena, watch->lists[r].count + 1, struct chart_pass);
-    chart->copies = rank_programs_copies(plan) > 1;
-    chart->microbatches = watch->map.microbatches * rank_programs_copies(plan);
+    chart->copies = complete_lists_copies(plan) > 1;
+    chart->microbatches = watch->map.microbatches * complete_lists_copies(plan);
     for (int s = 0; s < watch->map.stages; s++) {
         int chunk = arrivals_chunk(watch->map.rank_of, s);
         chart->chunks = chunk + 1 > chart->chunks ? chunk + 1 : chart->chunks;

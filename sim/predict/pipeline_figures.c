@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/comms.h"
-#include "plan/rank_programs.h"
+#include "plan/schedules/comms.h"
+#include "machine/lower/rank_programs.h"
 
 /* Of an action, or of the last of what it stands for. */
 struct when {

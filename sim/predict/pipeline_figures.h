@@ -10,12 +10,12 @@
  *     transfer   is under way
  *     other      is there, or none is needed: the CPU, a collective, a residency slot
  *
- * Figures of the first replication and the first replica of the pipeline. Bytes are those of plan/rank_memory.h.
+ * Figures of the first replication and the first replica of the pipeline. Bytes are those of plan/schedules/rank_memory.h.
  */
 #ifndef SWSIM_PIPELINE_FIGURES_H
 #define SWSIM_PIPELINE_FIGURES_H
 
-#include "plan/rank_memory.h"
+#include "plan/schedules/rank_memory.h"
 #include "sim/engine/in_flight.h"
 #include "sim/engine/simulate.h"
 

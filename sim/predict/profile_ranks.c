@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/actions.h"
-#include "plan/rank_programs.h"
+#include "plan/schedules/actions.h"
+#include "machine/lower/rank_programs.h"
 
 enum { FORWARD_TAG = 'F', NS_PER_S = 1000 * 1000 * 1000 };
 
@@ -364,7 +364,7 @@ static enum status count_stages(const struct plan *plan, struct reader *reader)
     struct rank_program *ranks;
     int count;
     enum status status =
-        rank_programs_complete(plan, &reader->scratch, &ranks, &count, reader->diag);
+        complete_lists_fill(plan, &reader->scratch, &ranks, &count, reader->diag);
     for (int r = 0; status == STATUS_OK && r < count; r++)
         for (size_t i = 0; i < ranks[r].count; i++)
             if (ranks[r].actions[i].stage >= reader->stages)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 
 enum { NO_STEP = -1, FEWEST_STEPS = 2 };
 

@@ -3,7 +3,7 @@
  * profile_tasks.h - what the tasks of an imported pipeline took.
  *
  * An import of the pipeline form stores the measured run with its plan, whose tasks have the mean times of the steps and
- * their distributions, without what is waiting (import/pieces.h). These are the parts of the profile; a task is found by
+ * their distributions, without what is waiting (trace/import/pieces.h). These are the parts of the profile; a task is found by
  * its name.
  */
 #ifndef SWSIM_PROFILE_TASKS_H

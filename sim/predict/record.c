@@ -9,7 +9,7 @@
 
 #include "span_words.h"
 
-#include "plan/print.h"
+#include "plan/text/print.h"
 #include "trace/ledger.h"
 
 enum { NAME = 160 };

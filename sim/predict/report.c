@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "plan/columns.h"
+#include "base/columns.h"
 
 enum { NAME = 160, MAX_PARTS = 12 };
 

@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-#include "plan/json.h"
-#include "plan/warnings.h"
+#include "base/json.h"
+#include "plan/text/warnings.h"
 #include "predict.h"
 
 /* Text, with codes of colours for a terminal; `quiet` leaves out all but the main figures. */

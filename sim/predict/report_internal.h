@@ -5,7 +5,7 @@
 #ifndef SWSIM_REPORT_INTERNAL_H
 #define SWSIM_REPORT_INTERNAL_H
 
-#include "plan/units.h"
+#include "base/units.h"
 #include "report.h"
 
 /* A part of the whole time. */

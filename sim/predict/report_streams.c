@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/columns.h"
+#include "base/columns.h"
 
 enum { NAME = 160, MAX_ROWS = 24, BAR = 20, SLOWED = 8 };
 

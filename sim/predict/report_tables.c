@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "plan/columns.h"
+#include "base/columns.h"
 
 /* ---- a sweep --------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #ifndef SWSIM_STALLS_H
 #define SWSIM_STALLS_H
 
-#include "plan/diag.h"
+#include "base/diag.h"
 #include "trace/trace.h"
 
 /* Does a run tell enough: measured, to its end, of a pipeline, with its plan? A serial run does not: it

@@ -8,11 +8,11 @@
 
 #include "arrivals.h"
 
-#include "plan/comms.h"
-#include "plan/pass_names.h"
-#include "plan/rank_memory.h"
-#include "plan/rank_programs.h"
-#include "plan/parallel.h"
+#include "plan/schedules/comms.h"
+#include "plan/schedules/pass_names.h"
+#include "plan/schedules/rank_memory.h"
+#include "machine/lower/rank_programs.h"
+#include "plan/schedules/parallel.h"
 
 /* A name of the trace, read once. */
 struct reading {
@@ -132,7 +132,7 @@ static enum status place_stages(struct builder *builder, struct diag *diag)
     for (int s = 0; s < builder->stages; s++)
         if (builder->rank_of[s] >= 0 && arrivals_chunk(builder->rank_of, s) >= chart->chunks)
             chart->chunks = arrivals_chunk(builder->rank_of, s) + 1;
-    int copies = builder->plan ? rank_programs_copies(builder->plan) : 1;
+    int copies = builder->plan ? complete_lists_copies(builder->plan) : 1;
     chart->copies = copies > 1;
     chart->microbatches = builder->per_model * copies;
     return STATUS_OK;

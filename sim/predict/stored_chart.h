@@ -3,7 +3,7 @@
  * stored_chart.h - a run of a trace store whose work are passes, as a chart that can be drawn (trace/chart.h).
  *
  * The passes are those of the ranks' schedules, where an import found annotations that name them, else work of
- * streams that is named as a pass (plan/pass_names.h), as in runs of rank programs.
+ * streams that is named as a pass (plan/schedules/pass_names.h), as in runs of rank programs.
  * Time begins with the first pass.
  */
 #ifndef SWSIM_STORED_CHART_H

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "gpu/exec/runtime.h"
 
 enum { MOST_THREADS = 256, MOST_ROUNDS = 99 };

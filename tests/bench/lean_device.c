@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lean_device.c - see lean.h: the processes of streams and communicators. */
-#include "tests/bench/lean.h"
+#include "lean.h"
 
 /* ---- streams --------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lean_host.c - see lean.h: the processes of workers. */
-#include "tests/bench/lean.h"
+#include "lean.h"
 
 static void put_room(const struct lean *m, int stream)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lean_program.c - see lean.h: questions about the program, the conditions of "plain", names. */
-#include "tests/bench/lean.h"
+#include "lean.h"
 
 #include <stdarg.h>
 #include <string.h>

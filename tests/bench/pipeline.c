@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/engine/timing.h"
 
 struct bench_pipeline {

@@ -8,13 +8,13 @@
  * Exit status 3: there is no lean model, because the plan is no plain pipeline or cannot run with
  * these options.
  */
-#include "tests/bench/lean.h"
+#include "lean.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 
 enum { EXIT_NO_MODEL = 3 };
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "import/json_reader.h"
+#include "trace/import/json_reader.h"
 
 enum { ROUNDS = 5, CHUNK = 256 * 1024 };
 

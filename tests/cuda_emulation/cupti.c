@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "emulation.h"
-#include "recorder/cupti.h"
+#include "trace/recorder/cupti.h"
 
 /* The recorder is built without this header. */
 #define SAME(ours, field, theirs, member)                                                          \

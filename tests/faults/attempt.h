@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/faults/inject.h"
+#include "inject.h"
 
 enum { ATTEMPT_MAX_FILES = 16, ATTEMPT_MAX_ARGS = 24 };
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* common.c - see targets.h. */
-#include "tests/fuzz/targets.h"
+#include "targets.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/rendezvous.h"
-#include "plan/diag.h"
-#include "plan/parse.h"
-#include "plan/print.h"
+#include "gpu/net/rendezvous.h"
+#include "base/diag.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
 
 _Noreturn void fuzz_contradiction(const char *condition, const char *file, int line)
 {

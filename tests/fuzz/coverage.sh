@@ -16,8 +16,8 @@ parsers='parse parse_fields parse_graphs parse_pipeline parse_programs parse_str
 rm -rf "$work"
 mkdir -p "$work" && cd "$work" || exit 1
 
-echo "compiling plan/ for gcov"
-for source in "$srcdir"/plan/*.c; do
+echo "compiling base/ and plan/ for gcov"
+for source in "$srcdir"/base/*.c "$srcdir"/plan/*.c "$srcdir"/plan/*/*.c; do
     # shellcheck disable=SC2086
     $CC $CPPFLAGS_ALL -std=c11 -O0 -g --coverage -DSWSIM_CHECKS=1 -c "$source" || exit 1
 done
@@ -41,7 +41,7 @@ done
 echo
 for name in $parsers; do
     gcov -o . "$name.gcno" >"$name.gcov.log" 2>&1
-    awk -v name="plan/$name.c" -F: '
+    awk -v name="$name.c" -F: '
         $1 ~ /#####|=====/ { missed++; all++; next }
         $1 !~ /-/ { all++ }
         END { printf "%-26s %5d of %5d  %5.1f%%\n", name, all - missed, all, all ? 100 * (all - missed) / all : 0 }' \
@@ -50,6 +50,6 @@ done | awk '{ print; covered += $2; all += $4 } END { printf "%-26s %5d of %5d  
 echo
 echo "lines that nothing runs:"
 for name in $parsers; do
-    awk -v name="plan/$name.c" -F: '$1 ~ /#####/ { line = $2; sub(/^[^:]*:[^:]*:/, ""); printf "%s:%d: %s\n", name, line, $0 }' \
+    awk -v name="$name.c" -F: '$1 ~ /#####/ { line = $2; sub(/^[^:]*:[^:]*:/, ""); printf "%s:%d: %s\n", name, line, $0 }' \
         "$name.c.gcov"
 done

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/actions.h"
-#include "tests/fuzz/targets.h"
+#include "plan/schedules/actions.h"
+#include "targets.h"
 
 static void read_action(const char *text, size_t length, bool old_dialect)
 {

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/parse.h"
-#include "proof/proof.h"
-#include "tests/fuzz/targets.h"
+#include "plan/text/parse.h"
+#include "check/proof/proof.h"
+#include "targets.h"
 
 #define PIPELINE                                                                                   \
     "swplan: 1\nname: p\nranks: 2\nschedule:\n"                                                    \

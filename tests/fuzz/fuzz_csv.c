@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/csv.h"
-#include "plan/parse.h"
-#include "tests/fuzz/targets.h"
+#include "plan/text/csv.h"
+#include "plan/text/parse.h"
+#include "targets.h"
 
 void fuzz_csv(const uint8_t *data, size_t size)
 {

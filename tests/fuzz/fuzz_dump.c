@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/flight.h"
-#include "tests/fuzz/targets.h"
+#include "trace/import/flight.h"
+#include "targets.h"
 
 static enum status make_plan(const struct value *root, size_t count, struct arena *arena,
                              struct diag *diag)

@@ -17,9 +17,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/broker_impl.h"
-#include "net/rendezvous_impl.h"
-#include "tests/fuzz/targets.h"
+#include "gpu/net/broker_impl.h"
+#include "gpu/net/rendezvous_impl.h"
+#include "targets.h"
 
 enum { MEMBERS = 2, HEAD = 3, SILENT = 0x40, FAR_CLOCKS = 8 };
 static const int64_t pending_ns = 100000000, most_wait_ns = 1000000000;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/json_reader.h"
-#include "tests/fuzz/targets.h"
+#include "trace/import/json_reader.h"
+#include "targets.h"
 
 /* Every key whose length is a multiple of `skipped` has its value passed over; 0: none. */
 static enum json_token read_tokens(struct json_reader *reader, size_t skipped)

@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/broker_impl.h"
-#include "net/rendezvous.h"
-#include "plan/diag.h"
-#include "tests/fuzz/targets.h"
+#include "gpu/net/broker_impl.h"
+#include "gpu/net/rendezvous.h"
+#include "base/diag.h"
+#include "targets.h"
 
 enum { MEMBERS = 2, HEAD = 6, MOST_WAIT_NS = 1000000000, SHORT = 0x80, SILENT = 0x40 };
 

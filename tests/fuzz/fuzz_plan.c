@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "cmd/yaml_json.h"
-#include "plan/copy.h"
+#include "plan/text/copy.h"
 #include "plan/coverage.h"
-#include "plan/parse.h"
-#include "plan/print.h"
-#include "plan/rewrite.h"
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+#include "plan/text/rewrite.h"
 #include "plan/schedule.h"
 #include "plan/strip_device_rules.h"
-#include "plan/warnings.h"
-#include "tests/fuzz/targets.h"
+#include "plan/text/warnings.h"
+#include "targets.h"
 #include "tests/same_tree.h"
 
 /* `text` is a plan, and prints as `canonical`. */

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "import/bytes.h"
-#include "import/recorded.h"
-#include "recorder/recording.h"
-#include "tests/fuzz/tape_lines.h"
-#include "tests/fuzz/targets.h"
+#include "trace/import/bytes.h"
+#include "trace/import/recorded.h"
+#include "trace/recorder/recording.h"
+#include "tape_lines.h"
+#include "targets.h"
 
 static void try_plan(const void *file, size_t size, size_t count)
 {

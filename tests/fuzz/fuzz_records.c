@@ -11,9 +11,9 @@
 
 #include "gpu/exec/runtime.h"
 #include "gpu/record/journal_impl.h"
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/predict/predict.h"
-#include "tests/fuzz/targets.h"
+#include "targets.h"
 
 enum { REPLICATIONS = 3, MOST_PIECES = 8, RECORD_BYTES = 8, CUT = 0xFFFF };
 

@@ -11,11 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/predict/compare.h"
 #include "sim/predict/record.h"
-#include "tests/fuzz/sql.h"
-#include "tests/fuzz/targets.h"
+#include "sql.h"
+#include "targets.h"
 #include "trace/store.h"
 #include "trace/timeline.h"
 

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "import/import.h"
-#include "import/kineto.h"
-#include "import/meetings.h"
-#include "import/nsys.h"
-#include "import/record.h"
-#include "tests/fuzz/sql.h"
-#include "tests/fuzz/targets.h"
+#include "trace/import/import.h"
+#include "trace/import/kineto.h"
+#include "trace/import/meetings.h"
+#include "trace/import/nsys.h"
+#include "trace/import/record.h"
+#include "sql.h"
+#include "targets.h"
 
 /* ---- from a job on ----------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "plan/dist.h"
-#include "plan/units.h"
-#include "tests/fuzz/targets.h"
+#include "base/units.h"
+#include "targets.h"
 
 static void read_time(const char *text)
 {

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "check/verify.h"
-#include "plan/parse.h"
+#include "plan/text/parse.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/report.h"
-#include "tests/fuzz/targets.h"
+#include "targets.h"
 
 enum {
     MOST_RANKS = 4,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sql.c - see sql.h. */
-#include "tests/fuzz/sql.h"
+#include "sql.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fuzz/targets.h"
+#include "targets.h"
 
 enum { MOST_CELL = 4096, MOST_OPCODES = 200000 };
 

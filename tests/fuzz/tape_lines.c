@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recorder/recording.h"
-#include "tests/fuzz/targets.h"
+#include "trace/recorder/recording.h"
+#include "targets.h"
 
 static const char *const kinds[] = {
 #define X(name, ...) #name,

@@ -4,12 +4,12 @@
 # A word is a text of these files without a space, which is what keys and values look like there.
 cd "${1:-.}" || exit 1
 {
-    cat plan/parse*.c plan/keywords.c plan/plan.h plan/ops.h plan/ops.c plan/dist.h plan/actions.c \
-        plan/units.c plan/generate.c |
+    cat plan/text/parse*.c plan/keywords.c plan/plan.h plan/ops.h plan/ops.c plan/dist.h plan/schedules/actions.c \
+        base/units.c plan/schedules/generate.c |
         grep -v '#include' | grep -oE '"[a-zA-Z0-9_-]+"'
     sed -n 's/^ *" *\([a-z_]*\) [A-Z].*/"\1"/p; s/.*CREATE TABLE \([a-z]*\).*/"\1"/p' trace/schema.h
     grep -oE '"[a-z]+"' trace/trace.h
-    grep -v '#include' import/kineto.c import/kineto_event.c import/kineto_internal.h import/nsys.c import/call_names.c |
+    grep -v '#include' trace/import/kineto.c trace/import/kineto_event.c trace/import/kineto_internal.h trace/import/nsys.c trace/import/call_names.c |
         grep -oE '"[a-zA-Z0-9_#-]+"'
-    sed -n 's/^ *X(\([A-Z_0-9]*\), .*/"\1"/p' recorder/recording.h
+    sed -n 's/^ *X(\([A-Z_0-9]*\), .*/"\1"/p' trace/recorder/recording.h
 } | sort -u | sed 's/$/,/'

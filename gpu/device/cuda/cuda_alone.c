@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/system_words.h"
+#include "base/system_words.h"
 
 struct alone {
     struct cuda_member member;

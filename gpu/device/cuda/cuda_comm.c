@@ -20,7 +20,7 @@
 #if defined HAVE_CUDA && defined HAVE_NCCL
 
 #include "cuda_comm_impl.h"
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
 {

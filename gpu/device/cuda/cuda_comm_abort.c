@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "plan/quiet_thread.h"
+#include "base/quiet_thread.h"
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 #include "kernels.h"
 #include "gpu/device/nvtx.h"
-#include "plan/system_words.h"
+#include "base/system_words.h"
 
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <stdarg.h>

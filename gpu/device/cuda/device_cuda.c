@@ -10,8 +10,8 @@
 #ifdef HAVE_CUDA
 
 #include "kernels.h"
-#include "net/rendezvous.h"
-#include "plan/system_words.h"
+#include "gpu/net/rendezvous.h"
+#include "base/system_words.h"
 
 #include <assert.h>
 #include <stdarg.h>

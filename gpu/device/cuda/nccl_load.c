@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plan/dynamic_library.h"
-#include "plan/system_words.h"
+#include "base/dynamic_library.h"
+#include "base/system_words.h"
 
 #define NCCL_SONAME "libnccl.so.2"
 DYNAMIC_LIBRARY("nccl", "collectives between GPUs", "suggested", NCCL_SONAME);

@@ -15,7 +15,7 @@
 
 #include <nccl.h>
 
-#include "plan/diag.h"
+#include "base/diag.h"
 
 /* The functions called, each a member of `struct nccl` named without the prefix. */
 #define NCCL_FUNCTION_LIST(X)                                                                      \

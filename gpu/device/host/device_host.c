@@ -7,8 +7,8 @@
  */
 #include "host.h"
 
-#include "net/rendezvous.h"
-#include "plan/system_words.h"
+#include "gpu/net/rendezvous.h"
+#include "base/system_words.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 
 /* ---- the data -------------------------------------------------------------------------------- */
 

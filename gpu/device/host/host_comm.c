@@ -27,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/hash.h"
+#include "base/hash.h"
 
 enum { MOST_SPARE = 64 }; /* meetings of a channel */
 

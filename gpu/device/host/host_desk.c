@@ -13,7 +13,7 @@
  * are enough: slot p % 2 is written again for p + 2, when its owner has seen all others at p + 1, where each comes after
  * it has taken what it gets of p.
  *
- * A member waits for one number at a time, by looking at it, then asleep on the bell of its process (net/rendezvous.h). The writer
+ * A member waits for one number at a time, by looking at it, then asleep on the bell of its process (gpu/net/rendezvous.h). The writer
  * of a number rings only where a thread sleeps. A member that fails takes its number back before it tells so.
  *
  * A desk is another process's memory: heads are copied before they are checked.

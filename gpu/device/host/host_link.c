@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/rendezvous.h"
+#include "gpu/net/rendezvous.h"
 
 struct early {
     struct early *next;

@@ -14,8 +14,8 @@
 #include <sys/prctl.h>
 
 #include "gpu/device/nvtx.h"
-#include "plan/quiet_thread.h"
-#include "plan/system_words.h"
+#include "base/quiet_thread.h"
+#include "base/system_words.h"
 
 enum { TIMER_SLACK_NS = 1000 };
 

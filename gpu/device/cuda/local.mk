@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# gpu/device/cuda: the CUDA device. Of all files only dense.cu and kernels.cu need nvcc.
+if CUDA
+libgpu_a_SOURCES += \
+    gpu/device/cuda/cuda_alone.c \
+    gpu/device/cuda/cuda_caller.c \
+    gpu/device/cuda/cuda_clock.c \
+    gpu/device/cuda/cuda_comm.c \
+    gpu/device/cuda/cuda_comm_abort.c \
+    gpu/device/cuda/cuda_comm_impl.h \
+    gpu/device/cuda/cuda_comm_none.c \
+    gpu/device/cuda/cuda_comm_push.c \
+    gpu/device/cuda/cuda_driver.c \
+    gpu/device/cuda/cuda_event.c \
+    gpu/device/cuda/cuda_graph.c \
+    gpu/device/cuda/cuda_impl.h \
+    gpu/device/cuda/cuda_marker.c \
+    gpu/device/cuda/cuda_memory.c \
+    gpu/device/cuda/cuda_query.c \
+    gpu/device/cuda/cuda_stream.c \
+    gpu/device/cuda/dense.cu \
+    gpu/device/cuda/device_cuda.c \
+    gpu/device/cuda/kernels.cu gpu/device/cuda/kernels.h \
+    gpu/device/cuda/nccl_load.c gpu/device/cuda/nccl_load.h
+endif

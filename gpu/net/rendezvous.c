@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rendezvous.c - a member's end of a rendezvous, wherever the broker is; see rendezvous_impl.h.
+ *
+ *     near   UNIX socket, packets kept whole; the board and all buffers are one file mapped by all
+ *     far    rendezvous_far.c has the connection; the file is the member's own, and what lies in
+ *            others' files goes through rendezvous_bytes.c
+ */
+#include "rendezvous_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "listener.h"
+#include "base/quiet_thread.h"
+#include "base/system_words.h"
+
+#ifndef FALLOC_FL_KEEP_SIZE
+#include <linux/falloc.h>
+#endif
+
+enum { VALUE_BYTES = 256 << 20, PIECE_BYTES = 256 << 10, MOST_WAIT_MS = 1000000 };
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static bool send_near(const struct rendezvous *r, const struct mail *mail, const void *data,
+                      size_t bytes)
+{
+    struct iovec parts[] = {{(void *)(uintptr_t)mail, sizeof *mail},
+                            {(void *)(uintptr_t)data, bytes}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = bytes ? 2 : 1};
+    ssize_t sent;
+    do
+        sent = sendmsg(r->socket, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent >= 0;
+}
+
+bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const void *data,
+                          size_t bytes)
+{
+    if (bytes > RENDEZVOUS_MAX_BYTES)
+        return false;
+    return r->far ? far_send(r, mail, data, bytes) : send_near(r, mail, data, bytes);
+}
+
+/* ---- the reader ------------------------------------------------------------------------------ */
+
+static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
+{
+    if (!memchr(text, '\0', bytes))
+        return; /* no key */
+    r->value_bytes += bytes;
+    if (r->value_bytes > VALUE_BYTES)
+        return; /* no run has so many; the asking call runs into its deadline */
+    struct value *value = malloc(sizeof *value + bytes);
+    if (!value)
+        return; /* the asking call runs into its deadline */
+    value->bytes = bytes;
+    memcpy(value->text, text, bytes);
+    value->next = r->values;
+    r->values = value;
+}
+
+static void note_end(struct rendezvous *r, int *which, int rank)
+{
+    if (*which < 0)
+        *which = rank;
+    pthread_cond_broadcast(&r->changed);
+}
+
+static void hear(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
+{
+    pthread_mutex_lock(&r->listening);
+    queue_take_older(r, mail->from);
+    if (r->listener)
+        r->listener(r->listener_arg, mail->from, data, bytes);
+    pthread_mutex_unlock(&r->listening);
+}
+
+static void take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
+{
+    if (mail->kind == MAIL_LETTER) {
+        hear(r, mail, data, bytes);
+        return;
+    }
+    if (bytes_take(r, mail, data, bytes) || queue_take(r, mail, data, bytes))
+        return;
+    if (mail->kind == MAIL_CLOCK && r->far) {
+        far_take_moment(r, mail, data, bytes);
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    switch (mail->kind) {
+    case MAIL_PUT: keep_value(r, data, bytes); break;
+    case MAIL_BARRIER: r->barriers++; break;
+    case MAIL_WISH: atomic_store(&r->wish, mail->number); break;
+    case MAIL_LEFT:
+        if (mail->number)
+            note_end(r, &r->failed, mail->from);
+        note_end(r, &r->left, mail->from);
+        break;
+    case MAIL_GONE: note_end(r, &r->gone, mail->from); break;
+    case MAIL_BOARD:
+        if (r->far)
+            far_take_news(r, data, bytes);
+        break;
+    default: break;
+    }
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static ssize_t read_near(struct rendezvous *r)
+{
+    ssize_t got;
+    do
+        got = recv(r->socket, r->packet, sizeof r->packet, 0);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+void rendezvous_lose(struct rendezvous *r, int rank)
+{
+    pthread_mutex_lock(&r->lock);
+    note_end(r, &r->gone, rank);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void rendezvous_lose_broker(struct rendezvous *r)
+{
+    rendezvous_lose(r, r->size);
+}
+
+static void *read_mail(void *arg)
+{
+    struct rendezvous *r = arg;
+    struct mail mail;
+    pthread_setname_np(pthread_self(), "rendezvous");
+    while (!r->far || far_await_mail(r)) {
+        ssize_t got = r->far ? far_read(r) : read_near(r);
+        if (got < (ssize_t)sizeof mail)
+            break;
+        memcpy(&mail, r->packet, sizeof mail);
+        take(r, &mail, r->packet + sizeof mail, (size_t)got - sizeof mail);
+    }
+    rendezvous_lose_broker(r);
+    return NULL;
+}
+
+/* ---- join ------------------------------------------------------------------------------------ */
+
+enum status rendezvous_refused(struct diag *diag, int rank, const char *what)
+{
+    return diag_error(diag, STATUS_SYSTEM, "rank %d cannot meet the others: %s: %s", rank, what,
+                      system_words(errno));
+}
+
+/* A wait for the socket; a far one is read by the byte. */
+static void limit_reading(const struct rendezvous *r, int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns == RENDEZVOUS_FOREVER ? 0 : deadline_ns - mail_clock_ns();
+    if (deadline_ns != RENDEZVOUS_FOREVER && left_ns < 1000)
+        left_ns = 1000; /* 0 would be forever */
+    struct timeval limit = {.tv_sec = left_ns / 1000000000, .tv_usec = left_ns / 1000 % 1000000};
+    setsockopt(r->socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+}
+
+static int left_ms(int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - mail_clock_ns();
+    return left_ns <= 0                                ? 0
+           : left_ns > MOST_WAIT_MS * INT64_C(1000000) ? MOST_WAIT_MS
+                                                       : (int)(left_ns / 1000000) + 1;
+}
+
+/* false: nothing has come in time. A signal to the program neither ends the wait nor makes it longer. */
+static bool await_reading(const struct rendezvous *r, int64_t deadline_ns)
+{
+    struct pollfd mail = {.fd = r->socket, .events = POLLIN};
+    for (;;) {
+        int ms = left_ms(deadline_ns);
+        int came = poll(&mail, 1, ms);
+        if (came > 0 || (came < 0 && errno != EINTR))
+            return true;
+        if (came == 0 && ms == 0)
+            return false;
+    }
+}
+
+/* The broker's first mail; with it comes the file. */
+static ssize_t receive_welcome(struct rendezvous *r, struct mail *mail)
+{
+    struct iovec part = {mail, sizeof *mail};
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t got = recvmsg(r->socket, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = got == (ssize_t)sizeof *mail ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&r->memory, CMSG_DATA(header), sizeof(int));
+    return got;
+}
+
+/* The welcome, or why there is none. */
+static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)
+{
+    struct mail mail = {0};
+    if (!await_reading(r, deadline_ns))
+        return diag_error(diag, STATUS_LIMIT, "rank %d: not all ranks came in time", r->rank);
+    limit_reading(r, deadline_ns);
+    errno = 0;
+    ssize_t got = r->far ? far_receive_welcome(r, &mail) : receive_welcome(r, &mail);
+    int error = errno;
+    limit_reading(r, RENDEZVOUS_FOREVER);
+    if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
+        return diag_error(diag, STATUS_LIMIT, "rank %d: not all ranks came in time", r->rank);
+    if (got == sizeof mail && mail.kind == MAIL_GONE)
+        return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
+    if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
+        mail.number > RENDEZVOUS_MAX_MEMBERS || (!r->far && r->memory < 0))
+        return diag_error(diag, STATUS_SYSTEM,
+                          "rank %d was not let in: the process through which the ranks meet is "
+                          "gone, or has a rank %d",
+                          r->rank, r->rank);
+    r->size = mail.number;
+    return STATUS_OK;
+}
+
+/* The common file, or one of its own with the same time 0. */
+static enum status open_board(struct rendezvous *r, int64_t base_ns, struct diag *diag)
+{
+    if (r->far) {
+        far_clock_init(&r->clock, base_ns);
+        errno = mail_open_board(r->size, base_ns, &r->memory, &r->board);
+        return errno ? rendezvous_refused(diag, r->rank, "memory") : STATUS_OK;
+    }
+    if (!mail_check_file(r->memory, 0, mail_board_bytes(r->size)))
+        return diag_error(diag, STATUS_SYSTEM,
+                          "rank %d: the common memory is too small, or could be made so", r->rank);
+    void *board =
+        mmap(NULL, mail_board_bytes(r->size), PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, 0);
+    if (board == MAP_FAILED)
+        return rendezvous_refused(diag, r->rank, "mmap");
+    r->board = board;
+    return STATUS_OK;
+}
+
+/* Of the letters to and from each member. */
+static enum status make_ends(struct rendezvous *r, struct diag *diag)
+{
+    size_t size = (size_t)r->size;
+    r->outgoing = calloc(size, sizeof *r->outgoing);
+    r->incoming = calloc(size, sizeof *r->incoming);
+    r->senders = calloc(size, sizeof *r->senders);
+    return r->outgoing && r->incoming && r->senders ? STATUS_OK : diag_no_memory(diag);
+}
+
+enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag)
+{
+    struct rendezvous *r = calloc(1, sizeof *r);
+    if (!r)
+        return diag_no_memory(diag);
+    r->rank = rank;
+    r->socket = r->memory = r->gone = r->left = r->failed = -1;
+    errno = mail_init_condition(&r->changed);
+    if (errno) {
+        free(r);
+        return rendezvous_refused(diag, rank, "a condition");
+    }
+    pthread_mutex_init(&r->lock, NULL); /* with default attributes these cannot fail */
+    pthread_mutex_init(&r->listening, NULL);
+    pthread_mutex_init(&r->sending, NULL);
+    pthread_mutex_init(&r->passing, NULL);
+    *out = r;
+    return STATUS_OK;
+}
+
+enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
+                            struct diag *diag)
+{
+    const struct mail hello = {.kind = MAIL_HELLO, .from = r->rank, .to = TO_BROKER};
+    int64_t base_ns = 0;
+    enum status status = STATUS_OK;
+    limit_reading(r, deadline_ns);
+    if ((r->far && !far_ask_time(r, &base_ns)) || !rendezvous_send_mail(r, &hello, NULL, 0))
+        status = rendezvous_refused(diag, r->rank, "send");
+    if (!status)
+        status = await_welcome(r, deadline_ns, diag);
+    if (!status)
+        status = open_board(r, base_ns, diag);
+    if (!status)
+        status = make_ends(r, diag);
+    if (!status) {
+        errno = quiet_thread_start(&r->reader, read_mail, r);
+        r->started = !errno;
+        status = errno ? rendezvous_refused(diag, r->rank, "a thread") : STATUS_OK;
+    }
+    if (status) {
+        rendezvous_leave(r);
+        return status;
+    }
+    *out = r;
+    return STATUS_OK;
+}
+
+enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct rendezvous **out,
+                            struct diag *diag)
+{
+    struct rendezvous *r;
+    enum status status = rendezvous_make(rank, &r, diag);
+    if (status) {
+        close(socket);
+        return status;
+    }
+    r->socket = socket;
+    return rendezvous_meet(r, deadline_ns, out, diag);
+}
+
+enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
+                            struct rendezvous **out, struct diag *diag)
+{
+    struct sockaddr_un address;
+    socklen_t length;
+    unsigned owner = (unsigned)-1;
+    if (!mail_address(name, &address, &length))
+        return diag_error(diag, STATUS_USAGE,
+                          "'%s' is no name to meet under: expected 1 to %d characters", name,
+                          RENDEZVOUS_MAX_NAME);
+    int socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (socket_ < 0)
+        return rendezvous_refused(diag, rank, "a socket");
+    while (connect(socket_, (struct sockaddr *)&address, length) != 0) {
+        if (errno != ECONNREFUSED && errno != ENOENT && errno != EINTR && errno != EAGAIN) {
+            close(socket_);
+            return rendezvous_refused(diag, rank, name);
+        }
+        if (mail_clock_ns() > deadline_ns) {
+            close(socket_);
+            return diag_error(diag, STATUS_LIMIT,
+                              "rank %d: rank 0 did not come to the meeting place '%s' in time",
+                              rank, name);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = MEETING_RETRY_MS * 1000000L}, NULL);
+    }
+    if (!mail_same_user(socket_, &owner)) {
+        close(socket_);
+        return diag_error(diag, STATUS_SYSTEM,
+                          "rank %d: the meeting place '%s' is that of another user (uid %u), "
+                          "expected one of uid %u",
+                          rank, name, owner, (unsigned)getuid());
+    }
+    return rendezvous_join(socket_, rank, deadline_ns, out, diag);
+}
+
+/* ---- leave ----------------------------------------------------------------------------------- */
+
+/* A near reader stops at once. A far one goes on until the broker has read the goodbye and hangs up: unread
+   bytes would reset the connection and lose those that were sent. */
+static void say_goodbye(struct rendezvous *r, bool failed)
+{
+    struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER, .number = failed};
+    (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
+    atomic_store(&r->leaving, true);
+    shutdown(r->socket, r->far ? SHUT_WR : SHUT_RD);
+    pthread_join(r->reader, NULL);
+}
+
+static void leave(struct rendezvous *r, bool failed)
+{
+    if (!r)
+        return;
+    if (r->started)
+        say_goodbye(r, failed);
+    if (r->socket >= 0)
+        close(r->socket);
+    while (r->values) {
+        struct value *value = r->values;
+        r->values = value->next;
+        free(value);
+    }
+    while (r->mappings) {
+        struct mapping *mapping = r->mappings;
+        r->mappings = mapping->next;
+        munmap(mapping->address, mapping->bytes);
+        free(mapping);
+    }
+    while (r->late) { /* the file keeps them */
+        struct late *late = r->late;
+        r->late = late->next;
+        free(late);
+    }
+    queues_close(r);
+    if (r->board)
+        munmap(r->board, mail_board_bytes(r->size));
+    if (r->memory >= 0)
+        close(r->memory);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->listening);
+    pthread_mutex_destroy(&r->sending);
+    pthread_mutex_destroy(&r->passing);
+    free(r);
+}
+
+void rendezvous_leave(struct rendezvous *r)
+{
+    leave(r, false);
+}
+
+void rendezvous_leave_failed(struct rendezvous *r)
+{
+    leave(r, true);
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+int rendezvous_rank(const struct rendezvous *r)
+{
+    return r->rank;
+}
+
+int rendezvous_size(const struct rendezvous *r)
+{
+    return r->size;
+}
+
+struct board *rendezvous_board(const struct rendezvous *r)
+{
+    return r->board;
+}
+
+int64_t rendezvous_correction_ns(const struct rendezvous *r, int64_t now_ns)
+{
+    return r->far ? far_clock_correction(&r->clock, now_ns) : 0;
+}
+
+const atomic_int *rendezvous_wish(const struct rendezvous *r)
+{
+    return &r->wish;
+}
+
+int rendezvous_gone(struct rendezvous *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int gone = r->gone;
+    pthread_mutex_unlock(&r->lock);
+    return gone;
+}
+
+int rendezvous_left(struct rendezvous *r)
+{
+    pthread_mutex_lock(&r->lock);
+    int left = r->left;
+    pthread_mutex_unlock(&r->lock);
+    return left;
+}
+
+int rendezvous_lost(struct rendezvous *r, const char **how)
+{
+    pthread_mutex_lock(&r->lock);
+    int lost = r->gone >= 0 ? r->gone : r->failed;
+    *how = r->gone >= 0 ? "is gone" : "has failed";
+    pthread_mutex_unlock(&r->lock);
+    return lost;
+}
+
+int rendezvous_count(struct rendezvous *r)
+{
+    return atomic_fetch_add(&r->counted, 1) + 1;
+}
+
+/* Wait for a change; with the lock held. */
+static enum status await_change(struct rendezvous *r, const char *what, int64_t deadline_ns,
+                                struct diag *diag)
+{
+    struct timespec until = {.tv_sec = deadline_ns / 1000000000,
+                             .tv_nsec = deadline_ns % 1000000000};
+    if (r->gone == r->size)
+        return diag_error(diag, STATUS_VIOLATED,
+                          "rank %d: the process through which the ranks meet is gone", r->rank);
+    if (r->gone >= 0 || r->left >= 0)
+        return diag_error(diag, STATUS_VIOLATED, "rank %d: %s: rank %d %s", r->rank, what,
+                          r->gone >= 0 ? r->gone : r->left, r->gone >= 0 ? "is gone" : "has ended");
+    if (deadline_ns == RENDEZVOUS_FOREVER)
+        pthread_cond_wait(&r->changed, &r->lock);
+    else if (pthread_cond_timedwait(&r->changed, &r->lock, &until) == ETIMEDOUT)
+        return diag_error(diag, STATUS_LIMIT, "rank %d: %s: time limit", r->rank, what);
+    return STATUS_OK;
+}
+
+/* ---- values and barriers --------------------------------------------------------------------- */
+
+enum status rendezvous_put(struct rendezvous *r, const char *key, const void *data, size_t bytes,
+                           struct diag *diag)
+{
+    const struct mail mail = {.kind = MAIL_PUT, .from = r->rank, .to = TO_ALL};
+    size_t key_bytes = strlen(key) + 1;
+    char *packet = malloc(key_bytes + bytes);
+    if (!packet)
+        return diag_no_memory(diag);
+    memcpy(packet, key, key_bytes);
+    memcpy(packet + key_bytes, data, bytes);
+    bool sent = rendezvous_send_mail(r, &mail, packet, key_bytes + bytes);
+    free(packet);
+    return sent ? STATUS_OK : rendezvous_refused(diag, r->rank, key);
+}
+
+static const struct value *find_value(const struct rendezvous *r, const char *key)
+{
+    for (const struct value *at = r->values; at; at = at->next)
+        if (strcmp(at->text, key) == 0)
+            return at;
+    return NULL;
+}
+
+enum status rendezvous_get(struct rendezvous *r, const char *key, void *data, size_t *bytes,
+                           int64_t deadline_ns, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    const struct value *value;
+    pthread_mutex_lock(&r->lock);
+    while (!(value = find_value(r, key)) && !status)
+        status = await_change(r, key, deadline_ns, diag);
+    if (!status) {
+        size_t skip = strlen(key) + 1, has = value->bytes - skip;
+        if (has > *bytes)
+            status = diag_error(diag, STATUS_INPUT, "%s has %zu bytes, expected up to %zu", key,
+                                has, *bytes);
+        else
+            memcpy(data, value->text + skip, has);
+        *bytes = has;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+/* Every member says once on which machine it is. */
+enum status rendezvous_neighbours(struct rendezvous *r, int *index, int *count, struct diag *diag)
+{
+    char key[40], mine[sizeof((struct meeting_place *)0)->machine], theirs[sizeof mine];
+    enum status status = STATUS_OK;
+    listener_machine(mine);
+    snprintf(key, sizeof key, "machine of %d", r->rank);
+    if (!atomic_exchange(&r->located, true))
+        status = rendezvous_put(r, key, mine, sizeof mine, diag);
+    *index = *count = 0;
+    for (int rank = 0; rank < r->size && !status; rank++) {
+        size_t bytes = sizeof theirs;
+        snprintf(key, sizeof key, "machine of %d", rank);
+        status = rendezvous_get(r, key, theirs, &bytes, RENDEZVOUS_FOREVER, diag);
+        bool same = !status && memcmp(mine, theirs, sizeof mine) == 0;
+        *count += same;
+        *index += same && rank < r->rank;
+    }
+    return status;
+}
+
+bool rendezvous_all_near(const struct rendezvous *r)
+{
+    bool near = !r->far;
+    for (int rank = 0; rank < r->size && near; rank++)
+        near = !atomic_load(&r->board->members[rank].far);
+    return near;
+}
+
+enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)
+{
+    const struct mail mail = {.kind = MAIL_BARRIER, .from = r->rank, .to = TO_BROKER};
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&r->lock);
+    uint64_t before = r->barriers;
+    if (!rendezvous_send_mail(r, &mail, NULL, 0))
+        status = rendezvous_refused(diag, r->rank, "send");
+    while (r->barriers == before && !status)
+        status = await_change(r, "the ranks do not come together", deadline_ns, diag);
+    pthread_mutex_unlock(&r->lock);
+    return status;
+}
+
+/* ---- letters --------------------------------------------------------------------------------- */
+
+bool rendezvous_send(struct rendezvous *r, int to, const void *data, size_t bytes)
+{
+    const struct mail mail = {.kind = MAIL_LETTER, .from = r->rank, .to = to};
+    return rendezvous_send_mail(r, &mail, data, bytes);
+}
+
+void rendezvous_listen(struct rendezvous *r, rendezvous_listener *listener, void *arg)
+{
+    pthread_mutex_lock(&r->listening);
+    r->listener = listener;
+    r->listener_arg = arg;
+    pthread_mutex_unlock(&r->listening);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t whole_pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+/* In pieces: a signal to the program undoes the piece it comes into, and no more. */
+static bool take_pages(const struct rendezvous *r, int64_t offset, size_t length)
+{
+    for (size_t done = 0; done < length;) {
+        size_t piece = length - done < PIECE_BYTES ? length - done : PIECE_BYTES;
+        if (fallocate(r->memory, 0, (off_t)offset + (off_t)done, (off_t)piece) == 0)
+            done += piece;
+        else if (errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, struct diag *diag)
+{
+    size_t length = whole_pages(bytes);
+    int64_t at = atomic_fetch_add(&r->board->used_bytes, (int64_t)length);
+    void *address = MAP_FAILED;
+    if (take_pages(r, at, length))
+        address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, (off_t)at);
+    if (address == MAP_FAILED) {
+        diag_error(diag, STATUS_SYSTEM, "rank %d: no memory for a buffer of %zu bytes: %s", r->rank,
+                   bytes, system_words(errno));
+        return NULL;
+    }
+    *offset = at;
+    return address;
+}
+
+/* Refused, it only stays in use until the run is over. */
+static void give_back(const struct rendezvous *r, int64_t offset, size_t length)
+{
+    (void)fallocate(r->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+                    (off_t)length);
+}
+
+void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
+{
+    munmap(address, whole_pages(bytes));
+    give_back(r, offset, whole_pages(bytes));
+}
+
+void rendezvous_free_late(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
+{
+    struct late *late = malloc(sizeof *late);
+    munmap(address, whole_pages(bytes));
+    if (!late)
+        return; /* as if refused */
+    pthread_mutex_lock(&r->lock);
+    *late = (struct late){.next = r->late, .offset = offset, .bytes = whole_pages(bytes)};
+    r->late = late;
+    pthread_mutex_unlock(&r->lock);
+}
+
+void rendezvous_age(struct rendezvous *r)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct late **at = &r->late; *at;) {
+        struct late *late = *at;
+        if (!late->aged) {
+            late->aged = true;
+            at = &late->next;
+            continue;
+        }
+        give_back(r, late->offset, late->bytes);
+        *at = late->next;
+        free(late);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *map_new(struct rendezvous *r, int64_t offset, size_t bytes)
+{
+    struct mapping *mapping =
+        mail_check_file(r->memory, offset, whole_pages(bytes)) ? malloc(sizeof *mapping) : NULL;
+    if (!mapping)
+        return NULL;
+    *mapping = (struct mapping){.next = r->mappings, .offset = offset, .bytes = whole_pages(bytes)};
+    mapping->address =
+        mmap(NULL, mapping->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, r->memory, (off_t)offset);
+    if (mapping->address == MAP_FAILED) {
+        free(mapping);
+        return NULL;
+    }
+    r->mappings = mapping;
+    return mapping->address;
+}
+
+void *rendezvous_map(struct rendezvous *r, int64_t offset, size_t bytes)
+{
+    void *address = NULL;
+    pthread_mutex_lock(&r->lock);
+    for (struct mapping *at = r->mappings; at && !address; at = at->next)
+        if (at->offset == offset && at->bytes >= bytes)
+            address = at->address;
+    if (!address)
+        address = map_new(r, offset, bytes);
+    pthread_mutex_unlock(&r->lock);
+    return address;
+}
+
+bool rendezvous_shares(const struct rendezvous *r, int rank)
+{
+    return rank == r->rank || (!r->far && !atomic_load(&r->board->members[rank].far));
+}

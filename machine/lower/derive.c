@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * derive.c - the tables that follow from what a plan's form was lowered to: agents, faults, devices, processes, the
+ * streams of a rank, the waiters of an event.
+ */
+#include "lower.h"
+
+#include <string.h>
+
+#include "machine/snapshot.h"
+#include "plan/outside.h"
+
+static enum status name_locks(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t per_rank = lowering->plan->locks.count + 1, count = (size_t)program->ranks * per_rank;
+    program->lock_count = (int)count;
+    program->lock_names = ARENA_ARRAY(&program->arena, count, const char *);
+    program->lock_rank = ARENA_ARRAY(&program->arena, count, int);
+    if (!program->lock_names || !program->lock_rank)
+        return diag_no_memory(lowering->diag);
+    for (size_t i = 0; i < count; i++) {
+        bool context = i % per_rank == per_rank - 1;
+        program->lock_rank[i] = (int)(i / per_rank);
+        program->lock_names[i] =
+            context ? "the context lock" : lowering->plan->locks.items[i % per_rank];
+    }
+    return STATUS_OK;
+}
+
+static enum status list_buffers(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    bool owned = plan->buffer_count > 0 && plan->buffers[0].owner > 0;
+    size_t count = (owned ? 1 : (size_t)program->ranks) * plan->buffer_count;
+    program->buffer_count = (int)count;
+    program->buffers = ARENA_ARRAY(&program->arena, count, struct buffer_desc);
+    bool *outside = ARENA_ARRAY(&program->arena, plan->buffer_count + 1, bool);
+    if (!program->buffers || !outside)
+        return diag_no_memory(lowering->diag);
+    outside_find(plan, outside);
+    for (size_t i = 0; i < count; i++) {
+        const struct buffer *from = &plan->buffers[i % plan->buffer_count];
+        int rank = owned ? from->owner - 1 : (int)(i / plan->buffer_count);
+        program->buffers[i] = (struct buffer_desc){.rank = rank,
+                                                   .plan_buffer = (int)(i % plan->buffer_count),
+                                                   .name = from->name,
+                                                   .scope = from->scope,
+                                                   .bytes = from->bytes,
+                                                   .initialised = outside[i % plan->buffer_count]};
+        if (i < plan->buffer_count)
+            *(from->scope == SCOPE_ITERATION ? &program->iteration_bytes
+                                             : &program->shared_bytes) += from->bytes;
+    }
+    return STATUS_OK;
+}
+
+enum status lower_objects(struct lowering *lowering)
+{
+    enum status status = name_locks(lowering);
+    return status == STATUS_OK ? list_buffers(lowering) : status;
+}
+
+/* The families of the plan's own events are equally many a rank, as are those of the legacy order. */
+static enum status rank_events(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    int all = program->event_families, own = lowering->in_order ? lowering->first_implicit : all;
+    program->event_rank = ARENA_ARRAY(&program->arena, (size_t)all + 1, int);
+    if (!program->event_rank)
+        return diag_no_memory(lowering->diag);
+    for (int family = 0; family < own; family++)
+        program->event_rank[family] = family / (own / program->ranks);
+    for (int family = own; family < all; family++)
+        program->event_rank[family] = (family - own) / ((all - own) / program->ranks);
+    return STATUS_OK;
+}
+
+static enum status name_flags(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    int tasks = program->flag_families; /* pipeline form: these have their names already */
+    const char **names = ARENA_ARRAY(&program->arena, lowering->flags.count, const char *);
+    if (!names)
+        return diag_no_memory(lowering->diag);
+    for (int i = 0; i < (int)lowering->flags.count; i++)
+        names[i] = i < tasks ? program->flag_names[i] : lowering->flags.items[i];
+    program->flag_names = names;
+    program->flag_families = (int)lowering->flags.count;
+    program->kernel_count = (int)program->names.count;
+    return STATUS_OK;
+}
+
+/* Ranks of one device share its residency slots. */
+static enum status find_devices(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    const int *shared = plan->machine.share_device;
+    program->device = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    program->device_next = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->device || !program->device_next)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++) {
+        program->device[rank] = shared && rank < plan->ranks ? shared[rank] : rank;
+        program->device_next[rank] = -1;
+    }
+    for (int rank = 0; rank < program->ranks; rank++) {
+        int last = program->device[rank];
+        while (program->device_next[last] >= 0)
+            last = program->device_next[last];
+        if (last != rank)
+            program->device_next[last] = rank;
+    }
+    return STATUS_OK;
+}
+
+/* `a`'s and `b`'s teams become one; false: they are. */
+static bool join_teams(struct program *program, int a, int b)
+{
+    int *first = &program->team[a], *second = &program->team[b];
+    bool joined = *first != *second;
+    *first = *second = *first < *second ? *first : *second;
+    return joined;
+}
+
+/* Without a communicator between them a rank could run ahead of another on its device without end, and
+   no search would come to its end. */
+static enum status check_devices(const struct lowering *lowering)
+{
+    const struct program *program = lowering->program;
+    for (int rank = 0; rank < program->ranks; rank++)
+        if (program->fellows[rank] != program->fellows[program->device[rank]])
+            return plan_error_at(
+                lowering->plan, lowering->diag, lowering->plan->machine.share_device_mark,
+                "found ranks %d and %d on one device, which no communicator connects, expected a "
+                "collective or message that both take part in, directly or through others: else "
+                "one "
+                "runs ahead of the other without end",
+                program->device[rank], rank);
+    return STATUS_OK;
+}
+
+/* For `part`: ranks outside the component have no data. */
+static void leave_out_others(struct program *program)
+{
+    int part = program->options.part - 1;
+    for (int rank = 0; program->tasks && part >= 0 && rank < program->ranks; rank++)
+        if (program->fellows[rank] != program->fellows[part])
+            program->ends[rank] = 0;
+}
+
+/* Ranks connected by communicators; in host programs flags and queues may connect any two. Others share only the answer
+   of the data loader. */
+static enum status find_fellows(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    program->team = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    program->fellows = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->team || !program->fellows)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->team[rank] = rank;
+    for (bool again = true; again;) {
+        again = false;
+        for (int c = 0; c < program->comm_count; c++)
+            for (int m = 1; m < program->comms[c].count; m++)
+                again |= join_teams(program, program->comms[c].members[m - 1],
+                                    program->comms[c].members[m]);
+    }
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->fellows[rank] = program->tasks ? program->team[rank] : 0;
+    leave_out_others(program);
+    return check_devices(lowering);
+}
+
+static bool shares_comm(const struct program *program, int rank)
+{
+    for (int c = 0; c < program->comm_count; c++)
+        for (int m = 0; program->comms[c].count > 1 && m < program->comms[c].count; m++)
+            if (program->comms[c].members[m] == rank)
+                return true;
+    return false;
+}
+
+/* Any thread but a driver may fail. The data of a rank end early only if it has peers, and a rank
+   dies, with those in its process, only if there are others. */
+static enum status list_faults(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    if (!program->options.faults)
+        return STATUS_OK;
+    size_t most = (size_t)program->thread_count + 2 * (size_t)program->ranks;
+    program->faults = ARENA_ARRAY(&program->arena, most, struct fault);
+    if (!program->faults)
+        return diag_no_memory(lowering->diag);
+    struct fault *next = program->faults;
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].kind != THREAD_DRIVER)
+            *next++ = (struct fault){FAULT_TASK, t};
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++)
+        if (shares_comm(program, rank))
+            *next++ = (struct fault){FAULT_DATA, rank};
+    bool others = false;
+    for (int rank = 1; rank < program->ranks; rank++)
+        others |= !program_same_process(program, 0, rank);
+    for (int rank = 0; others && rank < program->ranks; rank++)
+        if (!program->process || program->process[rank] == rank)
+            *next++ = (struct fault){FAULT_RANK, rank};
+    program->fault_count = (int)(next - program->faults);
+    return STATUS_OK;
+}
+
+/* No two streams of the rank share a queue, which then has no effect. */
+static void own_hw_queues(struct program *program, int rank)
+{
+    for (int k = program->rank_first[rank]; k < program->rank_first[rank + 1]; k++) {
+        struct stream_desc *stream = &program->streams[program->rank_streams[k]];
+        stream->hw_queue = -1;
+        program->hw_cap -= stream->cap;
+    }
+}
+
+/* The hardware queue that the plan names for a stream, or -1. */
+static int named_hw_queue(const struct plan *plan, int stream)
+{
+    const struct stream_spec *spec = plan_stream_spec(plan, stream);
+    return spec ? spec->hw_queue : -1;
+}
+
+/* Streams whose queue the plan does not name are dealt out in turn, in the order of their first use. */
+static void assign_hw_queues(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    int queues = lowering->plan->machine.hw_queues;
+    for (int rank = 0; queues && rank < program->ranks; rank++) {
+        int first = program->rank_first[rank], streams = program->rank_first[rank + 1] - first;
+        bool named = false;
+        for (int k = 0, dealt = 0; k < streams; k++) {
+            struct stream_desc *stream = &program->streams[program->rank_streams[first + k]];
+            int queue = named_hw_queue(lowering->plan, stream->plan_stream);
+            named |= queue >= 0;
+            stream->hw_queue = rank * queues + (queue >= 0 ? queue : dealt++ % queues);
+            program->hw_cap += stream->cap;
+        }
+        if (named || streams > queues)
+            program->hw_queue_count = program->ranks * queues;
+        else
+            own_hw_queues(program, rank);
+    }
+}
+
+/* Counting sort by rank. */
+static enum status list_streams(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t ranks = (size_t)program->ranks;
+    program->rank_first = ARENA_ARRAY(&program->arena, ranks + 2, int);
+    program->rank_streams = ARENA_ARRAY(&program->arena, (size_t)program->stream_count + 1, int);
+    if (!program->rank_first || !program->rank_streams)
+        return diag_no_memory(lowering->diag);
+    int *next = program->rank_first + 1; /* [rank]: where its next stream goes; at last its end */
+    for (int s = 0; s < program->stream_count; s++)
+        next[program->streams[s].rank + 1]++;
+    for (size_t rank = 0; rank < ranks; rank++)
+        next[rank + 1] += next[rank];
+    for (int s = 0; s < program->stream_count; s++)
+        program->rank_streams[next[program->streams[s].rank]++] = s;
+    assign_hw_queues(lowering);
+    return STATUS_OK;
+}
+
+/* Each family's waiters lose their repetitions: a stream may have several waits for one event. */
+static void unite_waiters(struct program *program, int *seen)
+{
+    int *first = program->waiter_first, kept = 0;
+    for (int family = 0; family < program->event_families; family++) {
+        int from = first[family];
+        first[family] = kept;
+        for (int i = from; i < first[family + 1]; i++) {
+            int stream = program->waiters[i];
+            if (seen[stream] != family + 1)
+                program->waiters[kept++] = stream;
+            seen[stream] = family + 1;
+        }
+    }
+    first[program->event_families] = kept;
+}
+
+/* The streams that wait for each family of events: a counting sort. */
+static enum status list_waiters(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    size_t families = (size_t)program->event_families, count = 0;
+    for (size_t i = 0; i < program->op_count; i++)
+        count += program->ops[i].kind == OP_WAIT;
+    program->waiter_first = ARENA_ARRAY(&program->arena, families + 2, int);
+    program->waiters = ARENA_ARRAY(&program->arena, count + 1, int);
+    int *seen = ARENA_ARRAY(&program->arena, (size_t)program->stream_count + 1, int);
+    if (!program->waiter_first || !program->waiters || !seen)
+        return diag_no_memory(lowering->diag);
+    int *next = program->waiter_first + 1;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_WAIT)
+            next[program->ops[i].object + 1]++;
+    for (size_t family = 0; family < families; family++)
+        next[family + 1] += next[family];
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_WAIT)
+            program->waiters[next[program->ops[i].object]++] = program->ops[i].stream;
+    unite_waiters(program, seen);
+    return STATUS_OK;
+}
+
+static enum status list_agents(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    bool watched = program->options.faults && program->plan->on_failure == ON_FAILURE_ABORT;
+    int most = 1 + program->thread_count + program->stream_count + 2 * program->comm_count +
+               program->fault_count;
+    program->agents = ARENA_ARRAY(&program->arena, (size_t)most, struct agent);
+    if (!program->agents)
+        return diag_no_memory(lowering->diag);
+    struct agent *next = program->agents;
+    *next++ = (struct agent){AGENT_DATA, 0, -1};
+    for (int t = 0; t < program->thread_count; t++)
+        *next++ = (struct agent){AGENT_THREAD, t, program->threads[t].rank};
+    for (int s = 0; s < program->stream_count; s++)
+        *next++ = (struct agent){AGENT_STREAM, s, program->streams[s].rank};
+    for (int c = 0; c < program->comm_count; c++)
+        *next++ = (struct agent){AGENT_COMM, c, -1};
+    for (int f = 0; f < program->fault_count; f++)
+        *next++ = (struct agent){AGENT_FAULT, f, -1};
+    for (int c = 0; watched && c < program->comm_count; c++)
+        if (program->comms[c].count > 1)
+            *next++ = (struct agent){AGENT_WATCHDOG, c, -1};
+    program->agent_count = (int)(next - program->agents);
+    return STATUS_OK;
+}
+
+/* Every body has one thread that executes it. */
+static void assign_bodies(struct program *program)
+{
+    for (size_t b = 0; program->tasks && b < program->body_count; b++)
+        program->bodies[b].thread = program->worker[b];
+    for (int t = 0; t < program->thread_count; t++)
+        if (program->threads[t].kind == THREAD_HOST)
+            program->bodies[program->threads[t].body].thread = t;
+    for (size_t i = 0; i < program->op_count; i++)
+        if (program->ops[i].kind == OP_CALLBACK)
+            program->bodies[program->ops[i].object].thread = program->ops[i].callback;
+}
+
+/* In a pipeline, and in what rank programs become, each rank has its own. */
+static void find_crossings(struct program *program)
+{
+    bool asked = program->plan->form == FORM_THREADS && program->ranks > 1 && !program->owned_plan;
+    for (size_t b = 0; asked && b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        int rank = program->threads[body->thread].rank;
+        for (int i = 0; i < body->count && !program->is_crossed; i++)
+            program->is_crossed = program_op_crosses(program, &program->ops[body->first + i], rank);
+    }
+}
+
+static void join_process(struct program *program, int a, int b)
+{
+    int low = program->process[a], high = program->process[b];
+    for (int rank = 0; low != high && rank < program->ranks; rank++)
+        if (program->process[rank] == low || program->process[rank] == high)
+            program->process[rank] = low < high ? low : high;
+}
+
+/* The ranks of whose devices, events and buffers it makes use. */
+static void join_used(struct program *program, const struct op *op, int rank)
+{
+    if (op->stream >= 0)
+        join_process(program, rank, program->streams[op->stream].rank);
+    if (op_operand(op->kind) == OPERAND_EVENT && op->object >= 0 && op->sync != SYNC_LOAD)
+        join_process(program, rank, program->event_rank[op->object]);
+    if (op->device >= 0)
+        join_process(program, rank, op->device);
+    for (int k = 0; k < op->access_count; k++)
+        join_process(program, rank,
+                     program->buffers[program->accesses[op->access_first + k].buffer].rank);
+}
+
+static enum status find_processes(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    assign_bodies(program);
+    find_crossings(program);
+    if (!program->is_crossed)
+        return STATUS_OK;
+    program->process = ARENA_ARRAY(&program->arena, (size_t)program->ranks, int);
+    if (!program->process)
+        return diag_no_memory(lowering->diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        program->process[rank] = rank;
+    for (size_t b = 0; b < program->body_count; b++) {
+        const struct body *body = &program->bodies[b];
+        for (int i = 0; i < body->count; i++)
+            join_used(program, &program->ops[body->first + i], program->threads[body->thread].rank);
+    }
+    return STATUS_OK;
+}
+
+static const char *with_rank(struct lowering *lowering, const char *before, int rank,
+                             const char *name)
+{
+    const char *full =
+        arena_printf(&lowering->program->arena, "%sr%d.%s", before, rank, name + strlen(before));
+    lowering->failed |= !full;
+    return full ? full : name;
+}
+
+/* An object of a rank is named with the rank where the thread is another rank's. */
+static enum status name_crossed(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    static const char event[] = "event ";
+    for (int s = 0; s < program->stream_count; s++) {
+        struct stream_desc *stream = &program->streams[s];
+        stream->full_name = program->is_crossed
+                                ? with_rank(lowering, "", stream->rank, stream->name)
+                                : stream->name;
+    }
+    for (int b = 0; program->is_crossed && b < program->buffer_count; b++)
+        program->buffers[b].name =
+            with_rank(lowering, "", program->buffers[b].rank, program->buffers[b].name);
+    for (int e = 0; program->is_crossed && e < program->event_families; e++)
+        if (strncmp(program->event_names[e], event, strlen(event)) == 0)
+            program->event_names[e] =
+                with_rank(lowering, event, program->event_rank[e], program->event_names[e]);
+    return lowering->failed ? diag_no_memory(lowering->diag) : STATUS_OK;
+}
+
+enum status lower_derive(struct lowering *lowering)
+{
+    static enum status (*const tables[])(struct lowering *) = {
+        rank_events,    name_flags,   list_streams, list_waiters, find_devices,       find_fellows,
+        find_processes, name_crossed, list_faults,  list_agents,  access_records_list};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < sizeof tables / sizeof tables[0]; i++)
+        status = tables[i](lowering);
+    return status == STATUS_OK ? snapshot_build(lowering->program, lowering->diag) : status;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rank_collectives.c - see rank_internal.h: the collectives of passes.
+ *
+ * A pass calls those of its groups on the stream of the passes, as PyTorch does with collectives that are not asynchronous;
+ * with `overlap` on a stream of their group, beside the pass: they start when it may start, and it is done when they are,
+ * too. With sequence parallelism the first all-gather stands before the pass; all others stand behind it: those of the
+ * group cp, then tp, ep and expert-tp. A wait for the pass is a wait for the last of them.
+ *
+ * Sources: Megatron-Core 0.16, tensor_parallel/mappings.py and layers.py (a layer gathers and scatters twice, for attention
+ * and for the MLP); Transformer Engine 2.4, attention/context_parallel.py (the ring of keys and values: backward their
+ * gradients move with them, and once more to come home).
+ */
+#include "plan/schedules/model.h"
+#include "rank_internal.h"
+
+static const enum group_kind pass_kinds[] = {GROUP_CP, GROUP_TP, GROUP_EP, GROUP_EXPERT_TP};
+enum { PASS_KINDS = sizeof pass_kinds / sizeof *pass_kinds };
+
+/* A call of a pass. */
+struct call {
+    enum group_kind group;
+    bool ring; /* each rank sends to the next one and receives from the one before */
+    enum collective_kind kind;
+    int64_t bytes;
+    int64_t times; /* calls that it stands for: those of all layers of the stage */
+};
+
+/* ---- how many, how big ----------------------------------------------------------------------- */
+
+/* The calls of a part of a pass on a group. */
+struct part_calls {
+    enum group_kind group;
+    enum group_call call;
+    bool forward;
+    int pairs;             /* calls; of gather_scatter, pairs of them */
+    int gathers;           /* of gather_scatter, for W: its input once more */
+    int size;              /* of the group */
+    enum step_place place; /* of all but the first gather */
+    int64_t layers, bytes;
+    int64_t queries; /* of an exchange: of its bytes, and of its answer */
+};
+
+/* By default collectives of passes move as many bytes as a message between stages, or what the model says. */
+static int64_t call_bytes(const struct lowering *lowering, const struct part_calls *calls)
+{
+    struct model_spec model = costs_model(lowering->plan);
+    int64_t bytes = lowering->plan->programs.p2p_bytes;
+    bool pairs = calls->call == GROUP_CALL_GATHER_SCATTER;
+    if (model.layers == 0)
+        return pairs ? bytes * calls->size : bytes;
+    if (calls->group == GROUP_CP)
+        return model_kv_bytes(&model) * (calls->call == GROUP_CALL_ALL_GATHER ? calls->size : 1);
+    if (calls->group == GROUP_EP)
+        return model_message_bytes(&model) * (model.top_k ? model.top_k : 1);
+    return model_layer_bytes(&model);
+}
+
+/* Attention and MLP have an all-reduce or a pair of tp each, experts an all-to-all there and one back. */
+static int64_t calls_of_layers(const struct part_calls *calls, int64_t layers)
+{
+    bool twice = calls->call == GROUP_CALL_ALL_REDUCE || calls->group == GROUP_EP;
+    return twice && calls->group != GROUP_EXPERT_TP ? 2 * layers : layers;
+}
+
+/* Queries, or what attention makes of them: without a model as many as keys, which are half of the keys and values. */
+static int64_t query_bytes(const struct lowering *lowering, const struct part_calls *calls)
+{
+    struct model_spec model = costs_model(lowering->plan);
+    return model.layers ? model_query_bytes(&model) : calls->bytes / 2;
+}
+
+/* A model without counts: each call stands for those of all layers. */
+static int64_t layers_of(const struct lowering *lowering, const struct part_calls *calls, int stage)
+{
+    const struct programs *programs = &lowering->plan->programs;
+    const struct group_cost *cost = &programs->parallel.costs[calls->group];
+    int layers = lowering->costs[stage].layers;
+    bool one = !programs->stages.model.layers || cost->time.given || cost->link.bytes.given;
+    return one || layers == 0 || parallel_counts(&programs->parallel, calls->group)
+               ? 1
+               : calls_of_layers(calls, layers);
+}
+
+/* A pass backward whose pass forward is computed once more calls its collectives once more. */
+static void count_calls(const struct lowering *lowering, const struct action *part,
+                        struct part_calls *out)
+{
+    const struct plan *plan = lowering->plan;
+    const struct group_cost *cost = &plan->programs.parallel.costs[out->group];
+    bool again = costs_checkpointed(plan, part->microbatch, lowering->map.microbatches);
+    bool pairs = out->call == GROUP_CALL_GATHER_SCATTER;
+    if (part->kind == ACTION_F) {
+        out->pairs = parallel_calls(plan, out->group, COST_F);
+    } else if (part->kind == ACTION_W) {
+        out->pairs = pairs ? 0 : parallel_calls(plan, out->group, COST_W);
+        out->gathers = pairs ? parallel_calls(plan, out->group, COST_W) : 0;
+    } else {
+        bool split = part->kind == ACTION_I;
+        out->pairs = parallel_calls(plan, out->group, split ? COST_I : COST_B);
+        if (pairs && !split && !cost->calls[COST_B].given) {
+            out->gathers = parallel_calls(plan, out->group, COST_W);
+            out->pairs = parallel_calls(plan, out->group, COST_I);
+        }
+        out->pairs += again ? parallel_calls(plan, out->group, COST_F) : 0;
+    }
+}
+
+static bool is_beside(const struct lowering *lowering, enum group_kind kind)
+{
+    return lowering->plan->programs.parallel.costs[kind].overlap;
+}
+
+static struct part_calls calls_of(const struct lowering *lowering, enum group_kind kind,
+                                  const struct action *part)
+{
+    const struct parallel_spec *spec = &lowering->plan->programs.parallel;
+    struct part_calls out = {.group = kind,
+                             .call = parallel_call(lowering->plan, kind),
+                             .place = is_beside(lowering, kind) ? STEP_BESIDE : STEP_BEHIND,
+                             .forward = part->kind == ACTION_F};
+    if (!comms_is_pass(part) || !groups_used(lowering, kind))
+        return out;
+    count_calls(lowering, part, &out);
+    out.size = parallel_group_size(spec, group_kind_dims(kind), group_kind_experts(kind));
+    out.layers = layers_of(lowering, &out, part->stage);
+    out.bytes = call_bytes(lowering, &out);
+    out.queries = query_bytes(lowering, &out);
+    return out;
+}
+
+size_t collectives_most(const struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan;
+    size_t most = 2; /* the second of two reductions; a JOIN */
+    for (int i = 0; i < PASS_KINDS; i++) {
+        enum group_kind kind = pass_kinds[i];
+        size_t size = (size_t)parallel_group_size(&plan->programs.parallel, group_kind_dims(kind),
+                                                  group_kind_experts(kind));
+        size_t each = parallel_call(plan, kind) == GROUP_CALL_RING ? size : 2, pass = 0;
+        for (int cost = COST_F; groups_used(lowering, kind) && cost <= COST_B; cost++)
+            pass += (size_t)parallel_calls(plan, kind, (enum cost)cost);
+        most += each * pass;
+    }
+    return plan->programs.parallel.given ? most : 0;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+static int stream_of(struct lowering *lowering, enum group_kind kind)
+{
+    return is_beside(lowering, kind)
+               ? names_intern(&lowering->out->streams, &lowering->out->arena, group_kind_key(kind))
+               : lowering->compute;
+}
+
+/* The calls that it stands for start one behind the other. */
+static void cost_call(const struct lowering *lowering, struct rank_step *step,
+                      const struct call *call)
+{
+    groups_cost(lowering, step, call->bytes * call->times);
+    if (call->times == 1)
+        return;
+    const struct comm *comm = &lowering->out->comms[step->comm];
+    struct message_cost cost =
+        parallel_cost(lowering->plan, call->group, 0, comm->members, comm->member_count);
+    step->time_ns += cost.latency_ns * (call->times - 1);
+}
+
+static bool add_call(struct lowering *lowering, const struct rank_step *pass, enum step_place place,
+                     const struct call *call)
+{
+    struct rank_steps *now = &lowering->now;
+    struct rank_step step = *pass;
+    step.kind = call->ring ? STEP_RING : STEP_COLLECTIVE;
+    step.place = place;
+    step.behind = 0;
+    step.stream = stream_of(lowering, call->group);
+    step.comm = groups_comm(lowering, call->group);
+    step.collective = (struct step_collective){.kind = call->kind, .group = call->group};
+    if (step.comm < 0 || step.stream < 0)
+        return false;
+    cost_call(lowering, &step, call);
+    now->steps[now->step_count++] = step;
+    return true;
+}
+
+/* Keys and values go round; backward their gradients with them, and these once more to come home. */
+static bool add_ring(struct lowering *lowering, const struct rank_step *pass,
+                     const struct part_calls *calls)
+{
+    struct call call = {.group = calls->group, .ring = true, .times = calls->layers};
+    int rounds = calls->forward ? calls->size - 1 : calls->size;
+    for (int i = 0; i < rounds; i++) {
+        bool both = !calls->forward && i > 0 && i < rounds - 1;
+        call.bytes = both ? 2 * calls->bytes : calls->bytes;
+        if (!add_call(lowering, pass, calls->place, &call))
+            return false;
+    }
+    return true;
+}
+
+/* Of queries, keys and values, and of what attention makes of them. */
+static bool add_exchanges(struct lowering *lowering, const struct rank_step *pass,
+                          const struct part_calls *calls)
+{
+    struct call call = {
+        .group = calls->group, .kind = COLLECTIVE_ALL_TO_ALL, .times = calls->layers};
+    for (int i = 0; i < 2; i++) {
+        bool three = (i == 0) == calls->forward;
+        call.bytes = three ? calls->bytes + calls->queries : calls->queries;
+        if (!add_call(lowering, pass, calls->place, &call))
+            return false;
+    }
+    return true;
+}
+
+/* One call, as it stands behind a pass. */
+static bool add_one(struct lowering *lowering, const struct rank_step *pass,
+                    const struct part_calls *calls)
+{
+    struct call call = {.group = calls->group, .bytes = calls->bytes, .times = calls->layers};
+    switch (calls->call) {
+    case GROUP_CALL_RING: return add_ring(lowering, pass, calls);
+    case GROUP_CALL_ALL_TO_ALL:
+        if (calls->group == GROUP_CP)
+            return add_exchanges(lowering, pass, calls);
+        call.kind = COLLECTIVE_ALL_TO_ALL;
+        break;
+    case GROUP_CALL_ALL_GATHER:
+        call.kind = calls->forward ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
+        break;
+    case GROUP_CALL_GATHER_SCATTER: call.kind = COLLECTIVE_REDUCE_SCATTER; break;
+    case GROUP_CALL_USUAL:
+    case GROUP_CALL_ALL_REDUCE: call.kind = COLLECTIVE_ALL_REDUCE; break;
+    }
+    return add_call(lowering, pass, calls->place, &call);
+}
+
+static bool add_gathers(struct lowering *lowering, const struct rank_step *pass,
+                        const struct part_calls *calls, int count, enum step_place place)
+{
+    struct call call = {.group = calls->group,
+                        .kind = COLLECTIVE_ALL_GATHER,
+                        .bytes = calls->bytes,
+                        .times = calls->layers};
+    for (int i = 0; i < count; i++)
+        if (!add_call(lowering, pass, place, &call))
+            return false;
+    return true;
+}
+
+/* All but the first gather. */
+static bool add_rest(struct lowering *lowering, const struct rank_step *pass,
+                     const struct part_calls *calls)
+{
+    bool pairs = calls->call == GROUP_CALL_GATHER_SCATTER;
+    for (int k = 0; k < calls->pairs; k++)
+        if ((k > 0 && pairs && !add_gathers(lowering, pass, calls, 1, calls->place)) ||
+            !add_one(lowering, pass, calls))
+            return false;
+    return true;
+}
+
+static bool add_before(struct lowering *lowering, const struct rank_step *pass,
+                       const struct part_calls *calls)
+{
+    int first = calls->call == GROUP_CALL_GATHER_SCATTER && calls->pairs > 0;
+    bool beside = calls->place == STEP_BESIDE;
+    return add_gathers(lowering, pass, calls, first + calls->gathers,
+                       beside ? STEP_BESIDE : STEP_BEFORE) &&
+           (!beside || add_rest(lowering, pass, calls));
+}
+
+bool collectives_before(struct lowering *lowering, const struct rank_step *pass)
+{
+    const struct action *parts;
+    size_t count = comms_parts(pass->action, &parts);
+    for (size_t k = 0; lowering->plan->programs.parallel.given && k < count; k++)
+        for (int i = 0; i < PASS_KINDS; i++) {
+            struct part_calls calls = calls_of(lowering, pass_kinds[i], &parts[k]);
+            if (!add_before(lowering, pass, &calls))
+                return false;
+        }
+    return true;
+}
+
+static bool add_behind(struct lowering *lowering, const struct rank_step *pass,
+                       const struct action *part)
+{
+    for (int i = 0; i < PASS_KINDS; i++) {
+        struct part_calls calls = calls_of(lowering, pass_kinds[i], part);
+        if (calls.place == STEP_BEHIND && !add_rest(lowering, pass, &calls))
+            return false;
+    }
+    return true;
+}
+
+/* The results of the pass are there when those beside it are done. */
+static void add_join(struct lowering *lowering, size_t pass)
+{
+    struct rank_steps *now = &lowering->now;
+    if (pass == 0 || now->steps[pass - 1].place != STEP_BESIDE ||
+        now->steps[pass - 1].listed != now->steps[pass].listed)
+        return;
+    struct rank_step step = now->steps[pass];
+    step.kind = STEP_JOIN;
+    step.place = STEP_BEHIND;
+    now->steps[now->step_count++] = step;
+}
+
+/* Experts with replicas of their own reduce their gradients, too. */
+static bool add_reduction(struct lowering *lowering, const struct rank_step *pass)
+{
+    struct rank_steps *now = &lowering->now;
+    struct rank_step step = *pass;
+    step.place = STEP_BEHIND;
+    step.comm = groups_comm(lowering, GROUP_EXPERT_DP);
+    step.collective =
+        (struct step_collective){.kind = groups_reduction(lowering), .group = GROUP_EXPERT_DP};
+    if (step.comm < 0)
+        return false;
+    groups_cost(lowering, &step, 0);
+    now->steps[now->step_count++] = step;
+    return true;
+}
+
+bool collectives_behind(struct lowering *lowering)
+{
+    struct rank_steps *now = &lowering->now;
+    size_t at = now->step_count - 1;
+    const struct rank_step pass = now->steps[at];
+    const struct action *parts;
+    size_t count = comms_parts(pass.action, &parts);
+    bool ok = true;
+    if (!lowering->plan->programs.parallel.given)
+        return true;
+    if (pass.action->kind == ACTION_REDUCE_GRAD && groups_used(lowering, GROUP_EXPERT_DP))
+        ok = add_reduction(lowering, &pass);
+    add_join(lowering, at);
+    for (size_t k = 0; ok && k < count; k++)
+        ok = add_behind(lowering, &pass, &parts[k]);
+    now->steps[at].behind = (uint32_t)(now->step_count - 1 - at);
+    return ok;
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+/* A collective beside a pass starts when the passes before are done and the input of its own is there. */
+static void link_beside(struct lowering *lowering, size_t at)
+{
+    struct rank_steps *now = &lowering->now;
+    const struct rank_step *step = &now->steps[at];
+    const struct action *parts;
+    size_t count = comms_parts(step->action, &parts), before = at;
+    while (before > 0 && now->steps[before - 1].listed == step->listed)
+        if (now->steps[--before].stream == step->stream)
+            return; /* behind another one */
+    while (before > 0 && now->steps[before - 1].stream != lowering->compute)
+        before--;
+    steps_wait(now, at, (uint32_t)before);
+    for (size_t k = 0; k < count; k++)
+        tensors_await(lowering, at, &parts[k]);
+}
+
+void collectives_link(struct lowering *lowering, size_t at)
+{
+    struct rank_steps *now = &lowering->now;
+    const struct rank_step *step = &now->steps[at];
+    unsigned waited = 0; /* a bit for each group */
+    if (step->kind != STEP_JOIN) {
+        link_beside(lowering, at);
+        return;
+    }
+    for (size_t i = at; i > 0 && now->steps[i - 1].listed == step->listed; i--) {
+        const struct rank_step *other = &now->steps[i - 1];
+        if (other->place != STEP_BESIDE || waited & 1u << other->collective.group)
+            continue;
+        waited |= 1u << other->collective.group;
+        steps_wait(now, at, (uint32_t)i);
+    }
+}
+
+/* ---- a ring ---------------------------------------------------------------------------------- */
+
+/* The ranks before and behind this one in its communicator. */
+static void find_neighbours(const struct lowering *lowering, const struct rank_step *step,
+                            int *previous, int *next)
+{
+    const struct comm *comm = &lowering->out->comms[step->comm];
+    int own =
+        parallel_rank(lowering->plan, lowering->rank_count, lowering->replica, lowering->rank);
+    size_t at = 0, count = comm->member_count;
+    while (at + 1 < count && comm->members[at] != own)
+        at++;
+    *previous = comm->members[(at + count - 1) % count];
+    *next = comm->members[(at + 1) % count];
+}
+
+bool collectives_ring(struct lowering *lowering, struct host_op *op, const struct rank_step *step)
+{
+    int previous, next;
+    const struct p2p_part part = {
+        .root = -1, .comm = -1, .stream = -1, .bytes = step->collective.bytes, .mark = op->mark};
+    op->comm = step->comm;
+    op->parts = ARENA_ARRAY(lowering->sink.arena, 2, struct p2p_part);
+    if (!op->parts)
+        return false;
+    find_neighbours(lowering, step, &previous, &next);
+    op->parts[0] = op->parts[1] = part;
+    op->parts[0].send = true;
+    op->parts[0].peer = next;
+    op->parts[1].peer = previous;
+    op->part_count = 2;
+    lowering->part_count += 2;
+    return names_part(lowering, &op->parts[0], step) && names_part(lowering, &op->parts[1], step);
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank_steps.c - see rank_internal.h: actions become steps, and steps find the steps they wait for. */
+#include "plan/schedules/pass_time.h"
+#include "rank_internal.h"
+
+#include <string.h>
+
+/* ---- communicators --------------------------------------------------------------------------- */
+
+bool message_is_forward(const struct action *message)
+{
+    return message->kind == ACTION_SEND_F || message->kind == ACTION_RECV_F;
+}
+
+bool message_is_send(const struct action *message)
+{
+    return message->kind == ACTION_SEND_F || message->kind == ACTION_SEND_B;
+}
+
+int message_arrives_at(const struct action *message)
+{
+    return message_is_send(message) ? comms_partner(message) : message->stage;
+}
+
+void message_ends(const struct lowering *lowering, const struct action *message, int *from, int *to)
+{
+    int here = comms_rank_of(&lowering->map, message->stage);
+    int there = comms_rank_of(&lowering->map, comms_partner(message));
+    *from = message_is_send(message) ? here : there;
+    *to = message_is_send(message) ? there : here;
+}
+
+/* The route of a message among the lowering's. */
+static struct route *route_cell(struct lowering *lowering, int from, int to, bool forward)
+{
+    int low = from < to ? from : to, high = from < to ? to : from;
+    size_t width = (size_t)lowering->rank_count;
+    switch (lowering->plan->programs.fifo) {
+    case FIFO_RANK: return &lowering->routes[0];
+    case FIFO_DIRECTION: return &lowering->routes[forward ? 0 : 1];
+    case FIFO_PAIR: return &lowering->routes[(size_t)low * width + (size_t)high];
+    case FIFO_EDGE: break;
+    }
+    return &lowering->routes[(size_t)from * width + (size_t)to];
+}
+
+/* The end of its names: "" or ".forward", ".0-1", ".0>1". */
+static void print_suffix(enum fifo_rule fifo, int from, int to, bool forward, char *suffix,
+                         size_t cap)
+{
+    switch (fifo) {
+    case FIFO_RANK: *suffix = '\0'; return;
+    case FIFO_DIRECTION: snprintf(suffix, cap, "%s", forward ? ".forward" : ".backward"); return;
+    case FIFO_PAIR:
+        snprintf(suffix, cap, ".%d-%d", from < to ? from : to, from < to ? to : from);
+        return;
+    case FIFO_EDGE: snprintf(suffix, cap, ".%d>%d", from, to);
+    }
+}
+
+/* The communicator of that name as the plan's `machine:` describes it, NULL if it does not. */
+static const struct comm *find_described(const struct plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->comm_count; i++)
+        if (strcmp(plan->comms[i].name, name) == 0)
+            return &plan->comms[i];
+    return NULL;
+}
+
+static bool fill_members(struct lowering *lowering, struct comm *comm, int from, int to)
+{
+    enum fifo_rule fifo = lowering->plan->programs.fifo;
+    if (fifo == FIFO_RANK || fifo == FIFO_DIRECTION)
+        return true;
+    comm->members = ARENA_ARRAY(&lowering->out->arena, 2, int);
+    if (!comm->members)
+        return false;
+    comm->members[0] = from < to ? from : to;
+    comm->members[1] = from < to ? to : from;
+    comm->member_count = 2;
+    return true;
+}
+
+static bool make_route(struct lowering *lowering, struct route *route, int from, int to,
+                       bool forward)
+{
+    char suffix[32];
+    print_suffix(lowering->plan->programs.fifo, from, to, forward, suffix, sizeof suffix);
+    struct plan *out = lowering->out;
+    const struct programs *programs = &lowering->plan->programs;
+    struct comm comm = {.name = arena_printf(&out->arena, "pp%s", suffix),
+                        .eager_messages = programs->eager_messages,
+                        .eager_bytes = programs->eager_bytes};
+    const char *stream = arena_printf(&out->arena, "p2p%s", suffix);
+    if (!comm.name || !stream || !fill_members(lowering, &comm, from, to))
+        return false;
+    const struct comm *described = find_described(lowering->plan, comm.name);
+    if (described) {
+        comm.eager_messages = described->eager_messages;
+        comm.eager_bytes = described->eager_bytes;
+        comm.mark = described->mark;
+    }
+    if (!arena_grow(&out->arena, (void **)&out->comms, out->comm_count, &lowering->comm_cap,
+                    sizeof comm))
+        return false;
+    route->stream = names_intern(&out->streams, &out->arena, stream);
+    route->comm = (int)out->comm_count;
+    out->comms[out->comm_count++] = comm;
+    return route->stream >= 0;
+}
+
+/* The route of a message, made at its first use; NULL when memory is exhausted. */
+static const struct route *route_of(struct lowering *lowering, int from, int to, bool forward)
+{
+    struct route *route = route_cell(lowering, from, to, forward);
+    if (route->comm < 0 && !make_route(lowering, route, from, to, forward))
+        return NULL;
+    return route;
+}
+
+bool routes_begin(struct lowering *lowering)
+{
+    enum fifo_rule fifo = lowering->plan->programs.fifo;
+    size_t width = (size_t)lowering->rank_count;
+    size_t count = fifo == FIFO_RANK || fifo == FIFO_DIRECTION ? 2 : width * width;
+    lowering->routes = ARENA_ARRAY(&lowering->scratch, count, struct route);
+    for (size_t i = 0; lowering->routes && i < count; i++)
+        lowering->routes[i].comm = -1;
+    return lowering->routes != NULL;
+}
+
+enum status routes_check(const struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan, *out = lowering->out;
+    for (size_t i = 0; i < plan->comm_count; i++) {
+        bool made = false;
+        for (size_t k = 0; k < out->comm_count; k++)
+            made |= strcmp(out->comms[k].name, plan->comms[i].name) == 0;
+        if (!made)
+            return plan_error_at(plan, lowering->diag, plan->comms[i].mark,
+                                 "found communicator %s, which no message uses, expected %s%s",
+                                 plan->comms[i].name,
+                                 out->comm_count ? "one that `p2p: {fifo}` makes, like " : "none",
+                                 out->comm_count ? out->comms[0].name : "");
+    }
+    return STATUS_OK;
+}
+
+/* ---- actions to steps ------------------------------------------------------------------------ */
+
+static struct rank_step *add_step(struct rank_steps *now, const struct rank_step *step)
+{
+    now->steps[now->step_count] = *step;
+    return &now->steps[now->step_count++];
+}
+
+static bool is_collective(enum action_kind kind)
+{
+    return kind == ACTION_UNSHARD || kind == ACTION_REDUCE_GRAD || kind == ACTION_REDUCE_EMBEDDING;
+}
+
+static bool step_collective(struct lowering *lowering, struct rank_step *step)
+{
+    enum action_kind kind = step->action->kind;
+    step->kind = STEP_COLLECTIVE;
+    if (kind != ACTION_UNSHARD && lowering->plan->programs.parallel.given)
+        return groups_reduce(lowering, step);
+    step->collective.kind =
+        kind == ACTION_UNSHARD ? COLLECTIVE_ALL_GATHER : COLLECTIVE_REDUCE_SCATTER;
+    step->collective.bytes = lowering->plan->programs.fsdp_bytes;
+    step->stream = fsdp_stream(lowering);
+    step->comm = fsdp_comm(lowering, step->action->stage);
+    return step->stream >= 0 && step->comm >= 0;
+}
+
+static bool step_pass(struct lowering *lowering, const struct action *action, uint32_t listed)
+{
+    struct rank_step step = {.action = action,
+                             .listed = listed,
+                             .stream = lowering->compute,
+                             .comm = -1,
+                             .time_ns = pass_time(&lowering->clock, action)};
+    if (action->kind == ACTION_RESHARD) {
+        step.kind = STEP_HOST;
+        step.stream = -1;
+    } else if (is_collective(action->kind) && !step_collective(lowering, &step)) {
+        return false;
+    }
+    if (!collectives_before(lowering, &step))
+        return false;
+    add_step(&lowering->now, &step);
+    bool ok = collectives_behind(lowering);
+    lowering->now.run_first = lowering->now.step_count;
+    return ok;
+}
+
+/* The group a message joins: with `batch` that of its communicator since the last other action. */
+static struct rank_step *find_group(struct lowering *lowering, const struct route *route)
+{
+    struct rank_steps *now = &lowering->now;
+    for (size_t i = now->run_first; lowering->plan->programs.batch && i < now->step_count; i++)
+        if (now->steps[i].comm == route->comm)
+            return &now->steps[i];
+    return NULL;
+}
+
+static bool step_message(struct lowering *lowering, const struct action *action, uint32_t listed)
+{
+    struct rank_steps *now = &lowering->now;
+    int from, to;
+    message_ends(lowering, action, &from, &to);
+    if (from == to)
+        return true;
+    bool forward = message_is_forward(action);
+    const struct route *route = route_of(lowering, from, to, forward);
+    if (!route)
+        return false;
+    size_t message = now->message_count++;
+    now->messages[message] =
+        (struct message){.action = action, .listed = listed, .from = from, .to = to};
+    if (!only_counts(lowering))
+        now->messages[message].cost =
+            costs_message(lowering->plan, from, to,
+                          parallel_apart(lowering->plan, lowering->replica, from, to), forward);
+    struct rank_step *group = find_group(lowering, route);
+    if (group) {
+        now->messages[group->last_message].next = message + 1;
+    } else {
+        group = add_step(now, &(struct rank_step){.kind = STEP_GROUP,
+                                                  .action = action,
+                                                  .listed = listed,
+                                                  .stream = route->stream,
+                                                  .comm = route->comm,
+                                                  .first_message = message});
+    }
+    group->last_message = message;
+    group->message_count++;
+    return true;
+}
+
+/* ---- waits ---------------------------------------------------------------------- */
+
+void steps_wait(struct rank_steps *now, size_t at, uint32_t producer)
+{
+    if (producer == 0)
+        return;
+    struct rank_step *step = &now->steps[at], *from = &now->steps[producer - 1];
+    if (from->stream == step->stream)
+        return;
+    for (size_t i = from->first_waiter; i; i = now->waits[i - 1].next)
+        if (now->waits[i - 1].stream == step->stream)
+            return;
+    now->waits[now->wait_count] = (struct wait_for){
+        .producer = producer - 1, .stream = step->stream, .next = from->first_waiter};
+    from->first_waiter = ++now->wait_count;
+    from->waiters_left++;
+    step->wait_count++;
+}
+
+/* The messages from one rank to another share a link, those of other pairs move beside them. */
+static int64_t edge_time(const struct rank_steps *now, const struct rank_step *group,
+                         const struct message *edge)
+{
+    int64_t latency = 0, transfer = 0;
+    for (size_t i = group->first_message + 1; i; i = now->messages[i - 1].next) {
+        const struct message *message = &now->messages[i - 1];
+        if (message->from != edge->from || message->to != edge->to)
+            continue;
+        latency = message->cost.latency_ns > latency ? message->cost.latency_ns : latency;
+        transfer += message->cost.transfer_ns;
+    }
+    return latency + transfer;
+}
+
+/* As long as the last of its edges. */
+static int64_t group_time(const struct rank_steps *now, const struct rank_step *group)
+{
+    int64_t most = 0;
+    for (size_t i = group->first_message + 1; i; i = now->messages[i - 1].next) {
+        int64_t time = edge_time(now, group, &now->messages[i - 1]);
+        most = time > most ? time : most;
+    }
+    return most;
+}
+
+static void link_step(struct lowering *lowering, size_t at)
+{
+    struct rank_steps *now = &lowering->now;
+    struct rank_step *step = &now->steps[at];
+    step->first_wait = now->wait_count;
+    const struct action *parts = NULL;
+    size_t count = step->kind == STEP_GROUP ? 0 : comms_parts(step->action, &parts);
+    for (size_t k = 0; step->place == STEP_BEFORE && k < count; k++)
+        tensors_await(lowering, at, &parts[k]);
+    if (step->place == STEP_BESIDE || step->kind == STEP_JOIN)
+        collectives_link(lowering, at);
+    if (step->place != STEP_ALONE)
+        return;
+    for (size_t k = 0; k < count; k++)
+        tensors_link(lowering, at, at + step->behind, &parts[k]);
+    if (step->kind == STEP_GROUP && !only_counts(lowering))
+        step->time_ns = group_time(now, step);
+    for (size_t m = step->kind == STEP_GROUP ? step->first_message + 1 : 0; m;
+         m = now->messages[m - 1].next)
+        tensors_link(lowering, at, at, now->messages[m - 1].action);
+}
+
+/* ---- all of a rank --------------------------------------------------------------------------- */
+
+uint32_t steps_list(struct lowering *lowering, const struct action *action, size_t column)
+{
+    struct plan *out = lowering->out;
+    if (!arena_grow(&out->arena, (void **)&out->listed, out->listed_count, &lowering->listed_cap,
+                    sizeof *out->listed))
+        return 0;
+    if (!lowering->again) /* the second walk finds them there */
+        out->listed[out->listed_count] = (struct listed_action){.kind = action->kind,
+                                                                .stage = action->stage,
+                                                                .microbatch = action->microbatch,
+                                                                .row = lowering->rank + 1,
+                                                                .column = (int)column,
+                                                                .in_file = action->column};
+    return (uint32_t)++out->listed_count;
+}
+
+/* The parts of a composite are listed one behind the other. */
+static uint32_t list_parts(struct lowering *lowering, const struct action *action, size_t column)
+{
+    const struct action *parts;
+    size_t count = comms_parts(action, &parts);
+    uint32_t first = 0;
+    for (size_t k = 0; k < count; k++) {
+        struct action part = parts[k];
+        part.column = action->column;
+        uint32_t listed = steps_list(lowering, &part, column);
+        if (!listed)
+            return 0;
+        first = first ? first : listed;
+    }
+    return first;
+}
+
+static bool step_action(struct lowering *lowering, const struct action *action, size_t column)
+{
+    if (action->kind == ACTION_IDLE)
+        return true;
+    uint32_t listed = list_parts(lowering, action, column);
+    return listed && (comms_is_message(action) ? step_message(lowering, action, listed)
+                                               : step_pass(lowering, action, listed));
+}
+
+bool steps_make(struct lowering *lowering, const struct rank_program *list)
+{
+    struct rank_steps *now = &lowering->now;
+    now->step_count = now->message_count = now->wait_count = now->run_first = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (!step_action(lowering, &list->actions[i], i + 1))
+            return false;
+    for (size_t i = 0; i < now->step_count; i++)
+        link_step(lowering, i);
+    return true;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rank_tensors.c - see rank_internal.h: what actions read and write, by the table of tensors.h. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/integers.h"
+#include "rank_internal.h"
+#include "rank_programs.h"
+
+static size_t tensor_cell(const struct lowering *lowering, const struct tensor *tensor)
+{
+    if (tensor->microbatch < 0)
+        return (size_t)tensor->stage;
+    return (size_t)tensor->stage * (size_t)lowering->map.microbatches + (size_t)tensor->microbatch;
+}
+
+static struct tensor_table *table_of(struct lowering *lowering, const struct tensor *tensor)
+{
+    bool made = comms_rank_of(&lowering->map, tensor->stage) == lowering->rank;
+    return &lowering->tensors[made ? PLACE_MADE : PLACE_NEXT][tensor->kind];
+}
+
+/* The step that brought it last, index + 1. */
+static uint32_t *latest_of(struct lowering *lowering, const struct tensor *tensor)
+{
+    return &table_of(lowering, tensor)->latest[tensor_cell(lowering, tensor)];
+}
+
+static int uses_of(const struct lowering *lowering, const struct action *action, unsigned kinds,
+                   struct tensor_use uses[ACTION_MOST_USES])
+{
+    return action_uses(action, comms_first_stage(&lowering->map, action->stage),
+                       comms_end_stage(&lowering->map, action->stage), kinds, uses);
+}
+
+/* Do operations access it? Nothing that no action reads; the gradient of the model's input is dropped. */
+static bool is_accessed(const struct lowering *lowering, const struct tensor *tensor)
+{
+    switch (tensor->kind) {
+    case TENSOR_ACTIVATION: return true;
+    case TENSOR_GRADIENT: return tensor->stage > comms_first_stage(&lowering->map, tensor->stage);
+    case TENSOR_LEFT: return lowering->kinds & 1u << ACTION_W;
+    case TENSOR_PARAMETERS: return lowering->fsdp.stages[tensor->stage].gathered;
+    case TENSOR_WEIGHT_GRADIENT: return lowering->fsdp.stages[tensor->stage].reduced;
+    case TENSOR_SENT_F: return lowering->kinds & 1u << ACTION_WAIT_SEND_F;
+    case TENSOR_SENT_B: return lowering->kinds & 1u << ACTION_WAIT_SEND_B;
+    case TENSOR_REDUCED: return lowering->kinds & 1u << ACTION_WAIT_REDUCE_GRAD;
+    case TENSOR_WEIGHT:
+    case TENSOR_COUNT: break;
+    }
+    return false;
+}
+
+/* Do steps on one stream wait for it on another? */
+static bool is_awaited(const struct lowering *lowering, enum tensor_kind kind)
+{
+    switch (kind) {
+    case TENSOR_LEFT:
+    case TENSOR_WEIGHT:
+    case TENSOR_COUNT: return false;
+    case TENSOR_SENT_F:
+    case TENSOR_SENT_B:
+    case TENSOR_REDUCED: return is_accessed(lowering, &(struct tensor){.kind = kind});
+    case TENSOR_ACTIVATION:
+    case TENSOR_GRADIENT:
+    case TENSOR_PARAMETERS:
+    case TENSOR_WEIGHT_GRADIENT: break;
+    }
+    return true;
+}
+
+/* The kinds of tensors that some action of the lists writes, or that some reads. */
+static unsigned used_kinds(const struct lowering *lowering, bool write)
+{
+    unsigned used = 0;
+    for (int kind = 0; kind < ACTION_IDLE; kind++) {
+        const struct action middle = {.kind = (enum action_kind)kind, .stage = 1};
+        struct tensor_use uses[ACTION_MOST_USES];
+        int count =
+            lowering->kinds & 1u << kind ? action_uses(&middle, 0, 3, ALL_TENSORS, uses) : 0;
+        for (int i = 0; i < count; i++)
+            used |= uses[i].write == write ? 1u << uses[i].tensor.kind : 0;
+    }
+    return used;
+}
+
+/* Only what some action brings and some reads holds up a step. */
+static void find_kinds(struct lowering *lowering)
+{
+    const unsigned both = used_kinds(lowering, true) & used_kinds(lowering, false);
+    for (int kind = 0; kind < TENSOR_COUNT; kind++) {
+        struct tensor tensor = {.kind = (enum tensor_kind)kind};
+        if (is_awaited(lowering, tensor.kind))
+            lowering->awaited |= 1u << kind & both;
+        for (; tensor.stage < lowering->map.stages; tensor.stage++)
+            if (is_accessed(lowering, &tensor))
+                lowering->accessed |= 1u << kind;
+    }
+}
+
+/* ---- tables ---------------------------------------------------------------------------------- */
+
+static void note_provided(struct lowering *lowering, const struct action *action, uint8_t provided)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, ALL_TENSORS, uses);
+    if (comms_is_message(action) &&
+        comms_rank_of(&lowering->map, comms_partner(action)) == lowering->rank)
+        return; /* stages of one rank exchange no messages */
+    for (int i = 0; i < count; i++)
+        if (uses[i].write)
+            table_of(lowering, &uses[i].tensor)->provided[tensor_cell(lowering, &uses[i].tensor)] =
+                provided;
+}
+
+static void note_list(struct lowering *lowering, const struct rank_program *list, uint8_t provided)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct action *parts;
+        size_t count = comms_parts(&list->actions[i], &parts);
+        for (size_t k = 0; k < count; k++)
+            note_provided(lowering, &parts[k], provided);
+    }
+}
+
+static void note_all_provided(struct lowering *lowering)
+{
+    for (lowering->rank = 0; lowering->rank < lowering->rank_count; lowering->rank++)
+        note_list(lowering, &lowering->ranks[lowering->rank], 1);
+}
+
+void tensors_turn(struct lowering *lowering, const struct rank_program *list)
+{
+    const struct stage_map *map = &lowering->map;
+    for (int s = map->lowest_of[lowering->rank]; s >= 0; s = map->next_of[s])
+        fsdp_again(lowering, s);
+    if (!lowering->tracked || lowering->list_count == lowering->rank_count)
+        return;
+    for (int i = 0; i < lowering->list_count; i++)
+        if (lowering->lists[i].own == lowering->rank)
+            note_list(lowering, lowering->lists[i].program, 0);
+    note_list(lowering, list, 1);
+}
+
+static bool begin_table(struct lowering *lowering, struct tensor_table *table,
+                        enum tensor_kind kind)
+{
+    struct arena *scratch = &lowering->scratch;
+    int microbatches = tensor_has_microbatch(kind) ? lowering->map.microbatches : 1;
+    size_t cells = (size_t)lowering->map.stages * (size_t)microbatches + 1;
+    if (lowering->awaited & 1u << kind && !(table->latest = ARENA_ARRAY(scratch, cells, uint32_t)))
+        return false;
+    if (!lowering->tracked)
+        return true;
+    table->buffers = ARENA_ARRAY(scratch, cells, int);
+    table->provided = ARENA_ARRAY(scratch, cells, uint8_t);
+    return table->buffers && table->provided;
+}
+
+/* Mostly an action makes one at most. Room that is not used is not touched. */
+static bool reserve_buffers(struct lowering *lowering, size_t actions)
+{
+    struct plan *out = lowering->out;
+    out->buffers = ARENA_ARRAY(&out->arena, actions, struct buffer);
+    lowering->buffer_cap = actions;
+    return out->buffers != NULL;
+}
+
+bool tensors_begin(struct lowering *lowering, size_t actions)
+{
+    size_t copies = lowering->plan->programs.parallel.given ? (size_t)replica_count(lowering) : 1;
+    find_kinds(lowering);
+    lowering->tracked = actions <= RANK_PROGRAMS_MAX_TRACKED / copies || lowering->all_buffers;
+    for (int place = 0; place < PLACES; place++)
+        for (int kind = 0; kind < TENSOR_COUNT; kind++)
+            if (!begin_table(lowering, &lowering->tensors[place][kind], (enum tensor_kind)kind))
+                return false;
+    if (lowering->tracked)
+        note_all_provided(lowering);
+    return !lowering->tracked || reserve_buffers(lowering, actions);
+}
+
+void tensors_again(struct lowering *lowering)
+{
+    for (int place = 0; place < PLACES; place++)
+        for (int kind = 0; kind < TENSOR_COUNT; kind++) {
+            uint32_t *latest = lowering->tensors[place][kind].latest;
+            size_t microbatches = tensor_has_microbatch((enum tensor_kind)kind)
+                                      ? (size_t)lowering->map.microbatches
+                                      : 1;
+            if (latest)
+                memset(latest, 0, (size_t)lowering->map.stages * microbatches * sizeof *latest);
+        }
+}
+
+void tensors_forget(struct lowering *lowering, const struct rank_list *list)
+{
+    lowering->rank = list->own;
+    for (size_t i = 0; i < list->program->count; i++) {
+        const struct action *parts;
+        size_t count = comms_parts(&list->program->actions[i], &parts);
+        for (size_t k = 0; k < count; k++) {
+            struct tensor_use uses[ACTION_MOST_USES];
+            int use_count = uses_of(lowering, &parts[k], lowering->awaited, uses);
+            for (int u = 0; u < use_count; u++)
+                *latest_of(lowering, &uses[u].tensor) = 0;
+        }
+    }
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+static int64_t tensor_bytes(const struct lowering *lowering, enum tensor_kind kind)
+{
+    const struct programs *programs = &lowering->plan->programs;
+    switch (kind) {
+    case TENSOR_ACTIVATION:
+    case TENSOR_GRADIENT: return programs->p2p_bytes;
+    case TENSOR_PARAMETERS:
+    case TENSOR_WEIGHT_GRADIENT: return programs->fsdp_bytes;
+    case TENSOR_LEFT:
+    case TENSOR_WEIGHT:
+    case TENSOR_SENT_F:
+    case TENSOR_SENT_B:
+    case TENSOR_REDUCED:
+    case TENSOR_COUNT: break;
+    }
+    return 0;
+}
+
+/* "act.2.7" */
+enum { BUFFER_TEXT = 64 };
+
+static const char *buffer_name(struct arena *arena, const struct tensor *tensor, int number)
+{
+    const char *text = tensor_text(tensor->kind);
+    size_t length = strlen(text);
+    char name[BUFFER_TEXT];
+    memcpy(name, text, length);
+    name[length] = '.';
+    char *end = integers_print(name + length + 1, tensor->stage);
+    *end++ = '.';
+    end = integers_print(end, number);
+    return arena_strndup(arena, name, (size_t)(end - name));
+}
+
+int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *tensor, int number)
+{
+    struct plan *out = lowering->out;
+    if (*cell)
+        return *cell - 1;
+    bool outside = lowering->plan->programs.fragment &&
+                   !table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)];
+    struct buffer buffer = {.name = buffer_name(&out->arena, tensor, number),
+                            .scope = SCOPE_SHARED,
+                            .bytes = tensor_bytes(lowering, tensor->kind),
+                            .owner = lowering->rank + 1,
+                            .declared = true,
+                            .input = outside,
+                            .holds = *tensor};
+    if (!buffer.name || !arena_regrow(&out->arena, (void **)&out->buffers, out->buffer_count,
+                                      &lowering->buffer_cap, sizeof buffer))
+        return -1;
+    out->buffers[out->buffer_count] = buffer;
+    *cell = (int)++out->buffer_count;
+    return *cell - 1;
+}
+
+/* -1: no memory. */
+static int buffer_of(struct lowering *lowering, const struct tensor *tensor)
+{
+    int number = tensor->microbatch < 0 ? 0 : tensor->microbatch;
+    int *cell = &table_of(lowering, tensor)->buffers[tensor_cell(lowering, tensor)];
+    if (tensor->kind == TENSOR_PARAMETERS)
+        return fsdp_parameters(lowering, tensor->stage);
+    return *cell ? *cell - 1 : tensors_buffer(lowering, cell, tensor, number);
+}
+
+static bool use(struct lowering *lowering, struct index_list *list, const struct tensor *tensor)
+{
+    int buffer = buffer_of(lowering, tensor);
+    if (buffer < 0)
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i] == buffer)
+            return true; /* both parts of a composite use it */
+    list->items[list->count++] = buffer;
+    return true;
+}
+
+bool tensors_access(struct lowering *lowering, struct host_op *op, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, lowering->accessed, uses);
+    for (int i = 0; i < count; i++)
+        if (is_accessed(lowering, &uses[i].tensor) &&
+            !use(lowering, uses[i].write ? &op->writes : &op->reads, &uses[i].tensor))
+            return false;
+    return true;
+}
+
+/* An activation or a gradient. */
+static bool is_shared(const struct tensor *tensor)
+{
+    return tensor->kind == TENSOR_ACTIVATION || tensor->kind == TENSOR_GRADIENT;
+}
+
+bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
+                           const struct action *action, enum step_place place)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, lowering->accessed, uses);
+    bool behind = place == STEP_BEHIND;
+    for (int i = 0; i < count; i++)
+        if (uses[i].write == behind && is_shared(&uses[i].tensor) &&
+            is_accessed(lowering, &uses[i].tensor) &&
+            !(use(lowering, &op->reads, &uses[i].tensor) &&
+              (!behind || use(lowering, &op->writes, &uses[i].tensor))))
+            return false;
+    return true;
+}
+
+/* ---- waits ----------------------------------------------------------------------------------- */
+
+void tensors_link(struct lowering *lowering, size_t at, size_t last, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, lowering->awaited, uses);
+    for (int i = 0; i < count; i++) {
+        uint32_t *latest = latest_of(lowering, &uses[i].tensor);
+        if (uses[i].write)
+            *latest = (uint32_t)last + 1;
+        else
+            steps_wait(&lowering->now, at, *latest);
+    }
+}
+
+void tensors_await(struct lowering *lowering, size_t at, const struct action *action)
+{
+    struct tensor_use uses[ACTION_MOST_USES];
+    int count = uses_of(lowering, action, lowering->awaited, uses);
+    for (int i = 0; i < count; i++)
+        if (!uses[i].write && is_shared(&uses[i].tensor))
+            steps_wait(&lowering->now, at, *latest_of(lowering, &uses[i].tensor));
+}
+
+/* ---- the end of a list ----------------------------------------------------------------------- */
+
+/* Does every stage make it for every microbatch? A pass backward has two halves where the lists split one. */
+static bool is_wanted(const struct lowering *lowering, enum tensor_kind kind)
+{
+    const unsigned split = 1u << ACTION_I | 1u << ACTION_W;
+    switch (kind) {
+    case TENSOR_ACTIVATION: return true;
+    case TENSOR_GRADIENT: return lowering->kinds & (1u << ACTION_B | 1u << ACTION_I);
+    case TENSOR_WEIGHT: return lowering->kinds & split;
+    case TENSOR_LEFT:
+    case TENSOR_SENT_F:
+    case TENSOR_SENT_B:
+    case TENSOR_PARAMETERS:
+    case TENSOR_WEIGHT_GRADIENT:
+    case TENSOR_REDUCED:
+    case TENSOR_COUNT: break;
+    }
+    return false;
+}
+
+/* Each is asked for once, so the list, which may be as long as the product of stages and microbatches, is not searched. */
+static bool add_missing(struct lowering *lowering, const struct tensor *tensor, size_t *cap,
+                        struct index_list *out)
+{
+    if (table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)])
+        return true;
+    int buffer = buffer_of(lowering, tensor);
+    if (buffer < 0 || !arena_grow(lowering->sink.arena, (void **)&out->items, out->count, cap,
+                                  sizeof *out->items))
+        return false;
+    out->items[out->count++] = buffer;
+    return true;
+}
+
+bool tensors_missing(struct lowering *lowering, struct index_list *out)
+{
+    size_t cap = 0;
+    const struct stage_map *map = &lowering->map;
+    if (!lowering->tracked || lowering->plan->programs.fragment)
+        return true;
+    for (int kind = 0; kind < TENSOR_COUNT; kind++)
+        for (int s = map->lowest_of[lowering->rank];
+             s >= 0 && is_wanted(lowering, (enum tensor_kind)kind); s = map->next_of[s])
+            for (int m = 0; m < map->microbatches; m++)
+                if (!add_missing(lowering, &(struct tensor){(enum tensor_kind)kind, s, m}, &cap,
+                                 out))
+                    return false;
+    return true;
+}

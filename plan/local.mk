@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# plan: plans as data: the plan, its operations and words, the order of a period.
+libplan_a_SOURCES += \
+    plan/coverage.c plan/coverage.h \
+    plan/dist.c plan/dist.h \
+    plan/group_names.c plan/group_names.h \
+    plan/hang.c plan/hang.h \
+    plan/keywords.c plan/keywords.h \
+    plan/ops.c plan/ops.h \
+    plan/order.c plan/order.h \
+    plan/outside.c plan/outside.h \
+    plan/plan.c plan/plan.h \
+    plan/schedule.c plan/schedule.h \
+    plan/strip_device_rules.c plan/strip_device_rules.h

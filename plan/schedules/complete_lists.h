@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * complete_lists.h - the lists of rank programs with all that a plan leaves to us.
+ *
+ * A plan may name a schedule instead of lists, lists without messages, and collectives at the ends of stages. A complete
+ * list has every action that its rank executes.
+ */
+#ifndef SWSIM_COMPLETE_LISTS_H
+#define SWSIM_COMPLETE_LISTS_H
+
+#include "comms.h"
+#include "plan/plan.h"
+
+/* The copies of the model that the stages of a plan of FORM_PROGRAMS are. */
+int complete_lists_copies(const struct plan *plan);
+
+/* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
+   added if it has none. In `arena`; the plan is not changed. */
+enum status complete_lists_fill(const struct plan *plan, struct arena *arena,
+                                   struct rank_program **ranks, int *rank_count, struct diag *diag);
+
+/* The same, and the list of each rank that differs (plan->programs.parallel.differing); NULL: none does. */
+enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena,
+                                       struct rank_program **ranks, int *rank_count,
+                                       struct rank_program **differing, struct diag *diag);
+
+/* Both, and the map of their stages, with memory of their own; the plan must outlive them. On failure *out is untouched. */
+struct complete_lists {
+    struct arena arena;
+    struct rank_program *ranks;
+    int rank_count;
+    struct rank_program *differing;
+    struct stage_map map;
+};
+enum status complete_lists_make(const struct plan *plan, struct complete_lists *out,
+                                struct diag *diag);
+void complete_lists_fini(struct complete_lists *lists);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * generate.h - pipeline-parallel schedules from their parameters: `generate:` in a plan.
+ *
+ * A schedule is generated as compute actions only (F, B, I, W, OVERLAP_F_B), one list a rank,
+ * without idle cells; comms.h adds the messages. Rank r of p holds chunk c as stage c * p + r, in
+ * the V-shaped schedules stages r and 2p - 1 - r. DualPipe has two copies of a model of p stages: rank r
+ * holds stage r of the first and p - 1 - r of the second, which is called 2p - 1 - r. All memory belongs to the caller's arena.
+ */
+#ifndef SWSIM_GENERATE_H
+#define SWSIM_GENERATE_H
+
+#include "plan/plan.h"
+
+/* The schedules there are, in the order to show them; NULL past the last. */
+const char *generate_name(size_t index);
+/* One line about it for people. */
+const char *generate_about(size_t index);
+
+/* Is it found from costs and a memory limit? Else rules make it. */
+bool generate_is_found(const char *schedule);
+/* The activations of a stage that a rank may hold in one that is found, as `spec` or else its schedule says; the
+   machine's memory may allow fewer, and with GENERATE_FIT more. */
+int generate_memory(const struct generate_spec *spec);
+
+/* The figures of a schedule that was found; spans and bounds are those of bubble.h. */
+struct generate_figures {
+    bool found; /* else the schedule is one that rules make, and the rest is 0 */
+    int64_t span_ns, makespan_ns;
+    int64_t bound_ns, work_ns;   /* no order has a smaller span; the most that a rank does */
+    int least_limit, most_limit; /* activations that a rank may hold, of the ranks */
+};
+
+/* The channel that a plan has unless it says another: Megatron has a communicator for each pair of ranks, or on two ranks one
+   for each way, where it does not send batches. */
+void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bool *batch);
+
+/* How many copies of the model a schedule's stages are; 1 unless the schedule is bidirectional. */
+int generate_copies(const struct generate_spec *spec);
+
+/* Is there such a schedule, and can it have these parameters? The refusals are those of generate_program. */
+enum status generate_check(const struct generate_spec *spec, struct diag *diag);
+
+/* Generate `spec` (0 chunks: 1, or 2 for the V-shaped). Passes and messages cost what the plan `costs` says; NULL: 1
+   a pass, nothing a message. An unknown schedule or parameters it cannot have are described in diag at spec->mark,
+   without a file: STATUS_INPUT. `figures` may be NULL. */
+enum status generate_program(const struct generate_spec *spec, const struct plan *costs,
+                             struct arena *arena, struct rank_program **ranks, int *rank_count,
+                             struct generate_figures *figures, struct diag *diag);
+
+#endif

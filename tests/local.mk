@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests: the tests and the benchmarks.
+#
+# Every test speaks TAP. `make check-long` sets SWSIM_LONG=1, for which a test that could go on longer
+# does. No suffix but .py, of the tests with partners, is special: t_x and t_x.sh are two tests with a log each.
+
+# Begun first: what takes longest, so that no processor is idle at the end.
+slow_tests_in_c = tests/t_random_plans tests/t_faults tests/t_gate tests/t_runtime
+slow_tests_in_sh = tests/t_spin.sh tests/t_gpu_run.sh
+
+tests_in_c = \
+    tests/t_arena \
+    tests/t_closure \
+    tests/t_collector \
+    tests/t_columns \
+    tests/t_compare \
+    tests/t_cores \
+    tests/t_critical_path \
+    tests/t_csv \
+    tests/t_cycle_ratio \
+    tests/t_dense \
+    tests/t_device \
+    tests/t_early \
+    tests/t_ends \
+    tests/t_engines \
+    tests/t_far_clock \
+    tests/t_flow_lines \
+    tests/t_fuzz \
+    tests/t_graph \
+    tests/t_hash \
+    tests/t_injected \
+    tests/t_journal \
+    tests/t_json \
+    tests/t_kills \
+    tests/t_json_reader \
+    tests/t_locale \
+    tests/t_machine \
+    tests/t_no_memory tests/t_run_memory \
+    tests/t_nsys \
+    tests/t_mail \
+    tests/t_ops \
+    tests/t_steady \
+    tests/t_parse \
+    tests/t_plangraph \
+    tests/t_predict \
+    tests/t_print \
+    tests/t_processors \
+    tests/t_one_run \
+    tests/t_output \
+    tests/t_found \
+    tests/t_programs \
+    tests/t_proof \
+    tests/t_quantifiers \
+    tests/t_serial \
+    tests/t_random \
+    tests/t_recorded_times \
+    tests/t_reduce \
+    tests/t_repair \
+    tests/t_repeats \
+    tests/t_host_link \
+    tests/t_rendezvous \
+    tests/t_replay \
+    tests/t_search \
+    tests/t_sharing \
+    tests/t_result_wire \
+    tests/t_states \
+    tests/t_store \
+    tests/t_store_steps \
+    tests/t_structure \
+    tests/t_swpipe \
+    tests/t_swpipe_build \
+    tests/t_swpipe_hostile \
+    tests/t_swpipe_caller \
+    tests/t_swpipe_calls \
+    tests/t_swpipe_collectives \
+    tests/t_swpipe_group \
+    tests/t_swpipe_proof \
+    tests/t_swsim \
+    tests/t_swpipe_hooks \
+    tests/t_swpipe_own \
+    tests/t_swpipe_policy \
+    tests/t_swpipe_turns \
+    tests/t_timeline \
+    tests/t_units
+
+tests_in_sh = \
+    tests/t_arithmetic.sh tests/t_bench.sh \
+    tests/t_cli.sh \
+    tests/t_columns.sh \
+    tests/t_compare.sh \
+    tests/t_ledger.sh \
+    tests/t_package.sh \
+    tests/t_profiler_json.sh \
+    tests/t_two_runs.sh \
+    tests/t_watch.sh \
+    tests/t_cuda_emulated.sh \
+    tests/t_faults.sh \
+    tests/t_fuzz_clang.sh \
+    tests/t_headers.sh \
+    tests/t_flight.sh \
+    tests/t_from_python.sh \
+    tests/t_import.sh \
+    tests/t_import_cpu.sh \
+    tests/t_import_figures.sh \
+    tests/t_import_pipeline.sh \
+    tests/t_instructions.sh \
+    tests/t_mpi.sh \
+    tests/t_nvtx.sh \
+    tests/t_output.sh \
+    tests/t_predict.sh \
+    tests/t_malformed.sh \
+    tests/t_proof.sh \
+    tests/t_large.sh \
+    tests/t_published.sh \
+    tests/t_ranks.sh tests/t_record.sh tests/t_record_dlrm.sh tests/t_record_times.sh tests/t_record_plans.sh \
+    tests/t_record_threads.sh tests/t_record_turns.sh tests/t_record_pinned.sh tests/t_record_training.sh tests/t_record_calls.sh tests/t_record_queries.sh tests/t_record_driver.sh \
+    tests/t_docs.sh \
+    tests/t_man.sh \
+    tests/t_groups.sh \
+    tests/t_pipeline.sh \
+    tests/t_dlrm.sh \
+    tests/t_dlrm_cuda.sh \
+    tests/t_driver_key.sh \
+    tests/t_environment.sh tests/t_hostile.sh tests/t_odd_files.sh \
+    tests/t_oracle.sh tests/t_oracle_times.sh \
+    tests/t_keys.sh \
+    tests/t_memcheck.sh \
+    tests/t_repair.sh \
+    tests/t_rooms.sh \
+    tests/t_schedule.sh \
+    tests/t_json_figures.sh \
+    tests/t_schema.sh \
+    tests/t_search.sh \
+    tests/t_sharing.sh \
+    tests/t_signals.sh \
+    tests/t_libraries.sh \
+    tests/t_swpipe_lib.sh \
+    tests/t_swpipe_ranks.sh \
+    tests/t_swsim_lib.sh \
+    tests/t_swrun.sh \
+    tests/t_torchrec.sh \
+    tests/t_frontier.sh \
+    tests/t_gallery.sh tests/t_page.sh tests/t_pictures.sh tests/t_render_options.sh \
+    tests/t_whole_pictures.sh \
+    tests/t_schedule_picture.sh \
+    tests/t_stories.sh tests/t_tune.sh \
+    tests/t_verify.sh \
+    tests/t_lists.sh tests/t_warnings.sh \
+    tests/t_witness.sh
+
+if CUDA
+tests_in_c += tests/t_cuda_emulation tests/t_cuda_threads
+endif
+
+TESTS = $(slow_tests_in_sh) $(slow_tests_in_c) $(tests_in_c) $(tests_in_sh)
+check_PROGRAMS = $(slow_tests_in_c) $(tests_in_c) $(examples) tests/bench/print_lean_model tests/combine_keys \
+    tests/print_random_plan
+check_LIBRARIES = tests/libtests.a
+check_DATA =
+
+# The CUDA device on emulated CUDA (tests/cuda_emulation): not a GPU, never installed. No program links libcudart
+# here, and libnccl.so.2 finds the emulation in the program that opens it.
+if CUDA
+check_LIBRARIES += tests/cuda_emulation/libcuda.a
+tests_cuda_emulation_libcuda_a_SOURCES = \
+    tests/cuda_emulation/copies.c \
+    tests/cuda_emulation/default_stream.c \
+    tests/cuda_emulation/emulation.h \
+    tests/cuda_emulation/fault.c \
+    tests/cuda_emulation/graph.c \
+    tests/cuda_emulation/kernels.c \
+    tests/cuda_emulation/memory.c \
+    tests/cuda_emulation/pool.c \
+    tests/cuda_emulation/runtime.c \
+    tests/cuda_emulation/stream.c \
+    tests/cuda_emulation/texture.c
+# libnccl.so.2 and preloaded libraries look for its functions.
+tests_cuda_emulation_libcuda_a_CFLAGS = $(AM_CFLAGS) -fvisibility=default
+emulated_stdcxx = -lstdc++ -lm
+emulated_libs = $(run_libs) tests/cuda_emulation/libcuda.a $(required_libs) $(emulated_stdcxx)
+emulated_ldflags = $(AM_LDFLAGS) -rdynamic
+check_PROGRAMS += tests/overhead_emulated tests/swrun_emulated tests/t_device_emulated
+tests_t_cuda_emulation_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_cuda_emulation_LDFLAGS = $(emulated_ldflags)
+tests_t_cuda_threads_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_cuda_threads_LDFLAGS = $(emulated_ldflags)
+check_DATA += tests/cuda_emulation/libnccl.so.2
+nccl_emulation = tests/cuda_emulation/nccl.c tests/cuda_emulation/nccl_group.c tests/cuda_emulation/nccl_kernel.c \
+    tests/cuda_emulation/nccl_link.c tests/cuda_emulation/nccl_make.c
+tests/cuda_emulation/libnccl.so.2: $(nccl_emulation) tests/cuda_emulation/emulation.h \
+    tests/cuda_emulation/nccl_impl.h tests/cuda_emulation/nccl_link.h gpu/device/numbers.h Makefile
+	$(AM_V_CCLD)cd $(srcdir) && $(CC) $(DEFS) -I'$(abs_builddir)' -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) \
+	    $(CFLAGS) -fvisibility=default -shared -Wl,-Bsymbolic -Wl,-soname,libnccl.so.2 -o '$(abs_builddir)/$@' \
+	    $(nccl_emulation)
+CLEANFILES += tests/cuda_emulation/libnccl.so.2
+
+# The same as shared libraries of the real names, for programs that link them as they would link CUDA's: what
+# `swsim record` sees.
+check_DATA += tests/cuda_emulation/libcudart.so
+tests/cuda_emulation/libcudart.so: $(tests_cuda_emulation_libcuda_a_SOURCES) Makefile
+	$(AM_V_CCLD)number=`echo CUDART_VERSION | $(CC) $(CUDA_CPPFLAGS) -include cuda_runtime_api.h -E -P - | tail -n 1` && \
+	    name=libcudart.so.`expr $$number / 1000` && cd $(srcdir) && \
+	    $(CC) $(DEFS) -I'$(abs_builddir)' -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fvisibility=default -shared \
+	    -Wl,-soname,$$name -o '$(abs_builddir)/tests/cuda_emulation/'$$name \
+	    $(filter %.c,$(tests_cuda_emulation_libcuda_a_SOURCES)) -lpthread && \
+	    ln -sf $$name '$(abs_builddir)/$@'
+CLEANFILES += tests/cuda_emulation/libcudart.so tests/cuda_emulation/libcudart.so.*
+# CUPTI, which the program's emulated CUDA tells of its operations.
+check_DATA += tests/cuda_emulation/libcupti.so
+tests/cuda_emulation/libcupti.so: tests/cuda_emulation/cupti.c tests/cuda_emulation/emulation.h trace/recorder/cupti.h Makefile
+	$(AM_V_CCLD)cd $(srcdir) && $(CC) $(DEFS) -I'$(abs_builddir)' -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) \
+	    -fvisibility=default -shared -Wl,-soname,libcupti.so -o '$(abs_builddir)/$@' tests/cuda_emulation/cupti.c -lpthread
+CLEANFILES += tests/cuda_emulation/libcupti.so
+# The driver, by the runtime.
+check_DATA += tests/cuda_emulation/libcuda.so
+driver_emulation = tests/cuda_emulation/driver.c tests/cuda_emulation/driver_memory.c
+tests/cuda_emulation/libcuda.so: $(driver_emulation) tests/cuda_emulation/emulation.h gpu/device/cuda/kernels.h Makefile
+	$(AM_V_CCLD)cd $(srcdir) && $(CC) $(DEFS) -I'$(abs_builddir)' -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) \
+	    -fvisibility=default -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o '$(abs_builddir)/tests/cuda_emulation/libcuda.so.1' \
+	    $(driver_emulation) && ln -sf libcuda.so.1 '$(abs_builddir)/$@'
+CLEANFILES += tests/cuda_emulation/libcuda.so tests/cuda_emulation/libcuda.so.1
+check_PROGRAMS += tests/record/driver_program
+tests_record_driver_program_SOURCES = tests/record/driver_program.c tests/record/check.h
+tests_record_driver_program_LDADD = libgpu.a tests/cuda_emulation/libcuda.so tests/cuda_emulation/libcudart.so \
+    -lpthread $(emulated_stdcxx)
+tests_record_driver_program_LDFLAGS = $(AM_LDFLAGS) -rdynamic -Wl,-rpath,'$(abs_builddir)/tests/cuda_emulation' \
+    -Wl,-u,kernels_load -Wl,-u,kernels_axpy -Wl,-u,kernels_fill_f32
+check_PROGRAMS += tests/record/driver_calls
+tests_record_driver_calls_SOURCES = tests/record/driver_calls.c tests/record/check.h
+tests_record_driver_calls_LDADD = $(tests_record_driver_program_LDADD)
+tests_record_driver_calls_LDFLAGS = $(tests_record_driver_program_LDFLAGS)
+check_PROGRAMS += tests/record/threads
+tests_record_threads_SOURCES = tests/record/threads.c tests/record/check.h
+tests_record_threads_LDADD = libgpu.a tests/cuda_emulation/libcudart.so -lpthread $(emulated_stdcxx)
+tests_record_threads_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath,'$(abs_builddir)/tests/cuda_emulation'
+check_PROGRAMS += tests/record/turns
+tests_record_turns_SOURCES = tests/record/turns.c tests/record/check.h tests/record/small.h
+tests_record_turns_LDADD = $(tests_record_threads_LDADD)
+tests_record_turns_LDFLAGS = $(tests_record_threads_LDFLAGS)
+check_PROGRAMS += tests/record/pinned
+tests_record_pinned_SOURCES = tests/record/pinned.c tests/record/check.h tests/record/small.h
+tests_record_pinned_LDADD = $(tests_record_threads_LDADD)
+tests_record_pinned_LDFLAGS = $(tests_record_threads_LDFLAGS)
+check_PROGRAMS += tests/record/training
+tests_record_training_SOURCES = tests/record/training.c tests/record/check.h tests/record/small.h
+tests_record_training_LDADD = $(tests_record_threads_LDADD)
+tests_record_training_LDFLAGS = $(tests_record_threads_LDFLAGS)
+check_PROGRAMS += tests/record/calls
+tests_record_calls_SOURCES = tests/record/calls.c tests/record/check.h tests/record/small.h
+tests_record_calls_LDADD = $(tests_record_program_LDADD)
+tests_record_calls_LDFLAGS = $(tests_record_program_LDFLAGS)
+check_PROGRAMS += tests/record/queries
+tests_record_queries_SOURCES = tests/record/queries.c tests/record/check.h tests/record/small.h
+tests_record_queries_LDADD = $(tests_record_threads_LDADD)
+tests_record_queries_LDFLAGS = $(tests_record_threads_LDFLAGS)
+check_PROGRAMS += tests/record/ranks
+tests_record_ranks_SOURCES = tests/record/ranks.c tests/record/check.h tests/record/small.h
+tests_record_ranks_LDADD = $(tests_record_program_LDADD)
+tests_record_ranks_LDFLAGS = $(tests_record_program_LDFLAGS)
+check_PROGRAMS += tests/swrun_shared tests/record/program
+tests_record_program_SOURCES = tests/record/program.c tests/record/check.h tests/record/small.h
+tests_record_program_LDADD = libgpu.a tests/cuda_emulation/libcudart.so tests/cuda_emulation/libnccl.so.2 -lpthread \
+    $(emulated_stdcxx)
+tests_record_program_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath,'$(abs_builddir)/tests/cuda_emulation'
+tests_swrun_shared_SOURCES = $(swrun_SOURCES)
+tests_swrun_shared_LDADD = $(run_libs) tests/cuda_emulation/libcudart.so $(required_libs) $(emulated_stdcxx)
+tests_swrun_shared_LDFLAGS = $(AM_LDFLAGS) -Wl,-rpath,'$(abs_builddir)/tests/cuda_emulation'
+tests_overhead_emulated_SOURCES = tests/bench/overhead.c
+tests_overhead_emulated_LDADD = $(emulated_libs)
+tests_overhead_emulated_LDFLAGS = $(emulated_ldflags)
+tests_swrun_emulated_SOURCES = $(swrun_SOURCES)
+tests_swrun_emulated_LDADD = $(emulated_libs)
+tests_swrun_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/gpu/rows_emulated
+tests_gpu_rows_emulated_SOURCES = tests/gpu/rows.c
+tests_gpu_rows_emulated_LDADD = $(emulated_libs)
+tests_gpu_rows_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/t_swpipe_group_emulated
+tests_t_swpipe_group_emulated_SOURCES = tests/t_swpipe_group.c
+tests_t_swpipe_group_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_swpipe_group_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/t_swpipe_collectives_emulated
+tests_t_swpipe_collectives_emulated_SOURCES = tests/t_swpipe_collectives.c
+tests_t_swpipe_collectives_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_swpipe_collectives_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/t_swpipe_own_emulated
+tests_t_swpipe_own_emulated_SOURCES = tests/t_swpipe_own.c
+tests_t_swpipe_own_emulated_LDADD = tests/libtests.a $(emulated_libs) -ldl
+tests_t_swpipe_own_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/t_swpipe_policy_emulated
+tests_t_swpipe_policy_emulated_SOURCES = tests/t_swpipe_policy.c
+tests_t_swpipe_policy_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_swpipe_policy_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/t_swpipe_hooks_emulated
+tests_t_swpipe_hooks_emulated_SOURCES = tests/t_swpipe_hooks.c
+tests_t_swpipe_hooks_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_swpipe_hooks_emulated_LDFLAGS = $(emulated_ldflags)
+tests_t_device_emulated_SOURCES = tests/t_device.c
+tests_t_device_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_t_device_emulated_LDFLAGS = $(emulated_ldflags)
+endif
+
+# Failures by machine: the preloaded library and the test that starts commands with it.
+check_DATA += tests/faults/inject.so
+CLEANFILES += tests/faults/inject.so
+tests/faults/inject.so: tests/faults/inject.c tests/faults/inject.h Makefile
+	$(AM_V_CCLD)$(MKDIR_P) tests/faults && $(CC) -D_GNU_SOURCE -std=c11 -Wall -Wextra $(WERROR_CFLAGS) -O1 -g \
+	    -U_FORTIFY_SOURCE -fPIC -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl
+tests_t_injected_SOURCES = \
+    tests/faults/attempt.c tests/faults/attempt.h \
+    tests/faults/commands.h \
+    tests/faults/inject.h \
+    tests/t_injected.c
+tests_t_injected_CPPFLAGS = $(AM_CPPFLAGS) -DINJECT_LIBRARY='"$(abs_builddir)/tests/faults/inject.so"' \
+    -DLIBRARY_USER='"$(abs_builddir)/tests/faults/library_user"'
+check_PROGRAMS += tests/faults/library_user
+tests_faults_library_user_CPPFLAGS = -I$(srcdir)/api -I$(srcdir)/gpu/lib
+tests_faults_library_user_LDADD = libswsim.a libswpipe.a $(required_libs) $(CUDA_LIBS)
+
+# As a user builds them: nothing but the library and its header.
+examples_cppflags = -I$(srcdir)/gpu/lib
+examples_libs = libswpipe.a $(YAML_LIBS) $(SQLITE_LIBS) $(CUDA_LIBS)
+doc_examples_double_buffer_CPPFLAGS = $(examples_cppflags)
+doc_examples_double_buffer_LDADD = $(examples_libs)
+doc_examples_exchange_CPPFLAGS = $(examples_cppflags)
+doc_examples_exchange_LDADD = $(examples_libs)
+doc_examples_phases_CPPFLAGS = $(examples_cppflags)
+doc_examples_phases_LDADD = $(examples_libs)
+doc_examples_policy_CPPFLAGS = $(examples_cppflags)
+doc_examples_policy_LDADD = $(examples_libs)
+doc_examples_split_forward_CPPFLAGS = $(examples_cppflags)
+doc_examples_split_forward_LDADD = $(examples_libs)
+doc_examples_staged_CPPFLAGS = $(examples_cppflags)
+doc_examples_staged_LDADD = $(examples_libs)
+doc_examples_judge_CPPFLAGS = -I$(srcdir)/api
+doc_examples_judge_LDADD = libswsim.a $(required_libs)
+dlrm_sources = \
+    doc/examples/dlrm/app.h \
+    doc/examples/dlrm/data.c \
+    doc/examples/dlrm/device.h \
+    doc/examples/dlrm/dlrm.c \
+    doc/examples/dlrm/kernels.h \
+    doc/examples/dlrm/model.c doc/examples/dlrm/model.h \
+    doc/examples/dlrm/plain.c \
+    doc/examples/dlrm/shape.h \
+    doc/examples/dlrm/tables.c \
+    doc/examples/dlrm/tasks.c
+doc_examples_dlrm_dlrm_SOURCES = $(dlrm_sources) doc/examples/dlrm/device_host.c
+# In the C of a compiler without -std.
+dlrm_cppflags = $(examples_cppflags) -D_DEFAULT_SOURCE
+doc_examples_dlrm_dlrm_CPPFLAGS = $(dlrm_cppflags)
+doc_examples_dlrm_dlrm_LDADD = $(examples_libs) -lm
+if BLAS
+check_PROGRAMS += doc/examples/dlrm/dlrm_blas
+doc_examples_dlrm_dlrm_blas_SOURCES = $(dlrm_sources) doc/examples/dlrm/device_host.c
+doc_examples_dlrm_dlrm_blas_CPPFLAGS = $(dlrm_cppflags) -DDLRM_BLAS
+doc_examples_dlrm_dlrm_blas_LDADD = $(examples_libs) $(BLAS_LIBS) -lm
+endif
+# For a GPU, and on emulated CUDA: there cuBLAS and the threads of the kernels are the tests'.
+if CUBLAS
+check_PROGRAMS += doc/examples/dlrm/dlrm_cuda tests/dlrm_emulated
+doc_examples_dlrm_dlrm_cuda_SOURCES = $(dlrm_sources) doc/examples/dlrm/device_cuda.cu
+doc_examples_dlrm_dlrm_cuda_CPPFLAGS = $(dlrm_cppflags)
+doc_examples_dlrm_dlrm_cuda_LDADD = $(examples_libs) $(CUBLAS_LIBS) -lm
+doc/examples/dlrm/device_cuda.$(OBJEXT): doc/examples/dlrm/device.h doc/examples/dlrm/kernels.h \
+    doc/examples/dlrm/shape.h Makefile
+tests_dlrm_emulated_SOURCES = $(dlrm_sources) doc/examples/dlrm/device_cuda.cu \
+    tests/cuda_emulation/cublas.c tests/dlrm_kernels.c
+tests_dlrm_emulated_CPPFLAGS = $(AM_CPPFLAGS) $(examples_cppflags)
+tests_dlrm_emulated_LDADD = libswpipe.a tests/cuda_emulation/libcuda.a $(required_libs) $(emulated_stdcxx) -lm
+tests_dlrm_emulated_LDFLAGS = $(emulated_ldflags)
+# With shared libraries, of which a recording sees CUDA's runtime and not cuBLAS, as of a real program.
+check_DATA += tests/cuda_emulation/libcublas.so
+tests/cuda_emulation/libcublas.so: tests/cuda_emulation/cublas.c tests/cuda_emulation/emulation.h Makefile
+	$(AM_V_CCLD)cd $(srcdir) && $(CC) $(DEFS) -I'$(abs_builddir)' -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) \
+	    -fvisibility=default -shared -Wl,-soname,libcublas.so -o '$(abs_builddir)/$@' tests/cuda_emulation/cublas.c
+CLEANFILES += tests/cuda_emulation/libcublas.so
+check_PROGRAMS += tests/dlrm_shared
+tests_dlrm_shared_SOURCES = $(dlrm_sources) doc/examples/dlrm/device_cuda.cu tests/dlrm_kernels.c
+tests_dlrm_shared_CPPFLAGS = $(tests_dlrm_emulated_CPPFLAGS)
+tests_dlrm_shared_LDADD = libswpipe.a tests/cuda_emulation/libcublas.so tests/cuda_emulation/libcudart.so \
+    $(required_libs) $(emulated_stdcxx) -lm
+tests_dlrm_shared_LDFLAGS = $(emulated_ldflags) -Wl,-rpath,'$(abs_builddir)/tests/cuda_emulation'
+endif
+doc_examples_train_step_CPPFLAGS = $(examples_cppflags)
+doc_examples_train_step_LDADD = $(examples_libs)
+
+# Lean Promela models, for t_spin.sh and bench-spin.
+tests_bench_print_lean_model_SOURCES = \
+    tests/bench/lean.h \
+    tests/bench/lean_device.c \
+    tests/bench/lean_host.c \
+    tests/bench/lean_program.c \
+    tests/bench/print_lean_model.c
+tests_bench_print_lean_model_LDADD = libcheck.a libproof.a libmachine.a libplan.a $(required_libs)
+
+tests_libtests_a_SOURCES = \
+    tests/case_file.c tests/case_file.h \
+    tests/closed_sets.c tests/closed_sets.h \
+    tests/harness.c tests/harness.h tests/refused.h tests/refused_sql.h \
+    tests/mutants.c tests/mutants.h \
+    tests/processes.c tests/processes.h \
+    tests/random_draw.h \
+    tests/random_costs.c tests/random_costs.h \
+    tests/random_plan.c tests/random_plan.h \
+    tests/random_wide.c \
+    tests/same_tree.c tests/same_tree.h \
+    tests/tame_plan.c tests/tame_plan.h \
+    tests/tap.c tests/tap.h \
+    tests/trial.c tests/trial.h
+
+# What is fuzzed (tests/fuzz/targets.h): for t_fuzz, and for `make fuzz`. The words of mutations are those of the
+# parser's tables.
+check_LIBRARIES += tests/fuzz/libfuzz.a
+tests_fuzz_libfuzz_a_SOURCES = \
+    cmd/yaml_json.c cmd/yaml_json.h \
+    tests/fuzz/common.c \
+    tests/fuzz/fuzz_action.c \
+    tests/fuzz/fuzz_certificate.c \
+    tests/fuzz/fuzz_csv.c \
+    tests/fuzz/fuzz_dump.c \
+    tests/fuzz/fuzz_far.c \
+    tests/fuzz/fuzz_json.c \
+    tests/fuzz/fuzz_mail.c \
+    tests/fuzz/fuzz_plan.c \
+    tests/fuzz/fuzz_recording.c \
+    tests/fuzz/fuzz_records.c \
+    tests/fuzz/fuzz_store.c \
+    tests/fuzz/fuzz_traces.c \
+    tests/fuzz/fuzz_units.c \
+    tests/fuzz/fuzz_whole.c \
+    tests/fuzz/mutate.c tests/fuzz/mutate.h \
+    tests/fuzz/sql.c tests/fuzz/sql.h \
+    tests/fuzz/tape_lines.c tests/fuzz/tape_lines.h \
+    tests/fuzz/targets.h
+tests_t_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+tests_t_run_memory_LDFLAGS = $(tests_t_no_memory_LDFLAGS)
+tests_t_early_LDFLAGS = $(tests_t_no_memory_LDFLAGS)
+tests_combine_keys_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+tests_t_fuzz_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+tests_t_proof_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+tests_t_recorded_times_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+
+tests/fuzz/mutate.$(OBJEXT): tests/fuzz/words.inc
+tests/fuzz/words.inc: tests/fuzz/words.sh plan/plan.h plan/ops.h plan/keywords.c trace/schema.h trace/import/kineto.c trace/import/kineto_event.c trace/import/kineto_internal.h trace/import/nsys.c trace/recorder/recording.h
+	$(AM_V_GEN)$(MKDIR_P) tests/fuzz && $(SHELL) $(srcdir)/tests/fuzz/words.sh $(srcdir) >$@.new && mv $@.new $@
+CLEANFILES += tests/fuzz/words.inc
+
+LDADD = tests/libtests.a $(import_libs) $(run_libs) $(required_libs) \
+    $(CUDA_LIBS)
+
+TEST_EXTENSIONS = .py
+PY_LOG_COMPILER = $(SHELL) $(srcdir)/tests/partners/python.sh
+PY_LOG_DRIVER = $(LOG_DRIVER)
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/tools/timed_driver.sh \
+    $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+AM_TESTS_ENVIRONMENT = \
+    LSAN_OPTIONS='suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0'; \
+    export LSAN_OPTIONS; \
+    srcdir='$(abs_srcdir)'; export srcdir; \
+    SWSIM='$(abs_builddir)/swsim$(EXEEXT)'; export SWSIM; \
+    SWRUN='$(abs_builddir)/swrun$(EXEEXT)'; export SWRUN; \
+    SWCHECK='$(abs_builddir)/swcheck$(EXEEXT)'; export SWCHECK; \
+    CC='$(CC)'; export CC; \
+    CFLAGS='$(CFLAGS)'; export CFLAGS; \
+    INSTRUMENT_FLAGS='$(INSTRUMENT_FLAGS)'; export INSTRUMENT_FLAGS; \
+    TSAN_OPTIONS="suppressions=$(abs_srcdir)/tests/tsan.supp $$TSAN_OPTIONS"; export TSAN_OPTIONS; \
+    TEST_CPPFLAGS='$(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS)'; export TEST_CPPFLAGS;
+
+# The slowest tests; ./runtests shows all of them.
+check-local: check-TESTS
+	@test -z '$(TESTS)' || $(SHELL) $(srcdir)/tools/test_times.sh 10 $(TEST_LOGS:.log=.trs)
+
+check-long:
+	SWSIM_LONG=1; export SWSIM_LONG; $(MAKE) $(AM_MAKEFLAGS) check
+
+# Beside programs of others, in the Python environment SWSIM_PARTNERS; without one it is made in partners/ here.
+partner_tests = \
+    tests/partners/t_cupti.py \
+    tests/partners/t_hangs.py \
+    tests/partners/t_hta.py \
+    tests/partners/t_loops.py \
+    tests/partners/t_groups.py \
+    tests/partners/t_megatron.py \
+    tests/partners/t_megatron_messages.py \
+    tests/partners/t_nccl.py \
+    tests/partners/t_pipeline_runs.py \
+    tests/partners/t_schedules.py \
+    tests/partners/t_torchrec.py
+
+partner_files = \
+    tests/partners/executed.py \
+    tests/partners/hangs.py \
+    tests/partners/loops.py \
+    tests/partners/install.sh \
+    tests/partners/pipeline_run.py \
+    tests/partners/pipelining.py \
+    tests/partners/python.sh \
+    tests/partners/versions.txt \
+    tests/partners/tap.py \
+    tests/partners/torchrec_order.py
+
+check-partners:
+	test -n "$$SWSIM_PARTNERS" || $(SHELL) $(srcdir)/tests/partners/install.sh partners || :
+	SWSIM_PARTNERS=$${SWSIM_PARTNERS:-$(abs_builddir)/partners}; export SWSIM_PARTNERS; \
+	    $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(partner_tests)'

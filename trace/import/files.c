@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files.c - see files.h. */
+#include "files.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/input.h"
+#include "base/system_words.h"
+
+struct listing {
+    struct arena *arena;
+    struct import_files files;
+    struct diag *diag;
+};
+
+static enum status add_file(struct listing *listing, const char *path, enum format format)
+{
+    struct import_files *files = &listing->files;
+    if (!arena_grow(listing->arena, (void **)&files->items, files->count, &files->cap,
+                    sizeof *files->items))
+        return diag_no_memory(listing->diag);
+    files->items[files->count++] = (struct import_file){path, format};
+    return STATUS_OK;
+}
+
+/* ---- folders --------------------------------------------------------------------------------- */
+
+/* The digits at `text` without zeros in front, and how many they are. */
+static const char *digits(const char *text, size_t *count)
+{
+    while (*text == '0' && isdigit((unsigned char)text[1]))
+        text++;
+    *count = strspn(text, "0123456789");
+    return text;
+}
+
+/* As strcmp, but runs of digits are numbers. */
+static int compare_names(const char *a, const char *b)
+{
+    while (*a && *b) {
+        if (isdigit((unsigned char)*a) && isdigit((unsigned char)*b)) {
+            size_t a_count, b_count;
+            a = digits(a, &a_count);
+            b = digits(b, &b_count);
+            const int order = a_count == b_count  ? strncmp(a, b, a_count)
+                              : a_count < b_count ? -1
+                                                  : 1;
+            if (order)
+                return order;
+            a += a_count;
+            b += b_count;
+        } else if (*a == *b) {
+            a++;
+            b++;
+        } else {
+            break;
+        }
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+static int by_name(const void *left, const void *right)
+{
+    const char *a = *(const char *const *)left, *b = *(const char *const *)right;
+    const int order = compare_names(a, b);
+    return order ? order : strcmp(a, b);
+}
+
+struct paths {
+    const char **items;
+    size_t count, cap;
+};
+
+/* The paths of the files of a folder, without hidden ones. */
+static enum status list_folder(struct listing *listing, const char *folder, DIR *stream,
+                               struct paths *out)
+{
+    const struct dirent *entry;
+    for (errno = 0; (entry = readdir(stream)); errno = 0) {
+        if (entry->d_name[0] == '.')
+            continue;
+        const char *path = arena_printf(listing->arena, "%s/%s", folder, entry->d_name);
+        if (!path || !arena_grow(listing->arena, (void **)&out->items, out->count, &out->cap,
+                                 sizeof *out->items))
+            return diag_no_memory(listing->diag);
+        if (input_is_ordinary(path))
+            out->items[out->count++] = path;
+    }
+    if (errno)
+        return diag_error(listing->diag, STATUS_SYSTEM, "cannot read %s: %s", folder,
+                          system_words(errno));
+    if (out->count > 0)
+        qsort(out->items, out->count, sizeof *out->items, by_name);
+    return STATUS_OK;
+}
+
+static enum status add_from_folder(struct listing *listing, const char *folder,
+                                   const struct paths *paths)
+{
+    const size_t before = listing->files.count;
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < paths->count; i++) {
+        enum format format;
+        status = format_recognise(paths->items[i], &format, listing->diag);
+        if (status == STATUS_OK && format_is_usable(format))
+            status = add_file(listing, paths->items[i], format);
+    }
+    const size_t used = listing->files.count - before;
+    if (status != STATUS_OK)
+        return status;
+    if (used == 0)
+        return diag_error(listing->diag, STATUS_INPUT,
+                          "%s: no file in it is a trace, a dump or a recording", folder);
+    if (used < paths->count)
+        diag_note(listing->diag, "%s: %zu of %zu files are no traces, dumps or recordings", folder,
+                  paths->count - used, paths->count);
+    return STATUS_OK;
+}
+
+static enum status add_folder(struct listing *listing, const char *folder)
+{
+    struct paths paths = {0};
+    DIR *stream = opendir(folder);
+    if (!stream)
+        return diag_error(listing->diag, STATUS_SYSTEM, "cannot open %s: %s", folder,
+                          system_words(errno));
+    enum status status = list_folder(listing, folder, stream, &paths);
+    closedir(stream);
+    return status == STATUS_OK ? add_from_folder(listing, folder, &paths) : status;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static enum status add_named(struct listing *listing, const char *path)
+{
+    enum format format;
+    if (access(path, F_OK) == 0 && !input_is_ordinary(path))
+        return diag_error(listing->diag, STATUS_INPUT,
+                          "%s: no ordinary file: it must be one that can be read twice", path);
+    enum status status = format_recognise(path, &format, listing->diag);
+    if (status == STATUS_OK && !format_is_usable(format))
+        status = format_refuse(path, format, listing->diag);
+    return status == STATUS_OK ? add_file(listing, path, format) : status;
+}
+
+static const char *kind_of(enum format format)
+{
+    return format_is_trace(format) ? "trace" : format == FORMAT_RECORDING ? "recording" : "dump";
+}
+
+static enum status check_kinds(const struct import_files *files, struct diag *diag)
+{
+    for (size_t i = 1; i < files->count; i++) {
+        const char *first = kind_of(files->items[0].format),
+                   *other = kind_of(files->items[i].format);
+        if (strcmp(first, other) != 0)
+            return diag_error(diag, STATUS_INPUT,
+                              "%s and %s do not belong together: one is a %s, the other a %s",
+                              files->items[0].path, files->items[i].path, first, other);
+    }
+    return STATUS_OK;
+}
+
+enum status files_list(const char *const *paths, size_t count, struct arena *arena,
+                       struct import_files *out, struct diag *diag)
+{
+    struct listing listing = {.arena = arena, .diag = diag};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++)
+        status =
+            is_folder(paths[i]) ? add_folder(&listing, paths[i]) : add_named(&listing, paths[i]);
+    if (status == STATUS_OK)
+        status = check_kinds(&listing.files, diag);
+    if (status == STATUS_OK)
+        *out = listing.files;
+    return status;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recorded.c - see recorded.h. */
+#include "recorded_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/text/parse.h"
+#include "plan/text/print.h"
+
+/* Ranks that are told have their order; others that of their process numbers. */
+static int by_rank(const void *left, const void *right)
+{
+    const struct tapes *a = &((const struct recorded_process *)left)->tapes,
+                       *b = &((const struct recorded_process *)right)->tapes;
+    if (a->rank != b->rank)
+        return a->rank < b->rank ? -1 : 1;
+    if (a->pid != b->pid)
+        return a->pid < b->pid ? -1 : 1;
+    return strcmp(a->path, b->path); /* one process, program after program */
+}
+
+/* A file of which only the path is given is open while it is read. */
+struct source {
+    const char *const *paths; /* NULL: the files are open */
+    struct bytes *const *files;
+    size_t count;
+};
+
+static enum status read_all(struct recorded_job *job, const struct source *source)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < source->count; i++) {
+        struct tapes *tapes = &job->processes[i].tapes;
+        job->processes[i] = (struct recorded_process){0};
+        status = source->paths ? tapes_read_file(source->paths[i], job->arena, tapes, job->diag)
+                               : tapes_read(source->files[i], job->arena, tapes, job->diag);
+    }
+    job->process_count = source->count;
+    if (status == STATUS_OK && source->count > 1)
+        qsort(job->processes, source->count, sizeof *job->processes, by_rank);
+    for (size_t i = 0; status == STATUS_OK && i < source->count; i++)
+        status = recorded_walk(job, &job->processes[i]);
+    return status;
+}
+
+/* A program may do what a plan has no words for: its reader knows all of that. */
+static enum status refuse(const char *path, const struct diag *why, struct diag *diag)
+{
+    for (size_t i = 0; i < why->count; i++)
+        if (why->messages[i].severity == SEVERITY_ERROR)
+            return diag_error(diag, STATUS_INPUT, "%s: no plan can say what was recorded: %s (%s)",
+                              path, why->messages[i].text,
+                              why->messages[i].source ? why->messages[i].source : "");
+    return diag_no_memory(diag);
+}
+
+static enum status check_words(const struct plan *plan, const char *path, struct diag *diag)
+{
+    struct plan again;
+    struct diag why;
+    char *text = NULL;
+    diag_init(&why);
+    enum status status = plan_text(plan, &text, &why);
+    if (status == STATUS_OK)
+        status = plan_parse(path, text, strlen(text), &again, &why);
+    if (status == STATUS_OK)
+        plan_fini(&again);
+    else
+        status = refuse(path, &why, diag);
+    diag_fini(&why);
+    free(text);
+    return status;
+}
+
+static enum status make_plan(const struct source *source, const struct recorded_options *options,
+                             struct plan *out, struct diag *diag)
+{
+    struct plan plan;
+    plan_init(&plan);
+    struct recorded_job job = {
+        .plan = &plan, .arena = &plan.arena, .diag = diag, .options = options};
+    job.processes = ARENA_ARRAY(job.arena, source->count, struct recorded_process);
+    enum status status = job.processes ? read_all(&job, source) : diag_no_memory(diag);
+    if (status == STATUS_OK && !recorded_write(&job))
+        status = diag_no_memory(diag);
+    if (status == STATUS_OK && plan.thread_count == 0)
+        status = diag_error(diag, STATUS_INPUT, "%s: no thread pushes work or waits for any",
+                            job.processes[0].tapes.path);
+    if (status == STATUS_OK)
+        status = check_words(&plan, job.processes[0].tapes.path, diag);
+    if (status == STATUS_OK && options->run)
+        status = recorded_run(&job);
+    if (status == STATUS_OK)
+        *out = plan;
+    else
+        plan_fini(&plan);
+    return status;
+}
+
+enum status recorded_plan(const char *const *paths, size_t count,
+                          const struct recorded_options *options, struct plan *out,
+                          struct diag *diag)
+{
+    return make_plan(&(struct source){paths, NULL, count}, options, out, diag);
+}
+
+enum status recorded_plan_of(struct bytes *const *files, size_t count,
+                             const struct recorded_options *options, struct plan *out,
+                             struct diag *diag)
+{
+    return make_plan(&(struct source){NULL, files, count}, options, out, diag);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - import.h: the ledger of idle time, for people and as JSON. */
+#include <inttypes.h>
+
+#include "import.h"
+
+#include "base/columns.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "report_dumps.h"
+
+/* The warnings of the validator; COUNT is a member of struct evidence. */
+#define TRACE_WARNING_LIST(X)                                                                      \
+    X(unlaunched, "operations of the device have no launch in the trace")                          \
+    X(early, "operations of the device begin before their launch")                                 \
+    X(overlapped, "operations of a stream begin before the one in front of them has ended")        \
+    X(contradicted, "waits are contradicted by the times, and left out")                           \
+    X(records_missing, "waits for events do not name the record that they wait for")               \
+    X(records_unknown, "waits for events name a record that no call made")                         \
+    X(still_running, "kernels still ran when a wait for their stream had ended")                   \
+    X(groups_missing, "collectives do not name their process group")                               \
+    X(duplicated, "calls and operations stand in the trace once more, and are left out")
+
+static void print_line(const char *name, const struct ledger *ledger, FILE *out)
+{
+    const int64_t idle = ledger_idle(ledger);
+    char busy[UNITS_TEXT], text[UNITS_TEXT];
+    units_show_time((double)ledger->busy_ns, busy);
+    units_show_time((double)idle, text);
+    fprintf(out, "  %s%*s busy %-8s  idle %-8s", name, columns_fill(name, 10), "", busy, text);
+    const char *before = " ";
+    for (int i = 0; i < IDLE_COUNT; i++) {
+        if (ledger->idle_ns[i] == 0)
+            continue;
+        fprintf(out, "%s %.1f%% %s", before, 100 * (double)ledger->idle_ns[i] / (double)idle,
+                idle_key((enum idle)i));
+        before = ",";
+    }
+    fputc('\n', out);
+}
+
+static void print_warnings(const struct evidence *evidence, FILE *out)
+{
+#define X(member, words)                                                                           \
+    if (evidence->member > 0)                                                                      \
+        fprintf(out, "  %zu %s\n", evidence->member, words);
+    TRACE_WARNING_LIST(X)
+#undef X
+}
+
+static void print_rank(const struct imported *imported, size_t r, FILE *out)
+{
+    const struct job_rank *rank = &imported->job.ranks[r];
+    const struct evidence *evidence = &imported->evidence[r];
+    char name[STREAM_TEXT], measured[UNITS_TEXT];
+    units_show_time((double)rank->end_ns, measured);
+    fprintf(out, "rank %zu, %s: %s, %zu operations of the device, %zu calls\n", r, rank->file,
+            measured, rank->work_count, rank->call_count);
+    for (size_t s = 0; s < rank->stream_count; s++) {
+        if (rank->streams[s].count == 0)
+            continue;
+        print_line(job_stream_name(&rank->streams[s], name), &evidence->streams[s], out);
+    }
+    print_line("all", &evidence->total, out);
+    print_warnings(evidence, out);
+}
+
+void import_report(const struct imported *imported, FILE *out)
+{
+    if (imported->dumps.rank_count > 0) {
+        report_dumps(&imported->dumps, out);
+        return;
+    }
+    for (size_t r = 0; r < imported->job.rank_count; r++)
+        print_rank(imported, r, out);
+    fprintf(out, "idle time by cause:\n");
+    for (int i = 0; i < IDLE_COUNT; i++)
+        fprintf(out, "  %-12s %s\n", idle_key((enum idle)i), idle_words((enum idle)i));
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static void put_ledger(struct json *json, const struct ledger *ledger)
+{
+    json_put_int(json, "busy_ns", ledger->busy_ns);
+    json_put_int(json, "overlap_ns", ledger->overlap_ns);
+    json_begin_object_at(json, "idle_ns");
+    for (int i = 0; i < IDLE_COUNT; i++)
+        json_put_int(json, idle_key((enum idle)i), ledger->idle_ns[i]);
+    json_end_object(json);
+    json_put_double(json, "unexplained", ledger_unexplained(ledger, false) / 1e6);
+}
+
+static void put_streams(struct json *json, const struct job_rank *rank,
+                        const struct evidence *evidence)
+{
+    char name[STREAM_TEXT];
+    json_begin_array_at(json, "streams");
+    for (size_t s = 0; s < rank->stream_count; s++) {
+        json_begin_object(json);
+        json_put_int(json, "stream", rank->streams[s].number);
+        json_put_string(json, "name", job_stream_name(&rank->streams[s], name));
+        json_put_int(json, "operations", rank->streams[s].count);
+        put_ledger(json, &evidence->streams[s]);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void import_report_json(const struct imported *imported, struct json *json)
+{
+    if (imported->dumps.rank_count > 0) {
+        report_dumps_json(&imported->dumps, json);
+        return;
+    }
+    json_begin_array_at(json, "ranks");
+    for (size_t r = 0; r < imported->job.rank_count; r++) {
+        const struct job_rank *rank = &imported->job.ranks[r];
+        const struct evidence *evidence = &imported->evidence[r];
+        json_begin_object(json);
+        json_put_string(json, "file", rank->file);
+        json_put_int(json, "measured_ns", rank->end_ns);
+        json_put_int(json, "operations", (int64_t)rank->work_count);
+        json_put_int(json, "calls", (int64_t)rank->call_count);
+        put_ledger(json, &evidence->total);
+        put_streams(json, rank, evidence);
+#define X(member, words) json_put_int(json, #member, (int64_t)evidence->member);
+        TRACE_WARNING_LIST(X)
+#undef X
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
