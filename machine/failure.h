@@ -64,8 +64,7 @@ bool failure_has_ended(const struct program *p, const int32_t *c, int thread);
 static inline bool failure_gives_up(const struct program *p, int32_t *c, int thread,
                                     const struct op *op)
 {
-    return failure_is_stopped(p, c, p->threads[thread].rank) &&
-           op_waits(op->kind) == WAITS_THREADS;
+    return failure_is_stopped(p, c, p->threads[thread].rank) && op_waits(op->kind) == WAITS_THREADS;
 }
 void failure_give_up(struct work_state *w, int thread);
 

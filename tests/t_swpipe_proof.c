@@ -333,7 +333,8 @@ static void data_that_end_early(int few)
 {
     struct swpipe *pipe;
     struct ends ends = {0};
-    int left[2] = {20, 20}, taken = few ? 13 : 12; /* by the other rank: iterations are asked for by rank */
+    int left[2] = {20, 20},
+        taken = few ? 13 : 12; /* by the other rank: iterations are asked for by rank */
     left[few] = 12;
     const struct swpipe_source source = {next_of_rank, left};
     const struct swpipe_config config = {

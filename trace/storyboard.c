@@ -63,7 +63,7 @@ struct board {
     const struct trace *trace;
     struct arena arena; /* of this picture */
     struct drawing *drawing;
-    struct lanes *rows;  /* of each band */
+    struct lanes *rows;   /* of each band */
     struct colors colors; /* of names, as in other pictures of the plan */
     bool *on_stream;      /* by the number of a name: work on a stream has it */
     int64_t steps;

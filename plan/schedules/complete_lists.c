@@ -116,8 +116,8 @@ static enum status complete(const struct plan *plan, struct arena *arena,
 }
 
 enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena,
-                                       struct rank_program **ranks, int *rank_count,
-                                       struct rank_program **differing, struct diag *diag)
+                                    struct rank_program **ranks, int *rank_count,
+                                    struct rank_program **differing, struct diag *diag)
 {
     size_t first = diag->count;
     struct rank_program *made = NULL, *others = NULL;
@@ -134,7 +134,7 @@ enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena
 }
 
 enum status complete_lists_fill(const struct plan *plan, struct arena *arena,
-                                   struct rank_program **ranks, int *rank_count, struct diag *diag)
+                                struct rank_program **ranks, int *rank_count, struct diag *diag)
 {
     struct rank_program *differing;
     return complete_lists_fill_all(plan, arena, ranks, rank_count, &differing, diag);
@@ -145,7 +145,7 @@ static enum status map_lists(const struct plan *plan, struct complete_lists *lis
 {
     size_t first = diag->count;
     enum status status = complete_lists_fill_all(plan, &lists->arena, &lists->ranks,
-                                                    &lists->rank_count, &lists->differing, diag);
+                                                 &lists->rank_count, &lists->differing, diag);
     if (status == STATUS_OK)
         status = comms_map_stages(&lists->arena, lists->ranks, lists->rank_count,
                                   complete_lists_copies(plan), &lists->map, diag);

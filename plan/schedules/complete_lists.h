@@ -17,12 +17,12 @@ int complete_lists_copies(const struct plan *plan);
 /* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
    added if it has none. In `arena`; the plan is not changed. */
 enum status complete_lists_fill(const struct plan *plan, struct arena *arena,
-                                   struct rank_program **ranks, int *rank_count, struct diag *diag);
+                                struct rank_program **ranks, int *rank_count, struct diag *diag);
 
 /* The same, and the list of each rank that differs (plan->programs.parallel.differing); NULL: none does. */
 enum status complete_lists_fill_all(const struct plan *plan, struct arena *arena,
-                                       struct rank_program **ranks, int *rank_count,
-                                       struct rank_program **differing, struct diag *diag);
+                                    struct rank_program **ranks, int *rank_count,
+                                    struct rank_program **differing, struct diag *diag);
 
 /* Both, and the map of their stages, with memory of their own; the plan must outlive them. On failure *out is untouched. */
 struct complete_lists {

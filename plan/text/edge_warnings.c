@@ -47,7 +47,7 @@ static enum status read_lists(const struct plan *plan, struct arena *scratch, st
 {
     struct plan small = with_little_search(plan);
     enum status status = complete_lists_fill_all(&small, scratch, &search->ranks,
-                                                    &search->rank_count, &search->differing, diag);
+                                                 &search->rank_count, &search->differing, diag);
     if (status == STATUS_OK)
         status = comms_map_stages(scratch, search->ranks, search->rank_count,
                                   complete_lists_copies(&small), &search->map, diag);

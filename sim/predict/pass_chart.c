@@ -136,8 +136,7 @@ static enum status prepare(const struct plan *plan, struct arena *arena, struct 
                            struct diag *diag)
 {
     struct chart *chart = watch->chart;
-    enum status status =
-        complete_lists_fill(plan, arena, &watch->lists, &chart->rank_count, diag);
+    enum status status = complete_lists_fill(plan, arena, &watch->lists, &chart->rank_count, diag);
     if (status == STATUS_OK)
         status = comms_map_stages(arena, watch->lists, chart->rank_count,
                                   complete_lists_copies(plan), &watch->map, diag);

@@ -363,8 +363,7 @@ static enum status count_stages(const struct plan *plan, struct reader *reader)
 {
     struct rank_program *ranks;
     int count;
-    enum status status =
-        complete_lists_fill(plan, &reader->scratch, &ranks, &count, reader->diag);
+    enum status status = complete_lists_fill(plan, &reader->scratch, &ranks, &count, reader->diag);
     for (int r = 0; status == STATUS_OK && r < count; r++)
         for (size_t i = 0; i < ranks[r].count; i++)
             if (ranks[r].actions[i].stage >= reader->stages)
