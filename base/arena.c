@@ -7,6 +7,7 @@
  */
 #include "arena.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ void arena_init(struct arena *arena, size_t cap_bytes)
 
 void arena_fini(struct arena *arena)
 {
+    arena_check(arena);
     struct arena_block *block = arena->head;
     while (block) {
         struct arena_block *next = block->next;
@@ -64,13 +66,28 @@ void arena_empty(struct arena *arena)
         return;
     arena->head = kept->next;
     kept->next = NULL;
-    struct arena rest = *arena;
+    struct arena rest = {.head = arena->head, .used_bytes = arena->used_bytes - kept->used};
     arena_fini(&rest);
     arena->head = kept;
     ASAN_UNPOISON_MEMORY_REGION(kept->data, kept->cap);
     memset(kept->data, 0, kept->used); /* what arena_alloc hands out is zero */
     arena->used_bytes = kept->used = 0;
     ASAN_POISON_MEMORY_REGION(kept->data, kept->cap);
+}
+
+void arena_check(const struct arena *arena)
+{
+#ifdef SWSIM_CHECKS
+    size_t used_bytes = 0;
+    for (const struct arena_block *block = arena->head; block; block = block->next) {
+        assert(block->used <= block->cap && block != block->next);
+        used_bytes += block->used;
+    }
+    assert(used_bytes == arena->used_bytes);
+    assert(!arena->cap_bytes || used_bytes <= arena->cap_bytes);
+#else
+    (void)arena;
+#endif
 }
 
 static size_t rounded(size_t bytes)
@@ -164,21 +181,6 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     return text;
 }
 
-bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap)
-        return true;
-    size_t grown_cap = *cap ? 2 * *cap : 8;
-    void *grown = arena_array(arena, grown_cap, size);
-    if (!grown)
-        return false;
-    if (count)
-        memcpy(grown, *array, count * size);
-    *array = grown;
-    *cap = grown_cap;
-    return true;
-}
-
 /* The block that holds `memory` and nothing else, if there is one. */
 static void free_block(struct arena *arena, const void *memory, size_t bytes)
 {
@@ -192,6 +194,34 @@ static void free_block(struct arena *arena, const void *memory, size_t bytes)
             free(block);
             return;
         }
+}
+
+void *arena_moved(struct arena *arena, void *old, size_t old_bytes, size_t new_bytes, bool frees)
+{
+    arena->failed |= new_bytes == 0;
+    void *moved = new_bytes ? arena_alloc(arena, new_bytes) : NULL;
+    if (!moved || !old_bytes)
+        return moved;
+    assert(old && old_bytes < new_bytes);
+    memcpy(moved, old, old_bytes);
+    if (frees)
+        free_block(arena, old, old_bytes);
+    return moved;
+}
+
+bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)
+{
+    if (count < *cap)
+        return true;
+    size_t grown_cap = *cap ? 2 * *cap : 8;
+    void *grown = arena_array(arena, grown_cap, size);
+    if (!grown)
+        return false;
+    if (count)
+        memcpy(grown, *array, count * size);
+    *array = grown;
+    *cap = grown_cap;
+    return true;
 }
 
 bool arena_regrow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size)

@@ -41,6 +41,14 @@ bool arena_grow(struct arena *arena, void **array, size_t count, size_t *cap, si
 /* The same, but the old copy is freed if it is large: no pointer into the array may be kept. */
 bool arena_regrow(struct arena *arena, void **array, size_t count, size_t *cap, size_t size);
 
+/* A block of memory at another place that has more room: what base/array.h is made of. The first `old_bytes` are those of
+   `old`, the rest is zero. With `frees` the old block is freed where it is large. NULL as arena_alloc; also for 0 new bytes, which
+   stand for a size that overflowed. */
+void *arena_moved(struct arena *arena, void *old, size_t old_bytes, size_t new_bytes, bool frees);
+
+/* With --enable-checks: every block has the bytes that it should have, and their sum is used_bytes. */
+void arena_check(const struct arena *arena);
+
 #define ARENA_NEW(arena, type)          ((type *)arena_alloc((arena), sizeof(type)))
 #define ARENA_ARRAY(arena, count, type) ((type *)arena_array((arena), (count), sizeof(type)))
 

@@ -2,6 +2,7 @@
 # base: what every program needs: memory, messages, JSON, files, units.
 libplan_a_SOURCES += \
     base/arena.c base/arena.h \
+    base/array.h \
     base/c_locale.h \
     base/columns.c base/columns.h \
     base/diag.c base/diag.h \
@@ -19,7 +20,9 @@ libplan_a_SOURCES += \
     base/processors.c base/processors.h \
     base/quiet_thread.c base/quiet_thread.h \
     base/repeats.c base/repeats.h \
+    base/sort.h \
     base/status.h \
     base/system_words.h \
+    base/table.h \
     base/text_stream.c base/text_stream.h \
     base/units.c base/units.h

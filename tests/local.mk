@@ -10,6 +10,7 @@ slow_tests_in_sh = tests/t_spin.sh tests/t_gpu_run.sh
 
 tests_in_c = \
     tests/t_arena \
+    tests/t_array \
     tests/t_closure \
     tests/t_collector \
     tests/t_columns \
@@ -39,7 +40,9 @@ tests_in_c = \
     tests/t_nsys \
     tests/t_mail \
     tests/t_ops \
+    tests/t_sort \
     tests/t_steady \
+    tests/t_table \
     tests/t_parse \
     tests/t_plangraph \
     tests/t_predict \
