@@ -6,6 +6,7 @@
 
 #include "machine.h"
 #include "base/units.h"
+#include "plan/schedules/parallel.h"
 
 /* Before the first step: what is never allocated. The machine counts the rest, at each alloc. */
 static enum status find_most(const struct program *p, int64_t *bytes, int *rank, struct diag *diag)
@@ -33,7 +34,7 @@ static int rank_of_row(const struct plan *plan, int places, int row)
 {
     if (row >= places)
         return plan->programs.parallel.differing[row - places].rank;
-    for (int replica = 0; replica < parallel_replicas(plan); replica++) {
+    for (int replica = 0; replica < plan_replicas(plan); replica++) {
         int rank = parallel_rank(plan, places, replica, row);
         if (!parallel_differs(plan, rank))
             return rank;
@@ -47,7 +48,7 @@ static int ranks_of_row(const struct plan *plan, int places, int row)
     int count = 0;
     if (row >= places)
         return 1;
-    for (int replica = 0; replica < parallel_replicas(plan); replica++)
+    for (int replica = 0; replica < plan_replicas(plan); replica++)
         count += !parallel_differs(plan, parallel_rank(plan, places, replica, row));
     return count;
 }

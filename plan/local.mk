@@ -5,10 +5,15 @@ libplan_a_SOURCES += \
     plan/dist.c plan/dist.h \
     plan/group_names.c plan/group_names.h \
     plan/hang.c plan/hang.h \
+    plan/host_op.h \
     plan/keywords.c plan/keywords.h \
+    plan/machine_rules.h \
     plan/ops.c plan/ops.h \
     plan/order.c plan/order.h \
     plan/outside.c plan/outside.h \
+    plan/pipeline.h \
     plan/plan.c plan/plan.h \
+    plan/programs.h \
     plan/schedule.c plan/schedule.h \
-    plan/strip_device_rules.c plan/strip_device_rules.h
+    plan/strip_device_rules.c plan/strip_device_rules.h \
+    plan/work.h

@@ -56,9 +56,17 @@ bool plan_is_unexplained(const struct plan *plan)
     return plan->unexplained.millionths > SHARE_WHOLE / 10;
 }
 
+int plan_replicas(const struct plan *plan)
+{
+    const struct parallel_spec *spec = &plan->programs.parallel;
+    if (spec->given)
+        return spec->size[DIM_TP] * spec->size[DIM_CP] * spec->size[DIM_DP];
+    return plan->programs.fsdp_replicas > 1 ? plan->programs.fsdp_replicas : 1;
+}
+
 int plan_rank_count(const struct plan *plan)
 {
-    return plan->ranks * (plan->form == FORM_PROGRAMS ? parallel_replicas(plan) : 1);
+    return plan->ranks * (plan->form == FORM_PROGRAMS ? plan_replicas(plan) : 1);
 }
 
 static const struct rank_override *find_override(const struct plan *plan, int rank)

@@ -18,6 +18,8 @@
 #include "plan/schedules/comms.h"
 #include "plan/schedules/pass_time.h"
 #include "plan/plan.h"
+#include "plan/schedules/costs.h"
+#include "plan/schedules/parallel.h"
 #include "rank_programs.h"
 
 /* A JOIN is no operation: the stream waits for those BESIDE. */
@@ -189,7 +191,7 @@ struct lowering {
 /* How often the pipeline is there. */
 static inline int replica_count(const struct lowering *lowering)
 {
-    return parallel_replicas(lowering->plan);
+    return plan_replicas(lowering->plan);
 }
 
 /* In a walk that only counts operations nothing asks how long they take. */

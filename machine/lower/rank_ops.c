@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rank_ops.c - see rank_internal.h: steps become host operations, with events and buffers. */
 #include "rank_internal.h"
+#include "plan/schedules/tensors.h"
 
 #include <assert.h>
 

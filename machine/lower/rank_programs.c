@@ -19,6 +19,9 @@
 
 #include "plan/schedules/generate.h"
 #include "plan/schedules/parallel_lists.h"
+#include "plan/schedules/arithmetic.h"
+#include "plan/schedules/costs.h"
+#include "plan/schedules/parallel.h"
 #include "rank_internal.h"
 
 /* ---- checks and costs ------------------------------------------------------------------------ */

@@ -6,6 +6,7 @@
 #include "base/integers.h"
 #include "rank_internal.h"
 #include "rank_programs.h"
+#include "plan/schedules/tensors.h"
 
 static size_t tensor_cell(const struct lowering *lowering, const struct tensor *tensor)
 {

@@ -49,7 +49,7 @@ static enum status check(const struct plan *plan, struct diag *diag)
                              "found \"arithmetic\" with %d replicas of sharded parameters, "
                              "expected one, or \"parallel: {dp: %d}\"",
                              programs->fsdp_replicas, programs->fsdp_replicas);
-    if (parallel_replicas(plan) > 1 && programs->stages.model.distributed)
+    if (plan_replicas(plan) > 1 && programs->stages.model.distributed)
         return plan_error_at(plan, diag, arithmetic->mark,
                              "found \"arithmetic\" with a distributed optimizer, expected "
                              "gradients that are whole on each rank");
@@ -96,7 +96,7 @@ enum status arithmetic_resolve(const struct plan *plan, const struct stage_map *
     made.length = map->length;
     made.microbatches = map->microbatches;
     made.layers = ARENA_ARRAY(arena, (size_t)made.stages + 1, int);
-    made.replicas = parallel_replicas(plan);
+    made.replicas = plan_replicas(plan);
     size_t places = (size_t)made.replicas * (size_t)made.stages;
     made.rank_of = ARENA_ARRAY(arena, places + 1, int);
     made.again = ARENA_ARRAY(arena, (size_t)made.microbatches + 1, bool);

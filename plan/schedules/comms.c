@@ -23,6 +23,8 @@
 #include <string.h>
 
 #include "base/integers.h"
+#include "costs.h"
+#include "parallel.h"
 
 /* ---- actions --------------------------------------------------------------------------------- */
 

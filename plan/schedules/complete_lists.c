@@ -7,6 +7,7 @@
 
 #include "generate.h"
 #include "parallel_lists.h"
+#include "parallel.h"
 
 /* Messages from the generators and from comms.c know the position but not the file. */
 static void name_file(struct diag *diag, size_t first, const char *file)

@@ -8,6 +8,7 @@
 #include "balance.h"
 #include "model.h"
 #include "plan/plan.h"
+#include "arithmetic.h"
 #include "complete_lists.h"
 #include "base/units.h"
 

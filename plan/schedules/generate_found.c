@@ -8,6 +8,8 @@
 #include "comms.h"
 #include "found_limits.h"
 #include "generate_internal.h"
+#include "costs.h"
+#include "parallel.h"
 
 enum { WHOLE = 100, HALF = 50, FITTINGS = 8 };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "comms.h"
+#include "tensors.h"
 
 static struct action action_of(const struct listed_action *listed)
 {

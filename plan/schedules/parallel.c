@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
+#include "costs.h"
 
 #define X(name, key) key,
 static const char *const dim_keys[] = {DIM_LIST(X)};
@@ -199,14 +200,6 @@ const char *parallel_check(const struct parallel_spec *spec)
 }
 
 /* ---- the ranks of all pipelines of a plan ---------------------------------------------------- */
-
-int parallel_replicas(const struct plan *plan)
-{
-    const struct programs *programs = &plan->programs;
-    if (programs->parallel.given)
-        return stage_ranks(&programs->parallel);
-    return programs->fsdp_replicas > 1 ? programs->fsdp_replicas : 1;
-}
 
 int parallel_rank(const struct plan *plan, int ranks, int replica, int own)
 {

@@ -19,107 +19,10 @@
 
 #include "costs.h"
 #include "base/diag.h"
+#include "plan/programs.h"
 
 struct plan;
 struct rank_program;
-
-#define DIM_LIST(X) X(TP, "tp") X(PP, "pp") X(DP, "dp") X(EP, "ep") X(CP, "cp")
-enum dim {
-#define X(name, key) DIM_##name,
-    DIM_LIST(X)
-#undef X
-        DIM_COUNT
-};
-
-/*            NAME        word          dimensions                        of the grid of experts */
-#define GROUP_KIND_LIST(X)                                                                         \
-    X(TP, "tp", 1u << DIM_TP, 0)                                                                   \
-    X(CP, "cp", 1u << DIM_CP, 0)                                                                   \
-    X(EP, "ep", 1u << DIM_EP, 1)                                                                   \
-    X(DP, "dp", 1u << DIM_DP, 0)                                                                   \
-    X(DP_CP, "dp-cp", 1u << DIM_DP | 1u << DIM_CP, 0) /* gradients are reduced in it */            \
-    X(EXPERT_TP, "expert-tp", 1u << DIM_TP, 1)                                                     \
-    X(EXPERT_DP, "expert-dp", 1u << DIM_DP, 1) /* and those of experts in this */                  \
-    X(PP, "pp", 1u << DIM_PP, 0)                                                                   \
-    X(EMBEDDING, "embedding", 1u << DIM_PP, 0) /* first and last rank of a pipeline */
-enum group_kind {
-#define X(name, key, dims, expert) GROUP_##name,
-    GROUP_KIND_LIST(X)
-#undef X
-        GROUP_KIND_COUNT
-};
-
-/* The moment at which the gradients of a stage are reduced among its replicas. */
-#define GRAD_REDUCE_LIST(X)                                                                        \
-    X(NONE, "none")       /* where the lists say so */                                             \
-    X(END, "end")         /* behind all passes, on the stream of the passes */                     \
-    X(STAGE, "stage")     /* behind the last backward pass of the stage, on that stream */         \
-    X(OVERLAP, "overlap") /* there, on a stream of its own; the passes go on */
-enum grad_reduce {
-#define X(name, key) GRAD_REDUCE_##name,
-    GRAD_REDUCE_LIST(X)
-#undef X
-};
-
-/* The moment at which the gradients of tied embeddings are reduced between first and last stage. */
-#define EMBEDDING_LIST(X)                                                                          \
-    X(NONE, "none")                                                                                \
-    X(FIRST, "first") /* at the end, before gradients that are reduced there */                    \
-    X(LAST, "last")
-enum embedding_reduce {
-#define X(name, key) EMBEDDING_##name,
-    EMBEDDING_LIST(X)
-#undef X
-};
-
-/* The calls by which the passes of a group put its ranks' parts together. */
-#define GROUP_CALL_LIST(X)                                                                         \
-    X(USUAL, "usual") /* what parallel_call says */                                                \
-    X(ALL_REDUCE, "all_reduce")                                                                    \
-    X(GATHER_SCATTER,                                                                              \
-      "gather_scatter")         /* all-gather before, reduce-scatter behind: of sequences */       \
-    X(ALL_GATHER, "all_gather") /* backward a reduce-scatter: of keys and values */                \
-    X(RING, "ring")             /* of them, from rank to rank */                                   \
-    X(ALL_TO_ALL, "all_to_all")
-enum group_call {
-#define X(name, key) GROUP_CALL_##name,
-    GROUP_CALL_LIST(X)
-#undef X
-};
-
-/* The cost of a collective in a kind of group: latency + bytes / bandwidth, or `time`. */
-struct group_cost {
-    bool given;
-    enum group_call call;
-    bool overlap; /* collectives of passes on a stream of their own, beside other passes */
-    struct amount calls[COST_B + 1]; /* in a pass F, I, W, B */
-    struct link link, between;       /* `between`: of groups that lie on several nodes */
-    struct amount time;
-};
-
-/* Differences of one rank from the others of its group. */
-struct rank_differs {
-    int rank;
-    struct mark mark;
-    bool has_reduce, has_embedding, has_program;
-    enum grad_reduce reduce;
-    enum embedding_reduce embedding;
-    struct rank_program *program;
-};
-
-struct parallel_spec {
-    bool given;
-    struct mark mark;
-    int size[DIM_COUNT];       /* pp: that of the lists */
-    int expert_tp;             /* 0: as tp */
-    int world;                 /* 0: not given */
-    enum dim order[DIM_COUNT]; /* the fastest first */
-    enum grad_reduce reduce;
-    enum embedding_reduce embedding;
-    struct group_cost costs[GROUP_KIND_COUNT];
-    struct rank_differs *differing;
-    size_t differing_count;
-};
 
 const char *dim_key(enum dim dim);
 const char *group_kind_key(enum group_kind kind);
@@ -152,8 +55,6 @@ int group_members(const struct parallel_spec *spec, enum group_kind kind, int gr
 
 /* ---- the ranks of all pipelines of a plan ---------------------------------------------------- */
 
-/* The number of copies of the pipeline, by `parallel:` or by `fsdp: {replicas}`. */
-int parallel_replicas(const struct plan *plan);
 /* The rank of place `own` (of `ranks`) of a replica, and back. */
 int parallel_rank(const struct plan *plan, int ranks, int replica, int own);
 void parallel_place(const struct plan *plan, int ranks, int rank, int *replica, int *own);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parallel_lists.c - see parallel_lists.h. */
 #include "parallel_lists.h"
+#include "parallel.h"
 
 struct list_ends parallel_ends(const struct plan *plan, const struct rank_differs *differs)
 {

@@ -3,6 +3,7 @@
 #include "pass_time.h"
 
 #include "overlap.h"
+#include "costs.h"
 
 /* The pass backward computes the pass forward once more where only its input was kept, with its all-to-alls. */
 static struct exchanging backward_of(const struct pass_clock *clock, const struct action *action,

@@ -6,6 +6,7 @@
 #define SWSIM_PASS_TIME_H
 
 #include "plan/plan.h"
+#include "costs.h"
 
 /* The times of actions in a plan. */
 struct pass_clock {

@@ -6,6 +6,7 @@
  * messages, waits for sends, receives put off.
  */
 #include "pytorch.h"
+#include "costs.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,6 +12,8 @@
 #include "comms.h"
 #include "complete_lists.h"
 #include "tensors.h"
+#include "costs.h"
+#include "parallel.h"
 
 /* The tensors of a stage on its own rank. INPUT and GRADIENT_IN come from other ranks, SAVED is what F keeps for
    B or I, AGAIN what these compute once more. */

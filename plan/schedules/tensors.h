@@ -10,29 +10,7 @@
 
 #include <stdbool.h>
 
-/* Those with a 1 exist for each stage and microbatch, the others for each stage. */
-#define TENSOR_LIST(X)                                                                             \
-    X(ACTIVATION, "act", 1) /* the output of a stage */                                            \
-    X(GRADIENT, "grad", 1)  /* of the input of a stage */                                          \
-    X(LEFT, "left", 1)      /* by I, for W */                                                      \
-    X(WEIGHT, "weight", 1)  /* what a microbatch adds to the weight gradient */                    \
-    X(SENT_F, "sent_f", 1)  /* for WAIT_SEND_F: the message has gone */                            \
-    X(SENT_B, "sent_b", 1)                                                                         \
-    X(PARAMETERS, "parameters", 0)           /* unsharded */                                       \
-    X(WEIGHT_GRADIENT, "weight_gradient", 0) /* to be reduced */                                   \
-    X(REDUCED, "reduced", 0)                 /* for WAIT_REDUCE_GRAD */
-enum tensor_kind {
-#define X(name, text, microbatch) TENSOR_##name,
-    TENSOR_LIST(X)
-#undef X
-        TENSOR_COUNT
-};
-
-struct tensor {
-    enum tensor_kind kind;
-    int stage;
-    int microbatch; /* -1: of all */
-};
+#include "plan/plan.h"
 
 struct tensor_use {
     struct tensor tensor;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/keywords.h"
+#include "plan/schedules/costs.h"
 #include "parse_internal.h"
 #include "base/units.h"
 

@@ -8,6 +8,7 @@
  */
 #include "parse_internal.h"
 #include "plan/schedules/rank_memory.h"
+#include "plan/schedules/costs.h"
 
 /* The node at a path of up to three keys; NULL: the plan does not have it. */
 static const struct node *node_at(const struct parser *parser, const char *top, const char *middle,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "plan/keywords.h"
+#include "plan/schedules/parallel.h"
 #include "parse_internal.h"
 
 /* ---- what collectives cost ------------------------------------------------------------------- */

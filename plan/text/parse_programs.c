@@ -7,6 +7,7 @@
 
 #include "plan/schedules/actions.h"
 #include "plan/schedules/generate.h"
+#include "plan/schedules/costs.h"
 #include "list_warnings.h"
 #include "parse_internal.h"
 #include "base/units.h"

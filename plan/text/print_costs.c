@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_costs.c - what messages, passes and stages of rank programs cost, in canonical text. */
 #include "plan/keywords.h"
+#include "plan/schedules/costs.h"
 #include "print_internal.h"
 #include "base/units.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_parallel.c - the groups around rank programs in canonical text. */
 #include "plan/keywords.h"
+#include "plan/schedules/parallel.h"
 #include "print_internal.h"
 
 static void put_calls(struct printer *printer, const struct group_cost *cost)

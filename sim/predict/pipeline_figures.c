@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "plan/schedules/comms.h"
+#include "plan/schedules/parallel.h"
 #include "machine/lower/rank_programs.h"
 
 /* Of an action, or of the last of what it stands for. */
@@ -161,7 +162,7 @@ static bool make_tables(struct pipeline_watch *watch)
 static int find_replica(const struct plan *plan, int ranks)
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
-    for (int replica = 0; replica < parallel_replicas(plan); replica++) {
+    for (int replica = 0; replica < plan_replicas(plan); replica++) {
         bool alike = true;
         for (size_t i = 0; i < spec->differing_count; i++) {
             int of, own;

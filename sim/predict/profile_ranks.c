@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "plan/schedules/actions.h"
+#include "plan/schedules/costs.h"
+#include "plan/schedules/parallel.h"
 #include "machine/lower/rank_programs.h"
 
 enum { FORWARD_TAG = 'F', NS_PER_S = 1000 * 1000 * 1000 };
