@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* t_ops.c - the table of operations agrees with itself: a new row is held against what others ask it. */
+/*
+ * t_ops.c - the table of operations agrees with itself, and random plans leave no operation out.
+ *
+ * The tests that hold the checker, the simulator and the second reading against each other draw their plans from
+ * random_plan.c and random_wide.c. An operation that these do not write is compared by no test, so a row without a
+ * random plan fails here.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "harness.h"
 #include "plan/ops.h"
+#include "random_plan.h"
 #include "tap.h"
 
 static bool says(enum op_kind kind, const char *letter)
@@ -49,6 +59,95 @@ static void test_key(enum op_kind kind)
     tap_is_int(same, 1, "%s: no other operation has its key", op_key(kind));
 }
 
+/* ---- random plans ---------------------------------------------------------------------------- */
+
+enum { DRAWN_PLANS = 400 };
+
+/* The operations that the bodies of pipelines and of rank programs consist of. Host programs have all that a plan can say. */
+static const bool is_in_form[RANDOM_FORMS][OP_COUNT] = {
+    [RANDOM_PIPELINE] = {[OP_HOST] = true,
+                         [OP_LAUNCH] = true,
+                         [OP_COPY] = true,
+                         [OP_COLLECTIVE] = true,
+                         [OP_GROUP] = true,
+                         [OP_RECORD] = true,
+                         [OP_WAIT] = true,
+                         [OP_SYNC] = true,
+                         [OP_SIGNAL] = true,
+                         [OP_AWAIT] = true,
+                         [OP_LOCK] = true,
+                         [OP_UNLOCK] = true,
+                         [OP_TICKET] = true,
+                         [OP_SERVE] = true,
+                         [OP_COMPLETE] = true},
+    [RANDOM_PROGRAMS] = {[OP_HOST] = true,
+                         [OP_LAUNCH] = true,
+                         [OP_COLLECTIVE] = true,
+                         [OP_GROUP] = true,
+                         [OP_RECORD] = true,
+                         [OP_WAIT] = true,
+                         [OP_SYNC] = true,
+                         [OP_SIGNAL] = true,
+                         [OP_AWAIT] = true,
+                         [OP_LOCK] = true,
+                         [OP_UNLOCK] = true,
+                         [OP_ALLOC] = true,
+                         [OP_FREE] = true,
+                         [OP_RECORD_STREAM] = true},
+};
+
+static bool belongs_to(enum op_kind kind, enum random_form form)
+{
+    return form == RANDOM_THREADS ? kind < (enum op_kind)HOST_OP_COUNT : is_in_form[form][kind];
+}
+
+static void count_host_ops(const struct host_op *ops, size_t count, int *plans)
+{
+    for (size_t i = 0; i < count; i++) {
+        plans[ops[i].kind]++;
+        count_host_ops(ops[i].body, ops[i].body_count, plans);
+    }
+}
+
+/* Count the operations of a host program as they are written (a barrier is lowered to others), those of the other forms as they
+   are lowered. */
+static enum status count_ops(void *context, const struct plan *plan, enum driver driver,
+                             struct diag *diag)
+{
+    int *counts = context;
+    struct program *program;
+    const struct program_options options = {.driver = driver, .iterations = -1};
+    for (size_t t = 0; plan->form == FORM_THREADS && t < plan->thread_count; t++)
+        count_host_ops(plan->threads[t].ops, plan->threads[t].op_count, counts);
+    if (plan->form == FORM_THREADS)
+        return STATUS_OK;
+    enum status status = program_build(plan, &options, &program, diag);
+    if (status != STATUS_OK)
+        return status;
+    for (size_t i = 0; i < program->op_count; i++)
+        counts[program->ops[i].kind]++;
+    program_close(program);
+    return STATUS_OK;
+}
+
+/* Of both writers: the small plans of a form need not have all that the wide ones have. */
+static void test_drawn(enum random_form form)
+{
+    int counts[OP_COUNT] = {0};
+    const char *key = random_form_key(form);
+    uint64_t seed = env_number("SWSIM_SEED", 1);
+    for (uint64_t i = 0; i < DRAWN_PLANS; i++) {
+        char *text = (i % 2 ? random_wide_plan : random_plan)(seed + i / 2, form);
+        if (!plan_try(text, count_ops, counts))
+            tap_ok(0, "%s: plan %" PRIu64 " is read", key, seed + i / 2);
+        free(text);
+    }
+    for (int kind = 0; kind < OP_COUNT; kind++)
+        tap_ok((counts[kind] > 0) == belongs_to((enum op_kind)kind, form),
+               "%s in %d random plans of form %s: %d times", op_key((enum op_kind)kind),
+               DRAWN_PLANS, key, counts[kind]);
+}
+
 int main(void)
 {
     for (int kind = 0; kind < OP_COUNT; kind++) {
@@ -56,5 +155,7 @@ int main(void)
         test_words((enum op_kind)kind);
         test_waits((enum op_kind)kind);
     }
+    for (int form = 0; form < RANDOM_FORMS; form++)
+        test_drawn((enum random_form)form);
     return tap_done();
 }
