@@ -59,4 +59,11 @@ verdicts()
 verdicts host "message deadlock mismatch race lifetime value bound"
 verdicts pipeline "message deadlock mismatch race value serial slot bound drain"
 
+# Every operation of host programs must have been in one that was compared.
+if [ -z "$given" ]; then
+    for key in $(sed -n '/define HOST_OP_LIST/,/^$/s/^ *X([A-Z_]*, "\([a-z_]*\)".*/\1/p' "$srcdir/plan/ops.h"); do
+        check "... $key in one of the host programs" more 1 host "operation $key"
+    done
+fi
+
 done_testing

@@ -7,8 +7,9 @@ judges PLANS random plans of the FORM `host` or `pipeline` (these under both dri
 of them from SEED, with search.py and with `SWSIM verify --json`, and compares the answer for
 each property, by the rules of doc/semantics.md, section 9, on what is undecided, and the length
 of the story that is shown. A plan with more than LIMIT states is left out and counted. It
-prints each disagreement with its seed and plan, then what was compared and how often each
-property was violated; it exits with 1 where there is one. CHANGE is `PROPERTY:OLD:NEW`: the
+prints each disagreement with its seed and plan, then what was compared, how often each
+property was violated and how many operations of each kind the compared host programs have; it
+exits with 1 where there is a disagreement. CHANGE is `PROPERTY:OLD:NEW`: the
 program's answer OLD is read as NEW, which must then be seen.
 """
 
@@ -73,6 +74,13 @@ def differences(answers, unmatched, verdict, properties):
         yield f"a story of {shown} of {steps} steps, expected {answers.length[shown]}"
 
 
+def operations(steps):
+    """The first keys of all steps, those of bodies among them."""
+    for step in steps:
+        yield next(iter(step))
+        yield from operations(step.get("body", []))
+
+
 class Comparison:
     """Counts what was compared, and prints what differs."""
 
@@ -80,6 +88,7 @@ class Comparison:
         self.limit = limit
         self.change = change.split(":") if change else None
         self.counts, self.violated, self.answers = Counter(), Counter(), Counter()
+        self.operations = Counter()
 
     def changed(self, verdict):
         if self.change:
@@ -95,6 +104,8 @@ class Comparison:
             return
         self.counts["compared"] += 1
         self.counts["states"] += states
+        for steps in plan.get("threads", {}).values():
+            self.operations.update(operations(steps))
         unmatched = machine.program.unmatched
         for what in properties:
             self.answers[answers.answer(what)] += 1
@@ -141,6 +152,8 @@ class Comparison:
             print(f"answer {what}: {count}")
         for what, count in sorted(self.violated.items()):
             print(f"violated {what}: {count}")
+        for what, count in sorted(self.operations.items()):
+            print(f"operation {what}: {count}")
         return 1 if self.counts["disagree"] or self.counts["refused"] else 0
 
 
