@@ -121,13 +121,13 @@ bool choose_wait(struct run_thread *self)
     struct run_rank *rank = &run->ranks[self->rank];
     struct rank_choice *choice = &rank->choice;
     bool goes_on = true;
-    if (self->queue_count > 0 && !run->config.on_caller)
+    if (self->queue_count > 0 && !run_is_on_caller(run))
         choice->asks = true;
     while (goes_on && !run_stopped(run) && choice->chosen != self->index + 1 &&
            (self->queue_count > 0 || !rank->driver_done)) {
         if (choice->asks && !choice->asking && choice->chosen == 0 && self->queue_count > 0)
             goes_on = ask(self);
-        else if (run->config.on_caller)
+        else if (run_is_on_caller(run))
             return false;
         else
             run_block(self, self->queue);

@@ -53,7 +53,7 @@ struct device_ref data_buffer(const struct run *run, int buffer, int64_t iterati
 /* The buffers of a program that uses the library are its own: they have the size it wants. */
 static bool cuts_buffers(const struct run *run)
 {
-    return run->config.device == DEVICE_KIND_HOST && !run->config.driven;
+    return run->config.device == DEVICE_KIND_HOST && !run_is_driven(run);
 }
 
 static int64_t cap_bytes(const struct run *run, int64_t bytes)
@@ -171,7 +171,7 @@ static void note_cpu_accesses(const struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
     size_t count = 0;
-    for (size_t i = 0; i < p->op_count && !run->config.functions; i++)
+    for (size_t i = 0; i < p->op_count && !run_is_driven(run); i++)
         count += op_is_cpu_work(p->ops[i].kind) && p->ops[i].access_count > 0;
     if (count > 0)
         diag_note(diag,
@@ -194,7 +194,7 @@ static void prepare_ops(struct run *run, struct diag *diag)
         if (op->kind == OP_COPY || op->kind == OP_COLLECTIVE)
             run->ops[i].bytes = moved_bytes(run, op);
     }
-    if (!run->config.timed)
+    if (!run_is_timed(run))
         return; /* the reference of a run that has said it */
     if (cuts_buffers(run))
         note_cut(run, diag);

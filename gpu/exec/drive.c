@@ -253,7 +253,7 @@ static bool decide(struct run_thread *self, int64_t *room_for)
    has been taken this returns at once. */
 static void await_turn(struct run_thread *self)
 {
-    if (!self->run->config.gate)
+    if (!run_is_forced(self->run))
         return;
     run_unlock(self->run);
     run_begin_step(self);
@@ -356,7 +356,7 @@ static bool await_submitted(struct run_thread *self, int64_t deadline_ns)
     struct run *run = self->run;
     const int64_t *handed_out = &run->ranks[self->rank].handed_out;
     bool in_time = true;
-    if (run->config.on_caller)
+    if (run_is_on_caller(run))
         return pump_through(self, deadline_ns);
     if (retire_goal(run) != GOAL_LAST_TASK)
         return !run_stopped(run);

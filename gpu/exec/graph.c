@@ -136,7 +136,7 @@ static const char *obstacle_of_plan(const struct run *run)
         return "only plans of the pipeline form have periods";
     if (p->driver != DRIVER_CLOCK)
         return "the data-flow driver has no periods";
-    if (run->config.gate)
+    if (run_is_forced(run))
         return "a witness is replayed step by step";
     if (pipeline->retire != RETIRE_DEVICE)
         return "retire is not 'device': a graph would be launched again while it may still run";
@@ -163,8 +163,7 @@ static const char *obstacle_of_op(const struct run *run, const struct op *op)
     const struct run_functions *functions = run->config.functions;
     if (op->kind == OP_SYNC)
         return "the host waits for the device in it (host_sync, sync_after, or a pageable copy)";
-    if (functions && functions->has(functions->arg, op->task) &&
-        !(functions->is_device_only && functions->is_device_only(functions->arg, op->task)))
+    if (run_has_function(run, op->task) && !functions->is_device_only(functions->arg, op->task))
         return "its function is not said to be device_only, or the run is recorded";
     return NULL;
 }
@@ -435,7 +434,7 @@ static enum status capture_task(struct run *run, struct rank_graphs *graphs,
     const struct run_functions *functions = run->config.functions;
     struct run_thread *worker = &run->threads[kept->thread];
     int task = kept->instance.task;
-    bool is_function = functions && functions->has(functions->arg, task);
+    bool is_function = run_has_function(run, task);
     const struct body *body = &p->bodies[worker->rank * p->tasks + task];
     enum status status = STATUS_OK;
     worker->current = kept->instance;

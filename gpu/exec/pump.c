@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pump.c - the calling thread takes the workers' steps (config.on_caller).
+ * pump.c - the calling thread takes the workers' steps (RUN_ON_CALLER).
  *
  * The workers of the plan are there as ever, each with its queue and its order, but without threads: the thread that
  * drives the run takes their steps, one worker after the other, each as far as it can go on. One whose next operation
@@ -76,7 +76,7 @@ static enum status open_marks(struct run *run, struct run_thread *worker, struct
 enum status pump_open(struct run *run, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (!run->config.on_caller || !host_waits(run->program))
+    if (!run_is_on_caller(run) || !host_waits(run->program))
         return STATUS_OK;
     for (struct run_thread *w = worker_after(run, NULL); w && !status; w = worker_after(run, w))
         status = open_marks(run, w, diag);
@@ -85,7 +85,7 @@ enum status pump_open(struct run *run, struct diag *diag)
 
 void pump_close(struct run *run)
 {
-    if (!run->config.on_caller || !run->threads)
+    if (!run->threads)
         return;
     for (struct run_thread *w = worker_after(run, NULL); w; w = worker_after(run, w)) {
         for (int i = 0; w->pumped.marks && i < stream_count(run, w); i++)
@@ -102,8 +102,7 @@ void pump_begin(struct run *run)
     const struct run_functions *functions = run->config.functions;
     for (struct run_thread *w = worker_after(run, NULL); w; w = worker_after(run, w)) {
         w->loops = true;
-        w->pumped.begun =
-            !functions || !functions->begin_thread || functions->begin_thread(functions->arg, w);
+        w->pumped.begun = functions->begin_thread(functions->arg, w);
         if (!w->pumped.begun)
             return;
     }
@@ -113,7 +112,7 @@ void pump_end(struct run *run)
 {
     const struct run_functions *functions = run->config.functions;
     for (struct run_thread *w = worker_after(run, NULL); w; w = worker_after(run, w)) {
-        if (w->pumped.begun && functions && functions->end_thread)
+        if (w->pumped.begun)
             functions->end_thread(functions->arg, w);
         w->pumped.begun = false;
     }
@@ -146,7 +145,7 @@ static bool take_turns(struct run *run, int rank)
 
 bool pump_rank(struct run *run, int rank)
 {
-    if (!run->config.on_caller || !rank_has_work(run, rank))
+    if (!run_is_on_caller(run) || !rank_has_work(run, rank))
         return false;
     int64_t begin_ns = run_now(run);
     bool moved = false;
@@ -202,11 +201,6 @@ static bool refuse_to_wait(struct run_thread *driver, const struct held *held)
     return false;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* No worker can go on. */
 static bool wait_for_device(struct run_thread *driver, const struct held *held, int64_t deadline_ns)
 {
@@ -221,11 +215,13 @@ static bool wait_for_device(struct run_thread *driver, const struct held *held, 
         return worker_is_late(held->by_other);
     if (now_ns >= until_ns)
         return false;
-    if (held->by_device > 1)
-        until_ns = earlier(until_ns, now_ns + SLICE_NS);
+    if (held->by_device > 1 && until_ns > now_ns + SLICE_NS)
+        until_ns = now_ns + SLICE_NS;
+    if (until_ns > patience_ns)
+        until_ns = patience_ns;
     struct diag diag;
     diag_init(&diag);
-    enum status status = device_event_sync(held->event, earlier(until_ns, patience_ns), &diag);
+    enum status status = device_event_sync(held->event, until_ns, &diag);
     bool goes_on = status == STATUS_LIMIT || run_check(run, status, &diag);
     diag_fini(&diag);
     return goes_on;
@@ -243,7 +239,7 @@ bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns)
 
 bool pump_is_held(const struct run *run)
 {
-    return run->config.on_caller && find_held(run).by_device == 0;
+    return run_is_on_caller(run) && find_held(run).by_device == 0;
 }
 
 static bool any_has_work(const struct run *run)
@@ -257,7 +253,7 @@ static bool any_has_work(const struct run *run)
 bool pump_through(struct run_thread *driver, int64_t deadline_ns)
 {
     bool in_time = true;
-    while (in_time && driver->run->config.on_caller && !run_stopped(driver->run) &&
+    while (in_time && run_is_on_caller(driver->run) && !run_stopped(driver->run) &&
            any_has_work(driver->run))
         in_time = pump_or_wait(driver, deadline_ns);
     return in_time && !run_stopped(driver->run);
@@ -267,7 +263,7 @@ enum status pump_event(struct run *run, struct device_event *event, int64_t dead
                        struct diag *diag)
 {
     bool reached = false;
-    if (!run->config.on_caller)
+    if (!run_is_on_caller(run))
         return device_event_sync(event, deadline_ns, diag);
     if (device_event_query(event, &reached, NULL) == STATUS_OK && reached)
         return STATUS_OK;

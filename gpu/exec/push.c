@@ -34,7 +34,7 @@ static bool await_room(struct run *run, int index, struct diag *diag)
     struct device_event *event = stream->room[mark % stream->room_marks];
     stream->passed = mark + 1;
     /* the calling thread has a limit of its own (pump.c); here it waits in a function */
-    int64_t deadline_ns = run->config.on_caller && run->config.wait_ns
+    int64_t deadline_ns = run_is_on_caller(run) && run->config.wait_ns
                               ? device_deadline(run_now(run), run->config.wait_ns)
                               : DEVICE_FOREVER;
     return run_check(run, device_event_sync(event, deadline_ns, diag), diag);
@@ -179,7 +179,7 @@ bool push_callback(struct run_thread *self, const struct op *op, int64_t iterati
                 push_op(&push, &(struct device_op){.kind = DEVICE_OP_CALLBACK,
                                                    .label = run->program->names.items[op->name],
                                                    .sm = op->sm,
-                                                   .time_ns = run->config.timed ? op->time_ns : 0,
+                                                   .time_ns = run_is_timed(run) ? op->time_ns : 0,
                                                    .turn = push_turn(run, op),
                                                    .callback = {run_callback, callback}});
     return push_end(&push, done);
@@ -208,7 +208,7 @@ void push_count_record(struct run *run, int task, struct in_flight *state)
    step counts the record as well. */
 static void count_forced(struct run *run, int rank, const struct op *op, int64_t iteration)
 {
-    if (!run->config.gate)
+    if (!run_is_forced(run))
         return;
     pthread_mutex_lock(&run->lock);
     push_count_record(run, op->task, run_iteration(run, rank, iteration));
@@ -253,7 +253,8 @@ static struct device_event *event_to_wait_for(struct run_thread *self, const str
 bool push_wait(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     struct push push;
-    if (self->run->ops[op - self->run->program->ops].vain && !self->log && !self->run->config.gate)
+    if (self->run->ops[op - self->run->program->ops].vain && !self->log &&
+        !run_is_forced(self->run))
         return !run_stopped(self->run);
     struct device_event *event = event_to_wait_for(self, op, iteration);
     bool done = push_begin(&push, self, op, iteration) &&

@@ -95,50 +95,43 @@ static bool block_on_workers(struct run_thread *driver, int64_t deadline_ns)
     return in_time;
 }
 
-void run_block(struct run_thread *self, const void *object)
+/* False if the deadline has passed. With the lock held, except while asleep. */
+static bool sleep_until(struct run_thread *self, int64_t deadline_ns)
 {
-    if (self->run->config.on_caller) {
-        (void)block_on_workers(self, DEVICE_FOREVER);
-        return;
-    }
-    if (has_called(self->run))
-        return;
-    self->awaits = object;
-    self->run->blocked++;
-    if (!is_woken_soon(self)) {
-        cores_sleep();
-        pthread_cond_wait(&self->wake, &self->run->lock);
-        cores_wake();
-    }
-    self->run->blocked--;
-    self->awaits = NULL;
-}
-
-bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns)
-{
-    if (self->run->config.on_caller)
-        return block_on_workers(self, deadline_ns);
-    if (deadline_ns == DEVICE_FOREVER) {
-        run_block(self, object);
-        return true;
-    }
-    if (has_called(self->run))
-        return true;
+    if (deadline_ns == DEVICE_FOREVER)
+        return pthread_cond_wait(&self->wake, &self->run->lock) == 0;
     int64_t left_ns = deadline_ns - run_now(self->run);
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     left_ns = left_ns > 0 ? left_ns + until.tv_nsec : until.tv_nsec;
     until.tv_sec += left_ns / 1000000000;
     until.tv_nsec = left_ns % 1000000000;
+    return pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
+}
+
+void run_block(struct run_thread *self, const void *object)
+{
+    (void)run_block_until(self, object, DEVICE_FOREVER);
+}
+
+bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns)
+{
+    struct run *run = self->run;
+    if (run_is_on_caller(run))
+        return block_on_workers(self, deadline_ns);
+    if (has_called(run))
+        return true;
+    assert(!self->awaits && !self->is_called);
     self->awaits = object;
-    self->run->blocked++;
+    run->blocked++;
     bool woken = is_woken_soon(self);
     if (!woken) {
         cores_sleep();
-        woken = pthread_cond_timedwait(&self->wake, &self->run->lock, &until) != ETIMEDOUT;
+        woken = sleep_until(self, deadline_ns);
         cores_wake();
     }
-    self->run->blocked--;
+    assert(run->blocked > 0 && self->awaits == object);
+    run->blocked--;
     self->awaits = NULL;
     return woken;
 }
@@ -360,7 +353,7 @@ static enum status open_ranks(struct run *run, struct diag *diag)
                                    .share_device = p->plan->machine.share_device ? p->device : NULL,
                                    .rendezvous = run->config.rendezvous,
                                    .own_process = true};
-    const bool borrowed = run->config.world;
+    const bool borrowed = run_is_driven(run);
     if (config.rendezvous && !borrowed) { /* left by the last run; not read before all are here */
         struct board_member *me =
             &rendezvous_board(config.rendezvous)->members[rendezvous_rank(config.rendezvous)];
@@ -585,9 +578,25 @@ static enum status open_all(struct run *run, struct diag *diag)
     return status;
 }
 
+/* A combination that the table of enum run_mode has. */
+static void check_config(const struct run_config *config)
+{
+    const bool driven = run_mode_is_driven(config->mode), reference = config->mode == RUN_REFERENCE;
+    assert(driven == (config->world != NULL) && driven == (config->devices != NULL));
+    assert(driven == (config->functions != NULL));
+    assert(driven || (!config->chooser && config->wait_ns == 0 && config->spin_ns == 0));
+    assert(!driven || (!config->digest && !config->stop && config->timeout_ns == 0));
+    assert((config->mode == RUN_FORCED) == (config->gate != NULL));
+    assert(!reference || (config->serial && config->digest));
+    assert(reference || config->instances == 0);
+    assert(!config->serial || config->graph == RUNTIME_GRAPH_OFF);
+    assert(!config->serial || config->mode != RUN_FORCED);
+}
+
 enum status run_open(struct run *run, const struct program *program,
                      const struct run_config *config, struct diag *diag)
 {
+    check_config(config);
     *run = (struct run){.program = program, .config = *config, .slots = size_slots(program)};
     run->watched = nvtx_open();
     enum status status = open_all(run, diag);
@@ -601,11 +610,10 @@ enum status run_open(struct run *run, const struct program *program,
 static void run_worker(struct run_thread *self)
 {
     const struct run_functions *functions = self->run->config.functions;
-    bool hooked = functions && functions->begin_thread;
-    if (hooked && !functions->begin_thread(functions->arg, self))
+    if (functions && !functions->begin_thread(functions->arg, self))
         return;
     worker_run(self);
-    if (hooked)
+    if (functions)
         functions->end_thread(functions->arg, self);
 }
 
@@ -638,12 +646,12 @@ enum status run_start_threads(struct run *run, struct diag *diag)
 {
     const struct program *p = run->program;
     int failed = 0;
-    if (run->config.on_caller)
+    if (run_is_on_caller(run))
         pump_begin(run);
     for (int t = 0; t < p->thread_count && !failed; t++) {
         enum thread_kind kind = p->threads[t].kind;
-        if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run->config.driven) ||
-            (kind == THREAD_WORKER && run->config.on_caller) || !run_has(run, p->threads[t].rank))
+        if (kind == THREAD_CALLBACK || (kind == THREAD_DRIVER && run_is_driven(run)) ||
+            (kind == THREAD_WORKER && run_is_on_caller(run)) || !run_has(run, p->threads[t].rank))
             continue;
         pthread_mutex_lock(&run->lock);
         failed = quiet_thread_start(&run->threads[t].id, thread_main, &run->threads[t]);
@@ -664,7 +672,7 @@ void run_join(struct run *run)
             pthread_join(run->threads[t].id, NULL);
         run->threads[t].started = false;
     }
-    if (run->config.on_caller)
+    if (run_is_on_caller(run))
         pump_end(run);
 }
 
@@ -706,10 +714,11 @@ static void close_device(struct run *run)
     close_streams(run);
     layers_close(run);
     data_close(run);
-    for (int rank = 0; run->ranks && rank < p->ranks && !run->config.world; rank++)
+    if (run_is_driven(run))
+        return; /* the world and the devices are borrowed */
+    for (int rank = 0; run->ranks && rank < p->ranks; rank++)
         device_close(run->ranks[rank].device);
-    if (!run->config.world)
-        device_world_close(run->world);
+    device_world_close(run->world);
 }
 
 void run_close(struct run *run)

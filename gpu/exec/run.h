@@ -15,7 +15,7 @@
  *     watch.c     the calling thread looks for the end, signals, failures and hangs
  *
  * Under the public library (gpu/lib/swpipe.h) there is neither a driver thread nor a watchdog: the caller
- * takes the drivers' steps (`config.driven`), and waits have limits of their own. With `config.on_caller` it takes those of
+ * takes the drivers' steps (RUN_DRIVEN), and waits have limits of their own. With RUN_ON_CALLER it takes those of
  * the workers, too.
  *
  * One lock (`lock`) protects everything the host side decides: flags, tickets, locks, queues, the
@@ -177,12 +177,12 @@ struct run_functions {
     bool (*has)(void *arg, int task);
     /* False: the run has stopped, or failed by run_fail. */
     bool (*call)(void *arg, struct run_thread *self, int task, int64_t iteration);
-    /* For profilers: does it put kept results back instead? */
+    /* For profilers: true if kept results are put back in place of the work. */
     bool (*skips)(void *arg, int rank, int task);
-    /* Does it only give work to the device, the same for all iterations but for the plan's buffers? Then it
-       is not called where a graph has that work. NULL: none does. */
+    /* True if the function only gives work to the device, the same for all iterations but for the plan's buffers: it is
+       not called where a graph has that work. */
     bool (*is_device_only)(void *arg, int task);
-    /* On each worker, first and last; false: the run has failed. NULL: nothing. */
+    /* On each worker, first and last; false: the run has failed. */
     bool (*begin_thread)(void *arg, struct run_thread *self);
     void (*end_thread)(void *arg, struct run_thread *self);
     void *arg;
@@ -208,29 +208,59 @@ struct run_chooser {
     void *arg;
 };
 
+/*
+ * How a run goes. No other combination of these exists; run_open asserts it of its configuration.
+ *
+ *                    driver's   workers'   operations   order of        work of    device
+ *                    steps by   steps by                steps           tasks
+ *     RUN_TIMED      threads    threads    take time    any             the plan   opened by the run
+ *     RUN_REFERENCE  threads    threads    move data    any             the plan   opened by the run
+ *     RUN_FORCED     threads    threads    move data    the witness's   the plan   opened by the run
+ *     RUN_DRIVEN     caller     threads    take time    any             functions  borrowed
+ *     RUN_ON_CALLER  caller     caller     take time    any             functions  borrowed
+ *
+ * The first three are runs of swrun, under a watchdog (watch.c). RUN_REFERENCE gives the results that others are compared
+ * with. The last two are runs of the public library: its caller takes the drivers' steps (drive_enqueue, drive_retire), and
+ * with RUN_ON_CALLER also those of the workers (pump.c).
+ */
+enum run_mode { RUN_TIMED, RUN_REFERENCE, RUN_FORCED, RUN_DRIVEN, RUN_ON_CALLER };
+
+static inline bool run_mode_is_timed(enum run_mode mode)
+{
+    return mode != RUN_REFERENCE && mode != RUN_FORCED;
+}
+static inline bool run_mode_is_driven(enum run_mode mode)
+{
+    return mode == RUN_DRIVEN || mode == RUN_ON_CALLER;
+}
+
 struct run_config {
+    enum run_mode mode;
     enum device_kind device;
-    struct rendezvous
-        *rendezvous; /* of the processes that have a rank each; NULL: all ranks are here.
-                                      Of ranks that are not, nothing is opened and no thread runs */
-    bool serial;     /* one task after another: for profilers */
-    bool timed;      /* operations take their time; else only data moves */
-    bool digest;     /* tasks fold what they read into what they write */
-    int instances;   /* of iteration buffers; 0: as many iterations as can be in flight, data_open
-                      then says how many that are */
+    bool serial; /* the program runs one task after another, for profilers and for RUN_REFERENCE */
+    bool
+        digest; /* tasks fold what they read into what they write, to be compared; always with RUN_REFERENCE, never in a
+                    run that is driven */
+    struct rendezvous *
+        rendezvous; /* of processes that have a rank each: nothing is opened and no thread runs for the
+                                      other ranks; NULL: all ranks are here */
+    int instances; /* of iteration buffers; 0: as many as iterations can be in flight, and data_open
+                                 sets this to their number */
+    enum runtime_graph graph; /* steady periods as graphs; off in a serial run */
+
+    /* Of runs with a watchdog: */
     int64_t timeout_ns;
     const atomic_int *stop;
-    struct device_world *world; /* borrowed together with its devices, one a rank; NULL: the run */
-    struct device *const *devices; /* opens its own */
-    bool driven;                   /* no driver threads: see drive_enqueue, drive_retire */
-    bool on_caller;                /* no worker threads either: see pump.c; with `driven` */
-    int64_t wait_ns; /* a task that waits longer for another one's CPU part, or for its
-                                       turn, fails the run; 0: no limit */
-    int64_t spin_ns; /* before it sleeps; 0: while a core is free (cores.h); -1: never */
-    const struct run_functions *functions; /* NULL: all tasks do the plan's work */
-    const struct run_chooser *chooser;     /* data-flow; NULL: workers take what is oldest */
-    enum runtime_graph graph;              /* steady periods as graphs */
-    struct gate *gate;                     /* forces the steps into an order; NULL: none */
+    struct gate *gate; /* RUN_FORCED: the steps of the witness */
+
+    /* Of runs that are driven: */
+    struct device_world *world;    /* borrowed */
+    struct device *const *devices; /* borrowed, one a rank */
+    const struct run_functions *functions;
+    const struct run_chooser *chooser; /* data-flow; NULL: workers take what is oldest */
+    int64_t
+        wait_ns; /* a task that waits longer for another task's CPU part, or for its turn, fails the run; 0: no limit */
+    int64_t spin_ns; /* before a thread sleeps; 0: while a core is free (cores.h); -1: never */
 };
 
 struct layer_run;
@@ -273,7 +303,7 @@ struct run {
 
     struct run_thread *called; /* to be woken when the lock is given back */
 
-    /* With config.on_caller, of the calling thread: */
+    /* RUN_ON_CALLER, of the calling thread: */
     int64_t pumped_ns;     /* so long it has taken workers' steps */
     int64_t idle_since_ns; /* no worker can go on since then; 0: one could */
 
@@ -320,15 +350,39 @@ static inline int64_t run_real_deadline(const struct run *run, int64_t deadline_
     return deadline_ns == DEVICE_FOREVER ? DEVICE_FOREVER : deadline_ns + run->pumped_ns;
 }
 
+static inline bool run_is_timed(const struct run *run)
+{
+    return run_mode_is_timed(run->config.mode);
+}
+static inline bool run_is_driven(const struct run *run)
+{
+    return run_mode_is_driven(run->config.mode);
+}
+static inline bool run_is_on_caller(const struct run *run)
+{
+    return run->config.mode == RUN_ON_CALLER;
+}
+static inline bool run_is_forced(const struct run *run)
+{
+    return run->config.mode == RUN_FORCED;
+}
+
+/* True if a function of the caller does the work of this task of the pipeline. */
+static inline bool run_has_function(const struct run *run, int task)
+{
+    const struct run_functions *functions = run->config.functions;
+    return run_is_driven(run) && task >= 0 && functions->has(functions->arg, task);
+}
+
 /* The two ends of a step of this thread, in a run that is forced into an order. Begin without a lock. */
 static inline void run_begin_step(struct run_thread *self)
 {
-    if (self->run->config.gate)
+    if (run_is_forced(self->run))
         gate_wait(self->run->config.gate, program_thread_agent(self->run->program, self->index));
 }
 static inline void run_end_step(struct run_thread *self)
 {
-    if (self->run->config.gate)
+    if (run_is_forced(self->run))
         gate_pass(self->run->config.gate, program_thread_agent(self->run->program, self->index));
 }
 
@@ -446,7 +500,7 @@ void drive_end_data(struct run_thread *self);
 /* Nothing more will be handed out: workers end when their queues are empty. */
 void drive_leave(struct run_thread *self);
 
-/* ---- pump.c: with config.on_caller ------------------------------------------------------------ */
+/* ---- pump.c: RUN_ON_CALLER -------------------------------------------------------------------- */
 
 /* Behind the streams. */
 enum status pump_open(struct run *run, struct diag *diag);

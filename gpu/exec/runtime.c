@@ -227,10 +227,11 @@ static enum status run_reference(const struct plan *plan, const struct runtime_o
     enum status status = serial_variant(plan, options->device, &variant, diag);
     const struct program_options build = {
         .driver = DRIVER_CLOCK, .iterations = options->iterations, .ranks = options->ranks};
-    const struct run_config config = {.device = options->device,
-                                      .rendezvous = options->rendezvous,
+    const struct run_config config = {.mode = RUN_REFERENCE,
+                                      .device = options->device,
                                       .serial = true,
                                       .digest = true,
+                                      .rendezvous = options->rendezvous,
                                       .instances = instances,
                                       .timeout_ns = timeout_of(options),
                                       .stop = options->stop};
@@ -442,16 +443,16 @@ static enum status run_program(const struct plan *plan, const struct program *pr
         if (opened)
             return opened;
     }
-    const struct run_config config = {.device = options->device,
-                                      .rendezvous = options->rendezvous,
+    const struct run_config config = {.mode = gate ? RUN_FORCED : RUN_TIMED,
+                                      .device = options->device,
                                       .serial = options->serial,
-                                      .timed = !options->witness,
-                                      .gate = gate,
                                       .digest =
                                           options->compare && program->tasks && !options->serial,
+                                      .rendezvous = options->rendezvous,
+                                      .graph = options->graph,
                                       .timeout_ns = timeout_of(options),
                                       .stop = options->stop,
-                                      .graph = options->graph};
+                                      .gate = gate};
     enum status status = run_open(&run, program, &config, diag);
     if (!status) {
         result->device = arena_strdup(&result->arena,

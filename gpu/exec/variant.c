@@ -33,11 +33,11 @@ static bool serial_overrides(struct arena *arena, struct pipeline *pipeline)
 /* One task after another, on one stream a rank. */
 static enum status make_serial(struct variant *variant, const struct plan *plan, struct diag *diag)
 {
-    static const char *name[] = {"serial"};
     struct pipeline *pipeline = &variant->plan.pipeline;
+    const char **name = ARENA_ARRAY(&variant->arena, 1, const char *);
     int *order = ARENA_ARRAY(&variant->arena, pipeline->task_count, int);
     pipeline->tasks = serial_tasks(&variant->arena, pipeline->tasks, pipeline->task_count);
-    if (!order || !pipeline->tasks || !serial_overrides(&variant->arena, pipeline))
+    if (!name || !order || !pipeline->tasks || !serial_overrides(&variant->arena, pipeline))
         return diag_no_memory(diag);
     enum status status = order_topological(plan, order, diag);
     if (status)
@@ -50,6 +50,7 @@ static enum status make_serial(struct variant *variant, const struct plan *plan,
     pipeline->slot_reset = SLOT_RESET_ADMIT;
     pipeline->elide_same_stream = false;
     variant->plan.machine.launch_queue = 0;
+    *name = "serial";
     variant->plan.streams = (struct names){.items = name, .count = 1};
     variant->plan.groups = variant->plan.streams;
     return STATUS_OK;

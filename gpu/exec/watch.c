@@ -32,7 +32,7 @@ struct watch {
 static int64_t longest_operation(const struct run *run)
 {
     int64_t longest_ns = 0;
-    for (size_t i = 0; i < run->program->op_count && run->config.timed; i++)
+    for (size_t i = 0; i < run->program->op_count && run_is_timed(run); i++)
         if (run->program->ops[i].time_ns > longest_ns)
             longest_ns = run->program->ops[i].time_ns;
     return longest_ns;

@@ -228,7 +228,7 @@ static enum status push_kernel(struct job *job, struct device_op op, struct stam
         op.kind = DEVICE_OP_DENSE;
         return push(job, op, stamp);
     }
-    switch (job->run->config.timed ? work->kind : WORK_NONE) {
+    switch (run_is_timed(job->run) ? work->kind : WORK_NONE) {
     case WORK_GEMM:
         op.kind = DEVICE_OP_GEMM;
         op.gemm = (struct device_gemm){a, b, c, work->m, work->n, work->k, work->dtype};
@@ -348,7 +348,7 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
                       .iteration = iteration,
                       .diag = diag};
     struct device_op work = {
-        .sm = op->sm, .time_ns = run->config.timed ? op->time_ns : 0, .turn = push_turn(run, op)};
+        .sm = op->sm, .time_ns = run_is_timed(run) ? op->time_ns : 0, .turn = push_turn(run, op)};
     enum status status = push_marks(&job);
     if (status)
         return status;
@@ -366,7 +366,7 @@ enum status work_push(struct run *run, const struct op *op, int64_t iteration, s
 
 bool work_alternates(const struct run *run, const struct op *op)
 {
-    return run->config.timed && op->kind == OP_LAUNCH && op->given->work->kind == WORK_AXPY;
+    return run_is_timed(run) && op->kind == OP_LAUNCH && op->given->work->kind == WORK_AXPY;
 }
 
 static void write_constant(const struct job *job)

@@ -262,7 +262,7 @@ static bool spend(struct run_thread *self, const struct op *op, int64_t iteratio
 {
     struct run *run = self->run;
     int64_t begin_ns = run_step_ns(self);
-    if (run->config.timed && !run_spend(run, op->time_ns))
+    if (run_is_timed(run) && !run_spend(run, op->time_ns))
         return false;
     return note_op(self, op, iteration, begin_ns, run_step_ns(self));
 }
@@ -452,16 +452,14 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
 static bool ends_task(const struct run *run, const struct body *body, int i)
 {
     const struct op *op = &run->program->ops[body->first + i];
-    return !run->config.gate && op->kind == OP_SIGNAL && i + 1 < body->count &&
+    return !run_is_forced(run) && op->kind == OP_SIGNAL && i + 1 < body->count &&
            op[1].kind == OP_COMPLETE;
 }
 
 /* A function stands for all the work of its task. The loading of a kernel belongs to none: it is the launch's. */
 static bool is_by_function(const struct run *run, const struct op *op)
 {
-    const struct run_functions *functions = run->config.functions;
-    return functions && op->task >= 0 && worker_is_work(op) &&
-           functions->has(functions->arg, op->task);
+    return worker_is_work(op) && run_has_function(run, op->task);
 }
 
 static void note_place(struct run_thread *self, const struct op *op, int64_t iteration)
@@ -530,7 +528,7 @@ static bool wait_for_instance(struct run_thread *self)
     struct run *run = self->run;
     if (run->config.chooser)
         return choose_wait(self) && take_first(self);
-    while (!run->config.on_caller && !run_stopped(run) && self->queue_count == 0 &&
+    while (!run_is_on_caller(run) && !run_stopped(run) && self->queue_count == 0 &&
            !run->ranks[self->rank].driver_done)
         run_block(self, self->queue);
     return take_first(self);

@@ -502,7 +502,7 @@ int swpipe_sync(struct swpipe_context *context)
     const struct run *run = context->self->run;
     int64_t limit_ns = run->config.wait_ns;
     struct diag diag;
-    if (run->config.on_caller && run_last_rank(run) - run_first_rank(run) > 1)
+    if (run_is_on_caller(run) && run_last_rank(run) - run_first_rank(run) > 1)
         return swpipe_fail(context,
                            "swpipe_sync: the stream may wait for functions of other ranks, which "
                            "this thread calls as well (SWPIPE_CALLER)");

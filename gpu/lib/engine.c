@@ -159,18 +159,16 @@ static enum status open_run(struct engine *engine, bool serial, struct diag *dia
                                                .begin_thread = begin_thread,
                                                .end_thread = end_thread,
                                                .arg = engine};
-    struct run_config config = {.device = pipe->device,
+    struct run_config config = {.mode = pipe->on_caller ? RUN_ON_CALLER : RUN_DRIVEN,
+                                .device = pipe->device,
                                 .serial = serial,
-                                .timed = true,
-                                .world = pipe->world,
                                 .rendezvous = pipe->group ? pipe->group->rendezvous : NULL,
-                                .devices = pipe->devices,
-                                .driven = true,
-                                .on_caller = pipe->on_caller,
-                                .wait_ns = pipe->wait_ns,
-                                .spin_ns = pipe->spin_ns,
                                 .graph = serial ? RUNTIME_GRAPH_OFF : pipe->graph,
-                                .functions = &engine->functions};
+                                .world = pipe->world,
+                                .devices = pipe->devices,
+                                .functions = &engine->functions,
+                                .wait_ns = pipe->wait_ns,
+                                .spin_ns = pipe->spin_ns};
     enum status status =
         serial ? STATUS_OK : policy_words_open(&engine->policy, engine, &config.chooser, diag);
     if (status)
