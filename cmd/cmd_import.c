@@ -18,7 +18,7 @@ struct import_request {
     int form;       /* enum import_form */
     int64_t detail; /* of a pipeline, in percent of a step; -1: not given, as those behind it */
     int64_t launch_queue;
-    int repeat; /* enum host_form_repeat */
+    int repeat; /* enum host_calls_repeat */
     struct import_options options;
     const char *steps, *ranks, *path;
     const char *db; /* the store for the measured run; NULL: none */

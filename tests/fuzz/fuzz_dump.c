@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "trace/import/flight.h"
+#include "trace/import/host_form.h"
 #include "targets.h"
 
 static enum status make_plan(const struct value *root, size_t count, struct arena *arena,
@@ -17,14 +18,19 @@ static enum status make_plan(const struct value *root, size_t count, struct aren
     const struct flight_options options = {
         .name = "fuzz", .host_waits = count > 1, .sm_slots = (int64_t)count - 1};
     struct flight_job job;
+    struct job threads;
     struct plan plan;
+    job_init(&threads);
     enum status status = flight_read(dumps, count, arena, &job, diag);
     if (status == STATUS_OK)
-        status = flight_plan(&job, &options, &plan, diag);
+        status = flight_threads(&job, &options, &threads, diag);
+    if (status == STATUS_OK)
+        status = host_form(&threads, &plan, diag);
     if (status == STATUS_OK) {
         fuzz_print_again(&plan);
         plan_fini(&plan);
     }
+    job_fini(&threads);
     return status;
 }
 

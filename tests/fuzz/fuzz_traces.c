@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trace/import/host_form.h"
 #include "trace/import/import.h"
 #include "trace/import/kineto.h"
 #include "trace/import/meetings.h"
@@ -48,7 +49,7 @@ static enum status find_evidence(struct imported *imported, struct diag *diag)
 /* The ranks that were read become a plan, as an import of them would. */
 static enum status make_plan(struct imported *imported, size_t variant, struct diag *diag)
 {
-    const struct host_form_options form = {
+    const struct host_calls_options form = {
         .name = "fuzz", .launch_queue = 1024, .opaque = variant % 2 > 0};
     enum status status = variant % 8 == 7 ? job_keep_steps(&imported->job, 1, 2, diag) : STATUS_OK;
     if (status == STATUS_OK)
@@ -58,7 +59,9 @@ static enum status make_plan(struct imported *imported, size_t variant, struct d
     if (status == STATUS_OK)
         status = find_evidence(imported, diag);
     if (status == STATUS_OK)
-        status = host_form(&imported->job, imported->evidence, &form, &imported->plan, diag);
+        status = host_calls(&imported->job, imported->evidence, &form, diag);
+    if (status == STATUS_OK)
+        status = host_form(&imported->job, &imported->plan, diag);
     if (status != STATUS_OK)
         return status;
     fuzz_print_again(&imported->plan);

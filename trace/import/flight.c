@@ -18,9 +18,10 @@ struct typed {
 struct flight {
     const struct flight_job *job;
     const struct flight_options *options;
-    struct plan *plan;
-    bool by_place; /* ranks of the plan are places of dumps: their own numbers are too large */
-    size_t op_cap, comm_cap;
+    struct job *out;
+    struct plan *plan; /* out->plan */
+    bool by_place;     /* ranks of the plan are places of dumps: their own numbers are too large */
+    size_t comm_cap;
     struct typed *typed; /* the collectives of all ranks whose type is told, by group and number */
     size_t typed_count;
 };
@@ -165,17 +166,6 @@ static bool types_differ(const struct flight *flight, const struct flight_call *
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static struct host_op *add_op(struct flight *flight, struct host_thread *thread, enum op_kind kind)
-{
-    if (!arena_grow(&flight->plan->arena, (void **)&thread->ops, thread->op_count, &flight->op_cap,
-                    sizeof *thread->ops))
-        return NULL;
-    struct host_op *op = &thread->ops[thread->op_count++];
-    *op = (struct host_op){.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
-    op->work.comm = op->work.root = -1;
-    return op;
-}
-
 /* A message from or to a rank without a dump stands for nothing. */
 static bool is_kept(const struct flight *flight, const struct flight_part *part)
 {
@@ -232,7 +222,7 @@ static bool set_parts(struct flight *flight, struct host_op *op, const struct fl
     return op->parts != NULL;
 }
 
-static bool add_call(struct flight *flight, struct host_thread *thread,
+static bool add_call(struct flight *flight, struct job_thread *thread,
                      const struct flight_call *call)
 {
     struct plan *plan = flight->plan;
@@ -241,13 +231,15 @@ static bool add_call(struct flight *flight, struct host_thread *thread,
     int comm = call->group;
     if (flight->options->pair_streams && !call->is_batch && call->part_count == 1 &&
         call->parts[0].is_message)
-        comm = pair_comm(flight, call->group, thread->rank, plan_rank(flight, call->parts[0].peer));
+        comm = pair_comm(flight, call->group, thread->host.rank,
+                         plan_rank(flight, call->parts[0].peer));
     if (comm < 0)
         return false;
     char name[PLAN_MAX_NAME];
     snprintf(name, sizeof name, "nccl.%.150s", plan->comms[comm].name);
     const int stream = names_intern(&plan->streams, &plan->arena, name);
-    struct host_op *op = add_op(flight, thread, is_collective(call) ? OP_COLLECTIVE : OP_GROUP);
+    struct host_op *op =
+        job_add_op(flight->out, thread, is_collective(call) ? OP_COLLECTIVE : OP_GROUP);
     if (stream < 0 || !op)
         return false;
     op->comm = comm;
@@ -256,12 +248,12 @@ static bool add_call(struct flight *flight, struct host_thread *thread,
     return is_collective(call) ? set_collective(flight, op, call) : set_parts(flight, op, call);
 }
 
-static bool add_thread(struct flight *flight, size_t r)
+static bool add_thread(struct flight *flight, const struct flight_rank *rank)
 {
-    struct host_thread *thread = &flight->plan->threads[flight->plan->thread_count++];
-    const struct flight_rank *rank = &flight->job->ranks[r];
-    *thread = (struct host_thread){.rank = plan_rank(flight, rank->rank), .name = "main"};
-    flight->op_cap = 0;
+    struct job_thread *thread = job_add_thread(flight->out, plan_rank(flight, rank->rank), "main");
+    if (!thread)
+        return false;
+    thread->is_rank = true;
     for (size_t i = 0; i < rank->call_count; i++)
         if (!add_call(flight, thread, &rank->calls[i]))
             return false;
@@ -446,35 +438,27 @@ static bool write_plan(struct flight *flight, struct diag *diag)
     const struct flight_options *options = flight->options;
     const struct flight_job *job = flight->job;
     struct plan *plan = flight->plan;
-    plan->form = FORM_THREADS;
     number_ranks(flight, diag);
     plan->name = arena_strdup(&plan->arena, options->name);
     plan->machine.sm_slots = (int)options->sm_slots;
     plan->machine.launch_order_implicit = options->launch_order;
     plan->machine.launch_blocking = options->host_waits;
-    plan->threads = ARENA_ARRAY(&plan->arena, job->rank_count, struct host_thread);
     plan->comms = ARENA_ARRAY(&plan->arena, job->group_count, struct comm);
     flight->comm_cap = job->group_count;
-    bool ok = plan->name && plan->threads && plan->comms && list_types(flight);
+    bool ok = plan->name && plan->comms && list_types(flight);
     for (size_t g = 0; ok && g < job->group_count; g++)
         ok = add_comm(flight, g);
     plan->about = ok ? hypotheses(flight, diag) : NULL;
     ok = plan->about != NULL;
     for (size_t r = 0; ok && r < job->rank_count; r++)
-        ok = add_thread(flight, r);
+        ok = add_thread(flight, &job->ranks[r]);
     return ok;
 }
 
-enum status flight_plan(const struct flight_job *job, const struct flight_options *options,
-                        struct plan *out, struct diag *diag)
+enum status flight_threads(const struct flight_job *job, const struct flight_options *options,
+                           struct job *out, struct diag *diag)
 {
-    struct plan plan;
-    plan_init(&plan);
-    struct flight flight = {.job = job, .options = options, .plan = &plan};
-    if (write_plan(&flight, diag) && warn_of_lost(&flight, diag)) {
-        *out = plan;
-        return STATUS_OK;
-    }
-    plan_fini(&plan);
-    return diag_no_memory(diag);
+    struct flight flight = {.job = job, .options = options, .out = out, .plan = &out->plan};
+    return write_plan(&flight, diag) && warn_of_lost(&flight, diag) ? STATUS_OK
+                                                                    : diag_no_memory(diag);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flight.h - dumps of PyTorch's flight recorder, one a rank, as a plan: which collectives, sends and receives each rank
+ * flight.h - dumps of PyTorch's flight recorder, one a rank, as threads of a job: which collectives, sends and receives each rank
  * called, in its order.
  *
  * A dump has neither streams nor the host's waits, so the plan stands under hypotheses, which its `about` says:
@@ -13,7 +13,7 @@
 #define SWSIM_FLIGHT_H
 
 #include "flight_calls.h"
-#include "plan/plan.h"
+#include "job.h"
 
 struct flight_options {
     const char *name;
@@ -23,9 +23,9 @@ struct flight_options {
     int64_t sm_slots;  /* operations that can be resident at once; 0: any number */
 };
 
-/* The caller ends *out with plan_fini; set on success only. Warns of ranks without a dump, and of calls that are not
+/* Adds a thread for each dump to the job, and what they name to its plan. Fails without memory only. Warns of ranks without a dump, and of calls that are not
    over and whose counterparts a ring has lost. */
-enum status flight_plan(const struct flight_job *job, const struct flight_options *options,
-                        struct plan *out, struct diag *diag);
+enum status flight_threads(const struct flight_job *job, const struct flight_options *options,
+                           struct job *out, struct diag *diag);
 
 #endif

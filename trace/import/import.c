@@ -8,6 +8,7 @@
 
 #include "files.h"
 #include "flight.h"
+#include "host_form.h"
 #include "kineto.h"
 #include "meetings.h"
 #include "nsys.h"
@@ -233,11 +234,12 @@ static enum status import_traces(const struct import_files *files,
         status = find_evidence(imported, diag);
     if (status != STATUS_OK)
         return status;
-    status =
-        options->kind == IMPORT_PIPELINE
-            ? pipeline_form(&imported->job, imported->evidence, &options->pipeline,
-                            &imported->job.arena, &imported->plan, &imported->tasks, diag)
-            : host_form(&imported->job, imported->evidence, &options->form, &imported->plan, diag);
+    status = options->kind == IMPORT_PIPELINE
+                 ? pipeline_form(&imported->job, imported->evidence, &options->pipeline,
+                                 &imported->job.arena, &imported->plan, &imported->tasks, diag)
+                 : host_calls(&imported->job, imported->evidence, &options->form, diag);
+    if (status == STATUS_OK && options->kind == IMPORT_HOST)
+        status = host_form(&imported->job, &imported->plan, diag);
     return status == STATUS_OK && !mark_unrecorded(&imported->job, &imported->plan)
                ? diag_no_memory(diag)
                : status;
@@ -279,9 +281,9 @@ static enum status import_dumps(const struct import_files *files,
         status = refuse_ranks(diag);
     if (status == STATUS_OK)
         status = flight_read(dumps, count, arena, &imported->dumps, diag);
-    return status == STATUS_OK
-               ? flight_plan(&imported->dumps, &options->flight, &imported->plan, diag)
-               : status;
+    if (status == STATUS_OK)
+        status = flight_threads(&imported->dumps, &options->flight, &imported->job, diag);
+    return status == STATUS_OK ? host_form(&imported->job, &imported->plan, diag) : status;
 }
 
 /* ---- recordings ------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include "evidence.h"
 #include "flight.h"
-#include "host_form.h"
+#include "host_calls.h"
 #include "job.h"
 #include "pipeline_form.h"
 #include "recorded.h"
@@ -32,7 +32,7 @@ struct import_options {
     size_t rank_count; /* of `ranks`; 0: all ranks */
     bool steps_given, detail_given, repeat_given, launch_queue_given;
     int64_t first_step, last_step;
-    struct host_form_options form;
+    struct host_calls_options form;
     struct pipeline_form_options pipeline;
     struct flight_options flight;
     struct recorded_options recorded;

@@ -2,6 +2,7 @@
 /* job.c - see job.h. Work is joined with calls by sorting both by the correlation id. */
 #include "job.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ void job_init(struct job *job)
 {
     *job = (struct job){0};
     arena_init(&job->arena, 0);
+    plan_init(&job->plan);
 }
 
 static void free_rank(struct job_rank *rank)
@@ -36,6 +38,8 @@ void job_fini(struct job *job)
     for (size_t i = 0; i < job->rank_count; i++)
         free_rank(&job->ranks[i]);
     free(job->ranks);
+    free(job->threads);
+    plan_fini(&job->plan);
     arena_fini(&job->arena);
 }
 
@@ -608,4 +612,123 @@ enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct 
         keep_times(rank, &steps);
     }
     return STATUS_OK;
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+struct job_thread *job_add_thread(struct job *job, int rank, const char *name)
+{
+    struct job_thread *thread = ARENA_ARRAY(&job->arena, 1, struct job_thread);
+    if (!thread ||
+        !grow((void **)&job->threads, job->thread_count, &job->thread_cap, sizeof *job->threads))
+        return NULL;
+    *thread = (struct job_thread){.host = {.rank = rank, .name = name}};
+    job->threads[job->thread_count++] = thread;
+    return thread;
+}
+
+struct host_op job_op(enum op_kind kind)
+{
+    struct host_op op = {.kind = kind, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    op.work.comm = op.work.root = -1;
+    return op;
+}
+
+struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind)
+{
+    struct host_thread *host = &thread->host;
+    if (!arena_grow(&job->plan.arena, (void **)&host->ops, host->op_count, &thread->op_cap,
+                    sizeof *host->ops))
+        return NULL;
+    struct host_op *op = &host->ops[host->op_count++];
+    *op = job_op(kind);
+    return op;
+}
+
+int64_t job_pass_time(struct job_thread *thread, int64_t until_ns)
+{
+    const int64_t passes = until_ns > thread->clock_ns ? until_ns - thread->clock_ns : 0;
+    thread->clock_ns += passes;
+    return passes;
+}
+
+bool job_add_time(struct job *job, struct job_thread *thread, int64_t until_ns, const char *name)
+{
+    const int64_t passes = job_pass_time(thread, until_ns);
+    struct host_op *op = passes > 0 ? job_add_op(job, thread, OP_HOST) : NULL;
+    if (!op)
+        return passes == 0;
+    op->time_ns = passes;
+    op->name = name;
+    return true;
+}
+
+#ifdef SWSIM_CHECKS
+static void check_index(int index, size_t count)
+{
+    assert(index >= -1 && (index < 0 || (size_t)index < count));
+}
+
+static void check_buffers(const struct plan *plan, const struct index_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        assert(list->items[i] >= 0 && (size_t)list->items[i] < plan->buffer_count);
+}
+
+static void check_object(const struct plan *plan, const struct host_op *op)
+{
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: check_index(op->object, plan->events.count); break;
+    case OPERAND_FLAG: check_index(op->object, plan->flags.count); break;
+    case OPERAND_BUFFER: check_index(op->object, plan->buffer_count); break;
+    default: assert(op->object == -1); break; /* no file tells of the others */
+    }
+}
+
+static void check_part(const struct plan *plan, const struct p2p_part *part)
+{
+    assert(part->tag && (part->is_collective || (part->peer >= 0 && part->peer < plan->ranks)));
+    check_index(part->comm, plan->comm_count);
+    check_index(part->stream, plan->streams.count);
+    check_buffers(plan, &part->reads);
+    check_buffers(plan, &part->writes);
+}
+
+static void check_ops(const struct plan *plan, const struct host_op *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct host_op *op = &ops[i];
+        assert(op->time_ns >= 0 && op->host_time_ns >= 0 && op->bytes >= 0);
+        check_index(op->stream, plan->streams.count);
+        check_index(op->comm, plan->comm_count);
+        check_index(op->graph, plan->graph_count);
+        check_object(plan, op);
+        check_buffers(plan, &op->reads);
+        check_buffers(plan, &op->writes);
+        for (size_t k = 0; k < op->part_count; k++)
+            check_part(plan, &op->parts[k]);
+        check_ops(plan, op->body, op->body_count);
+    }
+}
+#endif
+
+void job_check(const struct job *job)
+{
+    const struct plan *plan = &job->plan;
+    assert(plan->thread_count == 0 && plan->ranks > 0);
+    for (size_t i = 0; i < job->thread_count; i++) {
+        const struct host_thread *host = &job->threads[i]->host;
+        assert(host->name && host->rank >= 0 && host->rank < plan->ranks);
+        assert(host->op_count <= job->threads[i]->op_cap || host->repeat_count > 0);
+#ifdef SWSIM_CHECKS
+        check_ops(plan, host->ops, host->op_count);
+#endif
+    }
+#ifdef SWSIM_CHECKS
+    for (size_t i = 0; i < plan->graph_count; i++)
+        check_ops(plan, plan->graphs[i].ops, plan->graphs[i].op_count);
+    for (size_t i = 0; i < plan->comm_count; i++)
+        for (size_t k = 0; k < plan->comms[i].member_count; k++)
+            assert(plan->comms[i].members[k] >= 0 && plan->comms[i].members[k] < plan->ranks);
+#endif
 }

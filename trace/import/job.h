@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job.h - what a profiler recorded of a job, whatever the format of its file.
+ * job.h - what is known of a job, whatever the format of its files: the one form that all readers fill and all plans are
+ * made from.
  *
- * A job has ranks; a rank is one process with one device, as a plan has them. Its record is
+ * A job has threads, each with its operations in the order of its calls, and a plan that holds what these name: streams,
+ * events, flags, communicators, buffers, graphs. host_form.h makes the threads a part of that plan. Dumps of hangs and
+ * recordings name every operation; of profiles host_calls.h finds the operations.
+ *
+ * What profilers recorded stands in ranks; a rank is one process with one device, as a plan has them. Its record is
  *
  *     threads   of the host, which made calls
  *     calls     of the CUDA or HIP runtime that can launch, record, wait or block
@@ -148,11 +153,23 @@ struct job_rank {
     int64_t steps_begin_ns, steps_end_ns;
 };
 
+/* A thread of the host and its operations so far. */
+struct job_thread {
+    struct host_thread host;
+    size_t op_cap;
+    int64_t clock_ns; /* when its next operation begins */
+    bool is_rank;     /* it stands in the plan even if it calls nothing: its rank was seen */
+};
+
 struct job {
     struct arena arena;
     struct names names;
-    struct job_rank *ranks;
+    struct job_rank *ranks; /* of profiles */
     size_t rank_count, rank_cap;
+    struct plan
+        plan; /* without threads: what their operations name, and what is known of the whole job */
+    struct job_thread **threads;
+    size_t thread_count, thread_cap;
 };
 
 void job_init(struct job *job);
@@ -208,6 +225,23 @@ size_t job_find_key(const struct job_key *keys, size_t count, int64_t correlatio
 
 /* Sort and join; STATUS_INPUT for a rank without work of a device, and for one longer than a day. */
 enum status job_finish(struct job *job, struct diag *diag);
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* A new thread, whose clock shows 0; `name` lives as long as the plan. NULL without memory. */
+struct job_thread *job_add_thread(struct job *job, int rank, const char *name);
+/* A new operation that names nothing yet. NULL without memory. */
+struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind);
+/* The thread's clock goes on to `until_ns`, where that is later; returns the time that passes. */
+int64_t job_pass_time(struct job_thread *thread, int64_t until_ns);
+/* CPU time up to `until_ns`; no operation where no time passes. False without memory. */
+bool job_add_time(struct job *job, struct job_thread *thread, int64_t until_ns, const char *name);
+/* An operation that names nothing. */
+struct host_op job_op(enum op_kind kind);
+/* Asserts under --enable-checks that all operations name things that the plan has, and that no time is negative. */
+void job_check(const struct job *job);
+
+/* ---- times ------------------------------------------------------------------------------------ */
 
 /* All times of a rank, earlier by this; and those of all ranks, so that the first is 0. */
 void job_shift(struct job_rank *rank, int64_t by_ns);

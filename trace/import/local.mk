@@ -14,6 +14,7 @@ libimport_a_SOURCES += \
     trace/import/fold_waits.c \
     trace/import/formats.c trace/import/formats.h \
     trace/import/handoffs.c trace/import/handoffs.h \
+    trace/import/host_calls.c trace/import/host_calls.h \
     trace/import/host_form.c trace/import/host_form.h \
     trace/import/host_waits.c \
     trace/import/host_work.c trace/import/host_work.h \

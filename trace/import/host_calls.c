@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* host_calls.c - see host_calls.h. */
+#include "host_calls.h"
+
+#include <stdlib.h>
+
+#include "fold.h"
+#include "handoffs.h"
+#include "innermost.h"
+#include "meetings.h"
+#include "steps.h"
+
+/* The program of a rank under way. */
+struct calls_writer {
+    struct job *job;
+    const struct job_rank *rank;
+    const struct evidence *evidence;
+    const struct host_calls_options *options;
+    const struct meetings *meetings;
+    int number;                /* of the rank in the plan */
+    struct job_thread *thread; /* under way */
+    int64_t end_ns;            /* of the thread */
+    int *event;                /* per work: plan->events of the record behind it, or -1 */
+    int *push_flag,
+        *end_flag; /* per call: plan->flags that it sets behind its push, at its end; -1 */
+    struct handoffs handoffs;
+    size_t next_handoff;
+    int *first_edge; /* per work, and one more: its edges */
+    int *follower;   /* per work: the one without a launch behind it on its stream, or -1 */
+    struct innermost innermost; /* of a job on CPUs; else empty */
+    int stretch, last_stretch;  /* of the thread: the next one, and the end */
+    struct step_search steps;
+    struct fold_thread *folds; /* the threads so far */
+    size_t fold_count;
+    bool failed; /* no memory */
+};
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static struct host_op *add_op(struct calls_writer *writer, enum op_kind kind)
+{
+    struct host_op *op = job_add_op(writer->job, writer->thread, kind);
+    writer->failed |= !op;
+    return op;
+}
+
+static int named(struct calls_writer *writer, struct names *names, const char *word, int number)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%s%d", word, number);
+    const int index = names_intern(names, &writer->job->plan.arena, text);
+    writer->failed |= index < 0;
+    return index;
+}
+
+static int plan_stream(struct calls_writer *writer, int stream)
+{
+    char text[STREAM_TEXT];
+    const int index = names_intern(&writer->job->plan.streams, &writer->job->plan.arena,
+                                   job_stream_name(&writer->rank->streams[stream], text));
+    writer->failed |= index < 0;
+    return index;
+}
+
+static void add_time(struct calls_writer *writer, int64_t until_ns, const char *name)
+{
+    writer->failed |= !job_add_time(writer->job, writer->thread, until_ns, name);
+}
+
+/* CPU time; of a job on CPUs by its annotations. */
+static void add_host(struct calls_writer *writer, int64_t until_ns)
+{
+    const struct innermost *innermost = &writer->innermost;
+    for (; writer->stretch < writer->last_stretch; writer->stretch++) {
+        const struct stretch *stretch = &innermost->stretches[writer->stretch];
+        if (stretch->start_ns >= until_ns)
+            break;
+        add_time(writer, stretch->start_ns, NULL);
+        add_time(writer, stretch->end_ns < until_ns ? stretch->end_ns : until_ns,
+                 writer->job->names.items[stretch->name]);
+        if (stretch->end_ns > until_ns)
+            break;
+    }
+    add_time(writer, until_ns, NULL);
+}
+
+/* ---- pushes ---------------------------------------------------------------------------------- */
+
+static void add_waits(struct calls_writer *writer, int work, int stream)
+{
+    const struct evidence *evidence = writer->evidence;
+    for (int i = writer->first_edge[work]; i < writer->first_edge[work + 1]; i++) {
+        const int event = writer->event[evidence->edges[i].source];
+        struct host_op *op = event >= 0 ? add_op(writer, OP_WAIT) : NULL;
+        if (!op)
+            continue;
+        op->object = event;
+        op->stream = stream;
+    }
+}
+
+/* When the push of a work takes effect; of one without a launch at once. */
+static int64_t push_time(const struct calls_writer *writer, int work)
+{
+    const struct job_work *w = &writer->rank->works[work];
+    const struct reason *reason = &writer->evidence->reasons[work];
+    if (w->call < 0)
+        return 0;
+    if (reason->cause == IDLE_LAUNCH)
+        return w->start_ns;
+    const int64_t usual = writer->rank->calls[w->call].start_ns + writer->evidence->latency_ns;
+    return usual < w->start_ns ? usual : w->start_ns;
+}
+
+/* The device's own gap in front of a work that has a cause. */
+static int64_t own_gap(const struct calls_writer *writer, int work, int64_t pushed_ns)
+{
+    const struct reason *reason = &writer->evidence->reasons[work];
+    const int64_t start = writer->rank->works[work].start_ns;
+    const int64_t ready = reason->other_ready_ns > pushed_ns ? reason->other_ready_ns : pushed_ns;
+    return reason->cause == IDLE_NOTHING || start <= ready ? 0 : start - ready;
+}
+
+/* Work of no known cause in front of a work that began late. */
+static void add_opaque(struct calls_writer *writer, int work, int64_t pushed_ns, int stream)
+{
+    const struct reason *reason = &writer->evidence->reasons[work];
+    const int64_t ready = reason->ready_ns > pushed_ns ? reason->ready_ns : pushed_ns;
+    const int64_t late = writer->rank->works[work].start_ns - ready;
+    if (!writer->options->opaque || reason->cause != IDLE_NOTHING || late <= 0)
+        return;
+    struct host_op *op = add_op(writer, OP_LAUNCH);
+    if (!op)
+        return;
+    op->name = "opaque";
+    op->stream = stream;
+    op->time_ns = late;
+}
+
+static enum op_kind push_kind(const struct job_work *work, bool meets)
+{
+    if (work->is_message && meets)
+        return OP_GROUP;
+    if (work->class == CLASS_COPY)
+        return OP_COPY;
+    return meets ? OP_COLLECTIVE : OP_LAUNCH;
+}
+
+/* One message, whose communicator has two members. */
+static void set_message(struct calls_writer *writer, struct host_op *op,
+                        const struct job_work *work, int comm)
+{
+    const struct comm *channel = &writer->job->plan.comms[comm];
+    op->parts = ARENA_ARRAY(&writer->job->plan.arena, 1, struct p2p_part);
+    writer->failed |= !op->parts;
+    if (!op->parts)
+        return;
+    op->part_count = 1;
+    op->parts[0] =
+        (struct p2p_part){.tag = "message",
+                          .send = work->send,
+                          .peer = channel->members[channel->members[0] == writer->number],
+                          .root = -1,
+                          .comm = -1,
+                          .stream = -1};
+    op->name = NULL;
+}
+
+static void add_push(struct calls_writer *writer, int work)
+{
+    const struct job_work *w = &writer->rank->works[work];
+    const struct meeting *meeting = meetings_of(writer->meetings, writer->number, work);
+    const int stream = plan_stream(writer, w->stream);
+    const int64_t until = push_time(writer, work);
+    if (writer->rank->is_host)
+        add_host(writer, until);
+    const int64_t passes = job_pass_time(writer->thread, until);
+    add_waits(writer, work, stream);
+    add_opaque(writer, work, writer->thread->clock_ns, stream);
+    struct host_op *op = add_op(writer, push_kind(w, meeting != NULL));
+    if (!op)
+        return;
+    op->name = writer->job->names.items[w->name];
+    op->stream = stream;
+    op->bytes = w->class == CLASS_COPY ? w->bytes : 0;
+    op->direction = w->direction;
+    op->host_time_ns = passes;
+    op->time_ns = w->end_ns - w->start_ns + own_gap(writer, work, writer->thread->clock_ns);
+    if (meeting) {
+        op->comm = meeting->comm;
+        if (w->is_message)
+            set_message(writer, op, w, meeting->comm);
+        op->collective = w->collective;
+        op->time_ns = meeting->time_ns;
+    }
+    if (writer->event[work] < 0)
+        return;
+    struct host_op *record = add_op(writer, OP_RECORD);
+    if (record) {
+        record->object = writer->event[work];
+        record->stream = stream;
+    }
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void add_sync(struct calls_writer *writer, const struct job_call *call,
+                     const struct host_wait *wait)
+{
+    const struct job_work *works = writer->rank->works;
+    if (call->kind == CALL_SYNC_EVENT && (wait->work < 0 || writer->event[wait->work] < 0))
+        return;
+    if (call->kind != CALL_SYNC_DEVICE && call->kind != CALL_SYNC_EVENT && wait->stream < 0)
+        return;
+    struct host_op *op = add_op(writer, OP_SYNC);
+    if (!op)
+        return;
+    op->sync = SYNC_STREAM;
+    if (call->kind == CALL_SYNC_DEVICE) {
+        op->sync = SYNC_DEVICE;
+    } else if (call->kind == CALL_SYNC_EVENT) {
+        op->sync = SYNC_EVENT;
+        op->object = writer->event[wait->work];
+    } else {
+        op->stream = plan_stream(writer, wait->stream);
+    }
+    /* The thread goes on when the work has ended, by the trace no later than the call. */
+    const int64_t end = wait->work >= 0 ? works[wait->work].end_ns : 0;
+    if (end > writer->thread->clock_ns)
+        writer->thread->clock_ns = end < call->end_ns ? end : call->end_ns;
+}
+
+static void add_flag(struct calls_writer *writer, enum op_kind kind, int flag)
+{
+    struct host_op *op = flag >= 0 ? add_op(writer, kind) : NULL;
+    if (op)
+        op->object = flag;
+}
+
+/* When a call is over, and its pushes have taken effect. */
+static int64_t settled_time(const struct calls_writer *writer, int call)
+{
+    const struct job_call *c = &writer->rank->calls[call];
+    int64_t settled = c->end_ns;
+    for (int i = 0; i < c->work_count; i++) {
+        const int64_t pushed = push_time(writer, writer->rank->pushed[c->first_work + i]);
+        settled = pushed > settled ? pushed : settled;
+    }
+    return settled;
+}
+
+/* The work of other threads that this call waits for. The list is sorted by call, as a thread's calls are. */
+static void add_awaits(struct calls_writer *writer, int call)
+{
+    const struct handoffs *handoffs = &writer->handoffs;
+    while (writer->next_handoff < handoffs->count &&
+           handoffs->items[writer->next_handoff].call < call)
+        writer->next_handoff++;
+    for (; writer->next_handoff < handoffs->count; writer->next_handoff++) {
+        const struct handoff *item = &handoffs->items[writer->next_handoff];
+        if (item->call != call)
+            return;
+        add_flag(writer, OP_AWAIT,
+                 item->at_end ? writer->end_flag[item->other] : writer->push_flag[item->other]);
+        if (item->at_end)
+            job_pass_time(writer->thread, settled_time(writer, item->other));
+    }
+}
+
+/* Work without a launch follows the one before it on its stream. */
+static void add_followers(struct calls_writer *writer, int work)
+{
+    for (work = writer->follower[work]; work >= 0; work = writer->follower[work])
+        add_push(writer, work);
+}
+
+static void add_call(struct calls_writer *writer, int at)
+{
+    const struct job_call *call = &writer->rank->calls[at];
+    const struct host_wait *wait = &writer->evidence->waits[at];
+    add_awaits(writer, at);
+    for (int i = 0; i < call->work_count; i++) {
+        const int work = writer->rank->pushed[call->first_work + i];
+        add_push(writer, work);
+        add_followers(writer, work);
+    }
+    add_flag(writer, OP_SIGNAL, writer->push_flag[at]);
+    if (wait->stream >= 0 || wait->work >= 0) {
+        add_host(writer, call->start_ns);
+        add_sync(writer, call, wait);
+    }
+    if (writer->end_flag[at] >= 0)
+        add_host(writer, call->end_ns);
+    add_flag(writer, OP_SIGNAL, writer->end_flag[at]);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+/* The name is made in the plan's arena. */
+static bool begin_thread(struct calls_writer *writer, const char *name)
+{
+    writer->thread = name ? job_add_thread(writer->job, writer->number, name) : NULL;
+    writer->stretch = writer->last_stretch = 0;
+    return writer->thread != NULL;
+}
+
+/* The step begins, or the last one ends, at the thread's next operation. Layers that are CPU time end there. */
+static void mark_step(struct calls_writer *writer, size_t step, int64_t time_ns)
+{
+    if (writer->rank->is_host && time_ns <= writer->end_ns)
+        add_host(writer, time_ns);
+    writer->folds[writer->fold_count].marks[step] = writer->thread->host.op_count;
+}
+
+/* The steps begin where the thread's first call in them does; returns the one that begins behind `time_ns`. */
+static size_t mark_steps(struct calls_writer *writer, size_t step, int64_t time_ns)
+{
+    const struct step_search *search = &writer->steps;
+    for (; step < search->step_count && search->steps[step].begin_ns <= time_ns; step++)
+        mark_step(writer, step, search->steps[step].begin_ns);
+    if (step == 0 || step != search->step_count || search->steps[step - 1].end_ns > time_ns)
+        return step;
+    mark_step(writer, step, search->steps[step - 1].end_ns);
+    return step + 1;
+}
+
+static bool begin_marks(struct calls_writer *writer)
+{
+    struct fold_thread *fold = &writer->folds[writer->fold_count];
+    *fold = (struct fold_thread){
+        &writer->thread->host,
+        ARENA_ARRAY(writer->steps.arena, writer->steps.step_count + 1, size_t)};
+    return fold->marks != NULL;
+}
+
+/* The thread of the first work of a stream that has a launch; -1: none has. */
+static int first_launcher(const struct job_rank *rank, int stream)
+{
+    const struct job_stream *s = &rank->streams[stream];
+    for (int i = 0; i < s->count; i++) {
+        const int call = rank->works[rank->by_stream[s->first + i]].call;
+        if (call >= 0)
+            return rank->calls[call].thread;
+    }
+    return -1;
+}
+
+/* Work of a stream ahead of its first recorded launch: pushed before the trace begins. */
+static void add_leftovers(struct calls_writer *writer, int stream)
+{
+    const struct job_rank *rank = writer->rank;
+    const struct job_stream *s = &rank->streams[stream];
+    if (s->count == 0 || rank->works[rank->by_stream[s->first]].call >= 0)
+        return;
+    add_push(writer, rank->by_stream[s->first]);
+    add_followers(writer, rank->by_stream[s->first]);
+}
+
+/* Its last call has ended, and so have the steps of the thread that has them. */
+static int64_t thread_end(const struct job_rank *rank, int thread)
+{
+    int64_t last_ns = rank->stepped && rank->stepper == thread ? rank->steps_end_ns : 0;
+    for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++)
+        last_ns = rank->calls[i].end_ns > last_ns ? rank->calls[i].end_ns : last_ns;
+    return last_ns;
+}
+
+/* The time up to the first step is none of it, so that a step that is repeated does not have it again. */
+static void add_arrival(struct calls_writer *writer, int thread)
+{
+    const struct job_rank *rank = writer->rank;
+    const int first = rank->first_call[thread];
+    if (rank->stepped && rank->stepper == thread &&
+        (first == rank->first_call[thread + 1] ||
+         rank->calls[first].start_ns >= rank->steps_begin_ns))
+        add_host(writer, rank->steps_begin_ns);
+}
+
+static bool write_thread(struct calls_writer *writer, int thread)
+{
+    const struct job_rank *rank = writer->rank;
+    if (!begin_thread(writer, arena_printf(&writer->job->plan.arena, "t%d", thread)))
+        return false;
+    for (int stream = 0; stream < (int)rank->stream_count; stream++)
+        if (first_launcher(rank, stream) == thread)
+            add_leftovers(writer, stream);
+    if (rank->is_host) {
+        writer->stretch = writer->innermost.first[thread];
+        writer->last_stretch = writer->innermost.first[thread + 1];
+    }
+    writer->end_ns = thread_end(rank, thread);
+    if (!begin_marks(writer))
+        return false;
+    add_arrival(writer, thread);
+    size_t step = 0;
+    for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
+        step = mark_steps(writer, step, rank->calls[i].start_ns);
+        add_call(writer, i);
+    }
+    mark_steps(writer, step, INT64_MAX);
+    add_host(writer, writer->end_ns);
+    writer->fold_count += writer->thread->host.op_count > 0;
+    return !writer->failed;
+}
+
+/* A stream without any launch has a thread of its own. */
+static bool write_unlaunched(struct calls_writer *writer, int stream)
+{
+    if (first_launcher(writer->rank, stream) >= 0)
+        return true;
+    if (!begin_thread(writer, arena_printf(&writer->job->plan.arena, "unlaunched%d", stream)))
+        return false;
+    add_leftovers(writer, stream);
+    return !writer->failed;
+}
+
+/* ---- what is needed where -------------------------------------------------------------------- */
+
+/* Edges of a work, and events for their sources and for what threads wait for. */
+static void prepare_events(struct calls_writer *writer)
+{
+    const struct evidence *evidence = writer->evidence;
+    const struct job_rank *rank = writer->rank;
+    size_t edge = 0;
+    for (size_t i = 0; i <= rank->work_count; i++) {
+        writer->first_edge[i] = (int)edge;
+        while (edge < evidence->edge_count && evidence->edges[edge].work == (int)i)
+            writer->event[evidence->edges[edge++].source] = 0;
+    }
+    for (size_t i = 0; i < rank->call_count; i++)
+        if (rank->calls[i].kind == CALL_SYNC_EVENT && evidence->waits[i].work >= 0)
+            writer->event[evidence->waits[i].work] = 0;
+    int next = 0;
+    for (size_t i = 0; i < rank->work_count; i++)
+        if (writer->event[i] >= 0)
+            writer->event[i] = named(writer, &writer->job->plan.events, "e", next++);
+}
+
+/* Flags for the calls that others wait for. */
+static void prepare_flags(struct calls_writer *writer)
+{
+    int next = (int)writer->job->plan.flags.count;
+    for (size_t i = 0; i < writer->handoffs.count; i++) {
+        const struct handoff *item = &writer->handoffs.items[i];
+        int *flag = item->at_end ? &writer->end_flag[item->other] : &writer->push_flag[item->other];
+        if (*flag < 0)
+            *flag = named(writer, &writer->job->plan.flags, "handoff", next++);
+    }
+}
+
+static void prepare_followers(struct calls_writer *writer)
+{
+    const struct job_rank *rank = writer->rank;
+    for (size_t s = 0; s < rank->stream_count; s++)
+        for (int i = 1; i < rank->streams[s].count; i++) {
+            const int *work = &rank->by_stream[rank->streams[s].first + i];
+            if (rank->works[work[0]].call < 0)
+                writer->follower[work[-1]] = work[0];
+        }
+}
+
+static int *filled(size_t count, int value)
+{
+    int *items = malloc((count + 1) * sizeof *items);
+    for (size_t i = 0; items && i <= count; i++)
+        items[i] = value;
+    return items;
+}
+
+static bool prepare_steps(struct calls_writer *writer, struct arena *arena)
+{
+    writer->steps = (struct step_search){.job = writer->job, .rank = writer->rank, .arena = arena};
+    writer->folds = ARENA_ARRAY(arena, writer->rank->threads.count + 1, struct fold_thread);
+    return writer->folds && (writer->options->repeat == REPEAT_NEVER || steps_find(&writer->steps));
+}
+
+static bool write_rank(struct calls_writer *writer)
+{
+    const struct job_rank *rank = writer->rank;
+    struct arena arena;
+    arena_init(&arena, 0);
+    writer->event = filled(rank->work_count, -1);
+    writer->first_edge = filled(rank->work_count, 0);
+    writer->push_flag = filled(rank->call_count, -1);
+    writer->end_flag = filled(rank->call_count, -1);
+    writer->follower = filled(rank->work_count, -1);
+    bool ok = writer->event && writer->first_edge && writer->push_flag && writer->end_flag &&
+              writer->follower && prepare_steps(writer, &arena) &&
+              handoffs_find(rank, writer->evidence, &writer->handoffs) &&
+              (!rank->is_host || innermost_find(writer->job, rank, &writer->innermost));
+    if (ok) {
+        prepare_followers(writer);
+        prepare_events(writer);
+        prepare_flags(writer);
+    }
+    for (int thread = 0; ok && thread < (int)rank->threads.count; thread++)
+        ok = write_thread(writer, thread);
+    for (int stream = 0; ok && stream < (int)rank->stream_count; stream++)
+        ok = write_unlaunched(writer, stream);
+    ok = ok && fold_steps(&writer->job->plan, writer->folds, writer->fold_count,
+                          writer->steps.step_count, writer->options->repeat == REPEAT_LIKE);
+    arena_fini(&arena);
+    free(writer->follower);
+    free(writer->event);
+    free(writer->first_edge);
+    free(writer->push_flag);
+    free(writer->end_flag);
+    handoffs_fini(&writer->handoffs);
+    innermost_fini(&writer->innermost);
+    return ok;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static int unexplained(const struct job *job, const struct evidence *evidence, bool opaque)
+{
+    struct ledger sum = {0};
+    for (size_t r = 0; r < job->rank_count; r++)
+        ledger_add(&sum, &evidence[r].total);
+    return ledger_unexplained(&sum, opaque);
+}
+
+static bool write_ranks(struct job *job, const struct evidence *evidence,
+                        const struct host_calls_options *options, const struct meetings *meetings)
+{
+    struct plan *plan = &job->plan;
+    plan->ranks = (int)job->rank_count;
+    plan->name = arena_strdup(&plan->arena, options->name);
+    plan->machine.launch_queue = (int)options->launch_queue;
+    plan->unexplained.millionths = unexplained(job, evidence, options->opaque);
+    plan->unexplained.given = plan->unexplained.millionths > 0;
+    bool ok = plan->name != NULL;
+    for (size_t r = 0; ok && r < job->rank_count; r++) {
+        struct calls_writer writer = {.job = job,
+                                      .rank = &job->ranks[r],
+                                      .evidence = &evidence[r],
+                                      .options = options,
+                                      .meetings = meetings,
+                                      .number = (int)r};
+        ok = write_rank(&writer);
+    }
+    return ok;
+}
+
+enum status host_calls(struct job *job, const struct evidence *evidence,
+                       const struct host_calls_options *options, struct diag *diag)
+{
+    struct meetings meetings;
+    enum status status = meetings_find(job, &job->plan, &meetings, diag);
+    if (status == STATUS_OK && !write_ranks(job, evidence, options, &meetings))
+        status = diag_no_memory(diag);
+    meetings_fini(&meetings);
+    return status;
+}
