@@ -4,8 +4,9 @@
  *
  *     fprintf(out, "%s%*s  %5d", name, columns_fill(name, width), "", number);    what "%-*s" is for ASCII
  *
- * A character takes one column; one of East Asia or a picture takes two, one that joins the character before it none. The
- * C library knows which, whatever locale the program has. Text is as it is shown (printable.h).
+ * A character takes one column; one of East Asia or a picture takes two, one that joins the character before it none,
+ * whatever locale the program has. Signs of the scripts of India and its neighbours that join take one. Text is as it is shown
+ * (printable.h).
  */
 #ifndef SWSIM_COLUMNS_H
 #define SWSIM_COLUMNS_H

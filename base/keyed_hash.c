@@ -2,23 +2,8 @@
 /* keyed_hash.c - see keyed_hash.h. */
 #include "keyed_hash.h"
 
-#include <pthread.h>
-#include <sys/random.h>
-#include <time.h>
-
-static uint64_t process_key[2];
-static pthread_once_t drawn = PTHREAD_ONCE_INIT;
-
-/* A kernel that has no random bytes yet leaves the clock, which is harder to guess than nothing. */
-static void draw_key(void)
-{
-    struct timespec now;
-    if (getrandom(process_key, sizeof process_key, GRND_NONBLOCK) == (ssize_t)sizeof process_key)
-        return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    process_key[0] = (uint64_t)now.tv_nsec ^ (uint64_t)now.tv_sec << 32;
-    process_key[1] = (uint64_t)(uintptr_t)&now;
-}
+#include <string.h>
+#include <sys/auxv.h>
 
 static inline uint64_t rotate(uint64_t x, int bits)
 {
@@ -70,6 +55,9 @@ uint64_t keyed_hash_with(const uint64_t key[2], const void *data, size_t length)
 
 uint64_t keyed_hash(const void *data, size_t length)
 {
-    pthread_once(&drawn, draw_key);
-    return keyed_hash_with(process_key, data, length);
+    uint64_t key[2] = {0};
+    const void *drawn = (const void *)getauxval(AT_RANDOM);
+    if (drawn)
+        memcpy(key, drawn, sizeof key);
+    return keyed_hash_with(key, data, length);
 }

@@ -84,7 +84,8 @@ tests_in_c = \
     tests/t_swpipe_policy \
     tests/t_swpipe_turns \
     tests/t_timeline \
-    tests/t_units
+    tests/t_units \
+    tests/t_whole
 
 tests_in_sh = \
     tests/t_arithmetic.sh tests/t_bench.sh \

@@ -1,29 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A picture that is not whole is never called written: plugins that cannot be loaded, edges and letters that are lost.
-# Graphviz, Pango and Cairo go on without what they have no memory for, most of them without a word. inject.so refuses
-# them the n-th allocation: the picture then has all its parts, or there is none, and a sentence says why.
+# A picture that is not whole is never called written: plugins that cannot be loaded, edges that are lost, files that end in
+# the middle. inject.so refuses Graphviz, Pango and Cairo the n-th allocation: an SVG then has all its parts, a PNG or PDF is
+# a complete file, or there is none, and a sentence says why. Whether a PNG or PDF lacks a letter cannot be seen.
 . "${srcdir:-.}/tests/tap.sh"
 library=$PWD/tests/faults/inject.so
 test -z "${INSTRUMENT_FLAGS-}" || skip_all "a sanitizer's allocator cannot be made to fail"
 "$SWSIM" render "$srcdir/plans/examples/hello.yaml" -o "$dir/probe.dot" 2>/dev/null || skip_all "no Graphviz"
 plan=$srcdir/tests/faults/small.yaml
 
-# parts KIND FILE: what two pictures must have in common. Without memory for a font an SVG may have other sizes, as
-# with other fonts.
+# parts FILE: what two SVGs must have in common. Without memory for a font there may be other sizes, as with other fonts.
 parts()
 {
+    sed 's/-\{0,1\}[0-9][0-9.]*//g' "$1"
+}
+
+# is_complete KIND FILE: all parts of an SVG; of the others the end (tests/t_whole.c looks into them).
+is_complete()
+{
     case $1 in
-    svg) sed 's/-\{0,1\}[0-9][0-9.]*//g' "$2" ;;
-    *) cat "$2" ;;
+    svg) parts "$2" | cmp -s - "$dir/whole" ;;
+    png) tail -c 8 "$2" | cmp -s - "$dir/end" ;;
+    pdf) test "$(tail -n 1 "$2")" = %%EOF ;;
     esac
 }
+printf 'IEND\256B`\202' >"$dir/end"
 
 # is_honest KIND: of an attempt that left $dir/out.KIND or nothing.
 is_honest()
 {
     if [ $code -eq 0 ]; then
-        parts "$1" "$dir/out.$1" | cmp -s - "$dir/whole"
+        is_complete "$1" "$dir/out.$1"
     else
         test $code -eq 2 -a ! -e "$dir/out.$1" && grep -q ': error: .' "$dir/err"
     fi
@@ -35,7 +42,8 @@ whole_or_refused()
     kind=$1 from=$2 bad=0
     shift 2
     rm -f "$dir/trace"
-    "$SWSIM" render -o "$dir/sound.$kind" "$plan" && parts $kind "$dir/sound.$kind" >"$dir/whole" || return
+    "$SWSIM" render -o "$dir/sound.$kind" "$plan" && parts "$dir/sound.$kind" >"$dir/whole" || return
+    is_complete $kind "$dir/sound.$kind" || return
     for call; do
         rm -f "$dir/out.$kind"
         LD_PRELOAD=$library SWSIM_INJECT=memory:$call SWSIM_INJECT_FROM=$from SWSIM_INJECT_TRACE=$dir/trace \

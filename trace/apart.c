@@ -21,47 +21,14 @@
 
 #include "base/system_words.h"
 
-enum { MAX_SAID = 400 };
-
 /* The message that the child sends at its end. */
-struct report {
+struct apart_report {
     enum status status;
     bool no_memory;
-    char error[MAX_SAID];
+    char error[400];
 };
 
-struct shared {
-    int result, said, report; /* descriptors of files in memory */
-};
-
-struct child {
-    pid_t pid; /* -1: it was not started, or has ended */
-    struct shared shared;
-    char said[MAX_SAID]; /* the first line on its standard error, known after its end */
-};
-
-#define NO_CHILD                                                                                   \
-    {                                                                                              \
-        .pid = -1, .shared = { -1, -1, -1 }                                                        \
-    }
-
-static void forget(struct shared *shared)
-{
-    if (shared->result >= 0)
-        close(shared->result);
-    if (shared->said >= 0)
-        close(shared->said);
-    if (shared->report >= 0)
-        close(shared->report);
-}
-
-static bool share(struct shared *out)
-{
-    *out = (struct shared){memfd_create("swsim-result", MFD_CLOEXEC),
-                           memfd_create("swsim-said", MFD_CLOEXEC),
-                           memfd_create("swsim-report", MFD_CLOEXEC)};
-    return out->result >= 0 && out->said >= 0 && out->report >= 0;
-}
+enum shared_file { SHARED_RESULT, SHARED_SAID, SHARED_REPORT, SHARED_FILES };
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
@@ -76,9 +43,9 @@ static bool write_all(int file, const void *data, size_t bytes)
 
 /* Ends without the exit functions of the parent, whose streams it has copies of. */
 _Noreturn static void work_and_end(apart_work *work, void *context, unsigned limit_s,
-                                   const struct shared *shared)
+                                   const int shared[SHARED_FILES])
 {
-    struct report report = {0};
+    struct apart_report report = {0};
     struct diag diag;
     char *data = NULL;
     size_t bytes = 0;
@@ -86,37 +53,17 @@ _Noreturn static void work_and_end(apart_work *work, void *context, unsigned lim
     signal(SIGALRM, SIG_DFL);
     alarm(limit_s);
     prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0UL, 0UL, 0UL);
-    if (dup2(shared->said, STDERR_FILENO) < 0)
+    if (dup2(shared[SHARED_SAID], STDERR_FILENO) < 0)
         _exit(1);
     report.status = work(context, &data, &bytes, &diag);
     report.no_memory = diag.out_of_memory;
     if (diag.count > 0)
-        strncpy(report.error, diag.messages[0].text, MAX_SAID - 1);
-    bool whole = report.status != STATUS_OK || write_all(shared->result, data, bytes);
-    _exit(whole && write_all(shared->report, &report, sizeof report) ? 0 : 1);
+        strncpy(report.error, diag.messages[0].text, sizeof report.error - 1);
+    bool whole = report.status != STATUS_OK || write_all(shared[SHARED_RESULT], data, bytes);
+    _exit(whole && write_all(shared[SHARED_REPORT], &report, sizeof report) ? 0 : 1);
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
-
-/* False: errno says why. */
-static bool start(struct child *child, apart_work *work, void *context, unsigned limit_s)
-{
-    child->pid = share(&child->shared) ? fork() : -1;
-    if (child->pid == 0)
-        work_and_end(work, context, limit_s, &child->shared);
-    return child->pid > 0;
-}
-
-/* Also of a child whose result is not needed any more. */
-static void end(struct child *child)
-{
-    if (child->pid > 0) {
-        kill(child->pid, SIGKILL);
-        while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    }
-    forget(&child->shared);
-}
 
 /* A whole file in memory, with a zero behind it. */
 static char *read_all(int file, size_t *bytes)
@@ -139,16 +86,6 @@ static char *read_all(int file, size_t *bytes)
     return data;
 }
 
-/* The first line of what the libraries said; empty: nothing. */
-static void first_line(int file, char out[MAX_SAID])
-{
-    ssize_t length = pread(file, out, MAX_SAID - 1, 0);
-    out[length > 0 ? length : 0] = '\0';
-    size_t blank = strspn(out, "\n\r\t ");
-    memmove(out, out + blank, strlen(out + blank) + 1);
-    out[strcspn(out, "\r\n")] = '\0';
-}
-
 static enum status describe_end(int ended, const char *said, const char *subject, struct diag *diag)
 {
     if (WIFSIGNALED(ended) && WTERMSIG(ended) == SIGALRM)
@@ -156,85 +93,51 @@ static enum status describe_end(int ended, const char *said, const char *subject
                           "%s cannot be drawn: the graphics libraries did not end in time",
                           subject);
     const char *how = WIFSIGNALED(ended) ? system_signal_words(WTERMSIG(ended)) : "it gave up";
-    return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: the graphics libraries failed: %s",
-                      subject, *said ? said : how);
+    said += strspn(said, "\n\r\t ");
+    const int line = (int)strcspn(said, "\r\n");
+    return diag_error(diag, STATUS_SYSTEM,
+                      "%s cannot be drawn: the graphics libraries failed: %.*s", subject,
+                      line ? line : (int)strlen(how), line ? said : how);
 }
 
-static enum status take_result(const struct child *child, const struct report *report, char **data,
-                               size_t *bytes, struct diag *diag)
+static enum status wait_and_take(pid_t child, const int shared[SHARED_FILES], const char *subject,
+                                 struct apart_result *out, struct diag *diag)
 {
-    if (report->no_memory)
-        return diag_no_memory(diag);
-    if (report->status != STATUS_OK)
-        return diag_error(diag, report->status, "%s", report->error);
-    char *result = read_all(child->shared.result, bytes);
-    if (!result)
-        return diag_no_memory(diag);
-    *data = result;
-    return STATUS_OK;
-}
-
-static enum status wait_and_take(struct child *child, const char *subject, char **data,
-                                 size_t *bytes, struct diag *diag)
-{
-    struct report report;
+    struct apart_report report;
     int ended = 0;
-    while (waitpid(child->pid, &ended, 0) < 0)
+    while (waitpid(child, &ended, 0) < 0)
         if (errno != EINTR)
             return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: %s", subject,
                               system_words(errno));
-    child->pid = -1;
-    first_line(child->shared.said, child->said);
-    if (ended != 0 || pread(child->shared.report, &report, sizeof report, 0) != sizeof report)
-        return describe_end(ended, child->said, subject, diag);
-    return take_result(child, &report, data, bytes, diag);
-}
-
-/* The second child's result serves to judge the first one's. */
-static enum status compare(struct child *second, apart_same *same, const char *subject, char *data,
-                           size_t bytes, struct diag *diag)
-{
-    char *again = NULL;
-    size_t again_bytes = 0;
-    enum status status = wait_and_take(second, subject, &again, &again_bytes, diag);
-    if (status == STATUS_OK && !same(data, bytes, again, again_bytes))
-        status = diag_error(diag, STATUS_SYSTEM,
-                            "%s cannot be drawn: the graphics libraries drew it twice, and the two "
-                            "pictures differ%s%s",
-                            subject, *second->said ? ": " : "", second->said);
-    free(again);
-    return status;
-}
-
-static enum status take_and_compare(struct child children[2], apart_same *same, const char *subject,
-                                    char **data, size_t *bytes, struct diag *diag)
-{
-    char *result = NULL;
-    enum status status = wait_and_take(&children[0], subject, &result, bytes, diag);
-    if (status == STATUS_OK && same)
-        status = compare(&children[1], same, subject, result, *bytes, diag);
-    if (status != STATUS_OK) {
-        free(result);
-        return status;
-    }
-    if (*children[0].said)
-        diag_warn(diag, "%s: the graphics libraries say: %s", subject, children[0].said);
-    *data = result;
-    return STATUS_OK;
+    const ssize_t said = pread(shared[SHARED_SAID], out->said, sizeof out->said - 1, 0);
+    out->said[said > 0 ? said : 0] = '\0';
+    if (ended != 0 || pread(shared[SHARED_REPORT], &report, sizeof report, 0) != sizeof report)
+        return describe_end(ended, out->said, subject, diag);
+    if (report.status != STATUS_OK && !report.no_memory)
+        return diag_error(diag, report.status, "%s", report.error);
+    out->data = report.no_memory ? NULL : read_all(shared[SHARED_RESULT], &out->bytes);
+    return out->data ? STATUS_OK : diag_no_memory(diag);
 }
 
 enum status apart_run(apart_work *work, void *context, const char *subject, unsigned limit_s,
-                      apart_same *same, char **data, size_t *bytes, struct diag *diag)
+                      struct apart_result *out, struct diag *diag)
 {
-    struct child children[2] = {NO_CHILD, NO_CHILD};
+    const int shared[SHARED_FILES] = {[SHARED_RESULT] = memfd_create("swsim-result", MFD_CLOEXEC),
+                                      [SHARED_SAID] = memfd_create("swsim-said", MFD_CLOEXEC),
+                                      [SHARED_REPORT] = memfd_create("swsim-report", MFD_CLOEXEC)};
+    bool ready = true;
+    for (int i = 0; i < SHARED_FILES; i++)
+        ready &= shared[i] >= 0;
     fflush(NULL); /* tools that watch the child would write what it has copies of once more */
-    bool started = start(&children[0], work, context, limit_s) &&
-                   (!same || start(&children[1], work, context, limit_s));
-    enum status status = started ? take_and_compare(children, same, subject, data, bytes, diag)
-                                 : diag_error(diag, STATUS_SYSTEM,
-                                              "%s cannot be drawn: no process can be started: %s",
-                                              subject, system_words(errno));
-    end(&children[0]);
-    end(&children[1]);
+    const pid_t child = ready ? fork() : -1;
+    if (child == 0)
+        work_and_end(work, context, limit_s, shared);
+    enum status status = child > 0 ? wait_and_take(child, shared, subject, out, diag)
+                                   : diag_error(diag, STATUS_SYSTEM,
+                                                "%s cannot be drawn: no process can be started: %s",
+                                                subject, system_words(errno));
+    for (int i = 0; i < SHARED_FILES; i++)
+        if (shared[i] >= 0)
+            close(shared[i]);
     return status;
 }

@@ -24,7 +24,7 @@
 
 #include "apart.h"
 #include "graphviz.h"
-#include "graphviz_load.h"
+#include "whole.h"
 #include "base/columns.h"
 #include "base/printable.h"
 
@@ -33,7 +33,7 @@ enum { POINTS_PER_INCH = 72, MAX_ATTRIBUTE = 512 };
 static const char png_dpi[] = "144";
 
 struct drawing {
-    const struct graphviz *gv;
+    struct graphviz gv;
     Agraph_t *graph;
     double height_pt; /* of a placed drawing */
     enum draw_format format;
@@ -65,8 +65,7 @@ static void set(struct drawing *drawing, void *object, const char *name, const c
         value = look_color(&drawing->look, strcmp(name, "fillcolor") == 0 ? LOOK_AREA : LOOK_INK,
                            value, color);
     const char *shown = printable_text(&arena, value, false);
-    if (!shown ||
-        (object && drawing->gv->agsafeset(object, unconst(name), unconst(shown), "") != 0))
+    if (!shown || (object && drawing->gv.agsafeset(object, unconst(name), unconst(shown), "") != 0))
         drawing->failed = true;
     arena_fini(&arena);
 }
@@ -121,7 +120,7 @@ static void set_text(struct drawing *drawing, void *object, const char *name, co
 /* A default for all nodes or edges: keeps the DOT text short. */
 static void set_default(struct drawing *drawing, int kind, const char *name, const char *value)
 {
-    if (!drawing->gv->agattr(drawing->graph, kind, unconst(name), unconst(value)))
+    if (!drawing->gv.agattr(drawing->graph, kind, unconst(name), unconst(value)))
         drawing->failed = true;
 }
 
@@ -148,7 +147,7 @@ static void set_font(struct drawing *drawing, int kind, double font_pt, const ch
 static enum status open_graph(const struct draw_target *target, const char *engine,
                               struct drawing **out, struct diag *diag)
 {
-    const struct graphviz *gv;
+    struct graphviz gv;
     enum status status = graphviz_load(&gv, diag);
     if (status != STATUS_OK)
         return status;
@@ -160,7 +159,7 @@ static enum status open_graph(const struct draw_target *target, const char *engi
     drawing->format = target->format;
     drawing->look = target->look;
     drawing->scale = target->look.scale > 0 ? target->look.scale : 1;
-    drawing->graph = gv->agopen(unconst("swsim"), *gv->Agdirected, NULL);
+    drawing->graph = gv.agopen(unconst("swsim"), *gv.Agdirected, NULL);
     if (!drawing->graph) {
         free(drawing);
         return diag_no_memory(diag);
@@ -244,7 +243,7 @@ void draw_close(struct drawing *drawing)
         return;
     if (drawing->under.out)
         text_close(&drawing->under, false, NULL);
-    (void)drawing->gv->agclose(drawing->graph); /* frees it; nothing to report */
+    (void)drawing->gv.agclose(drawing->graph); /* frees it; nothing to report */
     free(drawing);
 }
 
@@ -254,7 +253,7 @@ static Agnode_t *new_node(struct drawing *drawing, Agraph_t *where)
 {
     char name[16];
     snprintf(name, sizeof name, "n%u", drawing->nodes++);
-    Agnode_t *node = drawing->gv->agnode(where, name, 1);
+    Agnode_t *node = drawing->gv.agnode(where, name, 1);
     if (!node)
         drawing->failed = true;
     return node;
@@ -371,8 +370,8 @@ void draw_arrow(struct drawing *drawing, const struct draw_arrow *arrow)
     double x1 = scale * arrow->to_x_pt, y1 = scale * (drawing->height_pt - arrow->to_y_pt);
     double neck = y1 + (y0 > y1 ? HEAD_PT : -HEAD_PT), bend = (neck - y0) / 2;
     Agedge_t *edge = arrow->from && arrow->to
-                         ? drawing->gv->agedge(drawing->graph, (Agnode_t *)arrow->from,
-                                               (Agnode_t *)arrow->to, NULL, 1)
+                         ? drawing->gv.agedge(drawing->graph, (Agnode_t *)arrow->from,
+                                              (Agnode_t *)arrow->to, NULL, 1)
                          : NULL;
     if (!edge) {
         drawing->failed = true;
@@ -393,8 +392,8 @@ void draw_arc(struct drawing *drawing, const struct draw_arc *arc)
     double y1 = scale * (drawing->height_pt - arc->to_y_pt);
     double reach = x + scale * arc->bulge_pt * 4 / 3; /* where the curve itself gets to bulge_pt */
     Agedge_t *edge = arc->from && arc->to
-                         ? drawing->gv->agedge(drawing->graph, (Agnode_t *)arc->from,
-                                               (Agnode_t *)arc->to, NULL, 1)
+                         ? drawing->gv.agedge(drawing->graph, (Agnode_t *)arc->from,
+                                              (Agnode_t *)arc->to, NULL, 1)
                          : NULL;
     if (!edge) {
         drawing->failed = true;
@@ -459,7 +458,7 @@ struct draw_cluster *draw_cluster(struct drawing *drawing, const char *label)
 {
     char name[32];
     snprintf(name, sizeof name, "cluster%u", drawing->clusters++);
-    Agraph_t *cluster = drawing->gv->agsubg(drawing->graph, name, 1);
+    Agraph_t *cluster = drawing->gv.agsubg(drawing->graph, name, 1);
     if (!cluster) {
         drawing->failed = true;
         return NULL;
@@ -492,7 +491,7 @@ void draw_edge(struct drawing *drawing, struct draw_node *from, struct draw_node
                const char *label, bool dashed)
 {
     Agedge_t *edge =
-        from && to ? drawing->gv->agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
+        from && to ? drawing->gv.agedge(drawing->graph, (Agnode_t *)from, (Agnode_t *)to, NULL, 1)
                    : NULL;
     if (!edge) {
         drawing->failed = true;
@@ -536,7 +535,7 @@ static enum status write_dot(struct drawing *drawing, char **data, size_t *bytes
     struct text_stream stream;
     if (!text_open(&stream))
         return diag_no_memory(diag);
-    bool written = drawing->gv->agwrite(drawing->graph, stream.out) != EOF;
+    bool written = drawing->gv.agwrite(drawing->graph, stream.out) != EOF;
     *data = text_close(&stream, written, bytes);
     return *data ? STATUS_OK : diag_no_memory(diag);
 }
@@ -550,13 +549,15 @@ enum status draw_finish(struct drawing *drawing, char **data, size_t *bytes, str
     case DRAW_BY_NAME: /* draw_picture has found it */
     case DRAW_DOT: return write_dot(drawing, data, bytes, diag);
     case DRAW_SVG:
-        return graphviz_render(drawing->graph, drawing->engine, "svg", data, bytes, diag);
+        return graphviz_render(&drawing->gv, drawing->graph, drawing->engine, "svg", data, bytes,
+                               diag);
     case DRAW_PDF:
-        return graphviz_render(drawing->graph, drawing->engine, "pdf", data, bytes, diag);
+        return graphviz_render(&drawing->gv, drawing->graph, drawing->engine, "pdf", data, bytes,
+                               diag);
     case DRAW_PNG: break;
     }
     set(drawing, drawing->graph, "dpi", png_dpi);
-    return graphviz_render(drawing->graph, drawing->engine, "png", data, bytes, diag);
+    return graphviz_render(&drawing->gv, drawing->graph, drawing->engine, "png", data, bytes, diag);
 }
 
 /* ---- apart ----------------------------------------------------------------------------------- */
@@ -593,35 +594,49 @@ static enum status limit_s(unsigned *out_s, struct diag *diag)
     return STATUS_OK;
 }
 
-/* The pixels of a letter that is missing are as good as any others: only another picture shows it. */
-static bool same_bytes(char *a, size_t a_bytes, char *b, size_t b_bytes)
-{
-    return a_bytes == b_bytes && memcmp(a, b, a_bytes) == 0;
-}
-
 /* Cairo writes the time into a PDF. Blanks in place of the entry leave all else where it was, and make the same bytes
-   of the same plan. False: it is not there to be read. */
-static bool undate(char *data, size_t bytes)
+   of the same plan. Newer versions of Cairo may compress it: then it stays. */
+static void undate(char *data, size_t bytes)
 {
     static const char key[] = "/CreationDate (";
     char *from = memmem(data, bytes, key, sizeof key - 1);
     char *to = from ? memchr(from, ')', bytes - (size_t)(from - data)) : NULL;
     if (to)
         memset(from, ' ', (size_t)(to + 1 - from));
-    return to;
 }
 
-/* Newer versions of Cairo may compress the date: then one drawing has to do. */
-static bool same_pages(char *a, size_t a_bytes, char *b, size_t b_bytes)
+static bool is_whole(enum draw_format format, const struct apart_result *result)
 {
-    bool dated = undate(a, a_bytes), again = undate(b, b_bytes);
-    return (!dated && !again) || same_bytes(a, a_bytes, b, b_bytes);
+    switch (format) {
+    case DRAW_PNG: return whole_png(result->data, result->bytes);
+    case DRAW_PDF: return whole_pdf(result->data, result->bytes);
+    case DRAW_SVG: return whole_svg(result->data, result->bytes);
+    case DRAW_BY_NAME:
+    case DRAW_DOT: break; /* agwrite has told whether it wrote all */
+    }
+    return result->bytes > 0;
 }
 
-/* A text file names its parts, and Graphviz says which it left out. */
-static apart_same *twice(enum draw_format format)
+/* A picture of which Graphviz says that a part is missing, or that ends in the middle, is a failure. What the libraries below
+   Graphviz say, of fonts as a rule, is a warning. */
+static enum status check_picture(const char *path, enum draw_format format,
+                                 struct apart_result *result, struct diag *diag)
 {
-    return format == DRAW_PNG ? same_bytes : format == DRAW_PDF ? same_pages : NULL;
+    const char *message = graphviz_message(result->said);
+    if (message)
+        return diag_error(diag, STATUS_SYSTEM, "%s cannot be drawn: Graphviz failed: %s", path,
+                          message);
+    if (!is_whole(format, result))
+        return diag_error(diag, STATUS_SYSTEM,
+                          "%s cannot be drawn: the graphics libraries wrote an incomplete file",
+                          path);
+    const char *line = result->said + strspn(result->said, "\r\n\t ");
+    if (*line)
+        diag_warn(diag, "%s: the graphics libraries say: %.*s", path, (int)strcspn(line, "\r\n"),
+                  line);
+    if (format == DRAW_PDF)
+        undate(result->data, result->bytes);
+    return STATUS_OK;
 }
 
 static enum status write_stream(const struct draw_target *target, const char *data, size_t bytes,
@@ -637,18 +652,18 @@ enum status draw_picture(const struct draw_target *target, draw_body *body, void
                          struct diag *diag)
 {
     struct picture picture = {.body = body, .context = context, .target = *target};
-    char *data = NULL;
-    size_t bytes = 0;
+    struct apart_result result = {0};
     unsigned most_s;
     enum status status = limit_s(&most_s, diag);
     if (status == STATUS_OK && target->format == DRAW_BY_NAME)
         status = draw_format_of(target->path, &picture.target.format, diag);
     if (status == STATUS_OK)
-        status = apart_run(draw_one, &picture, target->path, most_s, twice(picture.target.format),
-                           &data, &bytes, diag);
+        status = apart_run(draw_one, &picture, target->path, most_s, &result, diag);
     if (status == STATUS_OK)
-        status = target->stream ? write_stream(target, data, bytes, diag)
-                                : output_write(target->path, data, bytes, diag);
-    free(data);
+        status = check_picture(target->path, picture.target.format, &result, diag);
+    if (status == STATUS_OK)
+        status = target->stream ? write_stream(target, result.data, result.bytes, diag)
+                                : output_write(target->path, result.data, result.bytes, diag);
+    free(result.data);
     return status;
 }

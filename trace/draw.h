@@ -10,7 +10,7 @@
  * A drawing owns its graph and copies every text. Texts are taken as they are: nothing in them is
  * an escape. Colours are "#rrggbb" or "#rrggbbaa". When memory runs out draw_finish fails; the
  * other functions need no check. The libraries may also end the process then: draw_picture draws in another one.
- * cgraph keeps the level of its error messages in the process, so one thread at a time may draw.
+ * cgraph keeps state in the process, so one thread at a time may draw.
  */
 #ifndef SWSIM_DRAW_H
 #define SWSIM_DRAW_H

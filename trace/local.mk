@@ -7,7 +7,6 @@ libtrace_a_SOURCES += \
     trace/draw.c trace/draw.h \
     trace/foreign_sql.c trace/foreign_sql.h \
     trace/graphviz.c trace/graphviz.h \
-    trace/graphviz_load.c trace/graphviz_load.h \
     trace/lanes.c trace/lanes.h \
     trace/ledger.c trace/ledger.h \
     trace/look.c trace/look.h \
@@ -41,6 +40,7 @@ libtrace_a_SOURCES += \
     trace/timeline_key.c \
     trace/timeline_view.h \
     trace/trace.c trace/trace.h \
+    trace/whole.c trace/whole.h \
     trace/work_names.c trace/work_names.h
 
 # The page that zooms, as bytes in C.
