@@ -2,6 +2,8 @@
 /* recorded.c - see recorded.h. */
 #include "recorded_run.h"
 
+#include "host_form.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,28 +75,48 @@ static enum status check_words(const struct plan *plan, const char *path, struct
     return status;
 }
 
+static enum status read_threads(struct recorded_job *job, const struct source *source)
+{
+    job->processes = ARENA_ARRAY(job->arena, source->count, struct recorded_process);
+    enum status status = job->processes ? read_all(job, source) : diag_no_memory(job->diag);
+    return status == STATUS_OK && !recorded_write(job) ? diag_no_memory(job->diag) : status;
+}
+
+/* What only the whole plan tells. */
+static enum status finish(struct recorded_job *job)
+{
+    const char *path = job->processes[0].tapes.path;
+    if (job->plan->thread_count == 0)
+        return diag_error(job->diag, STATUS_INPUT, "%s: no thread pushes work or waits for any",
+                          path);
+    const enum status status = check_words(job->plan, path, job->diag);
+    return status == STATUS_OK && job->options->run ? recorded_run(job) : status;
+}
+
 static enum status make_plan(const struct source *source, const struct recorded_options *options,
                              struct plan *out, struct diag *diag)
 {
+    struct job threads;
     struct plan plan;
+    job_init(&threads);
     plan_init(&plan);
-    struct recorded_job job = {
-        .plan = &plan, .arena = &plan.arena, .diag = diag, .options = options};
-    job.processes = ARENA_ARRAY(job.arena, source->count, struct recorded_process);
-    enum status status = job.processes ? read_all(&job, source) : diag_no_memory(diag);
-    if (status == STATUS_OK && !recorded_write(&job))
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK && plan.thread_count == 0)
-        status = diag_error(diag, STATUS_INPUT, "%s: no thread pushes work or waits for any",
-                            job.processes[0].tapes.path);
+    struct recorded_job job = {.out = &threads,
+                               .plan = &threads.plan,
+                               .arena = &threads.plan.arena,
+                               .diag = diag,
+                               .options = options};
+    enum status status = read_threads(&job, source);
     if (status == STATUS_OK)
-        status = check_words(&plan, job.processes[0].tapes.path, diag);
-    if (status == STATUS_OK && options->run)
-        status = recorded_run(&job);
+        status = host_form(&threads, &plan, diag);
+    job.plan = &plan;
+    job.arena = &plan.arena;
+    if (status == STATUS_OK)
+        status = finish(&job);
     if (status == STATUS_OK)
         *out = plan;
     else
         plan_fini(&plan);
+    job_fini(&threads);
     return status;
 }
 

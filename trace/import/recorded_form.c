@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorded_form.c - the operations of recordings as a plan of host programs.
+ * recorded_form.c - the operations of recordings as the threads of a job.
  *
  * The order of two threads is a flag, set behind the last operation of the first. A host function is the
  * body of its callback, whatever thread executed it.
@@ -18,14 +18,6 @@ int recorded_rank(const struct recorded_process *process, int device)
             return process->first_rank + i;
     return process->first_rank;
 }
-
-/* A thread under way. */
-struct writing {
-    struct recorded_job *job;
-    struct recorded_process *process;
-    int home;         /* the rank of the thread */
-    int64_t clock_ns; /* the plan has the thread's time up to here */
-};
 
 /* ---- host functions --------------------------------------------------------------------------- */
 
@@ -93,6 +85,14 @@ static bool is_in_body(const struct bodies *bodies, size_t thread, size_t place)
     return false;
 }
 
+/* A thread, a graph or the body of a callback under way. */
+struct writing {
+    struct recorded_job *job;
+    struct recorded_process *process;
+    const struct bodies *bodies; /* NULL: of a graph */
+    struct job_thread *thread;   /* gets the operations; `host.rank` is that of the thread */
+};
+
 /* ---- the order of threads --------------------------------------------------------------------- */
 
 /* The last operation of a thread among its first `count` items; SIZE_MAX: none, or none that the plan has. */
@@ -155,37 +155,12 @@ static bool order_thread(struct recorded_job *job, const struct recorded_process
     return true;
 }
 
-/* ---- operations ------------------------------------------------------------------------------- */
-
-struct out {
-    struct host_op *items;
-    size_t count, cap;
-};
-
-static bool put(const struct writing *writing, struct out *out, const struct host_op *op)
-{
-    if (!arena_grow(writing->job->arena, (void **)&out->items, out->count, &out->cap,
-                    sizeof *out->items))
-        return false;
-    out->items[out->count++] = *op;
-    return true;
-}
-
 /* ---- the thread's time ------------------------------------------------------------------------ */
 
 /* CPU time up to a moment of the host's clock. */
-static bool put_time(struct writing *writing, struct out *out, int64_t until_ns)
+static bool put_time(const struct writing *writing, int64_t until_ns)
 {
-    const struct host_op op = {.kind = OP_HOST,
-                               .stream = -1,
-                               .graph = -1,
-                               .object = -1,
-                               .comm = -1,
-                               .time_ns = until_ns - writing->clock_ns};
-    if (!writing->job->timed || until_ns <= writing->clock_ns)
-        return true;
-    writing->clock_ns = until_ns;
-    return put(writing, out, &op);
+    return !writing->job->timed || job_add_time(writing->job->out, writing->thread, until_ns, NULL);
 }
 
 static int64_t within(int64_t time_ns, int64_t from_ns, int64_t to_ns)
@@ -199,35 +174,40 @@ static int64_t passed_ns(const struct writing *writing, const struct recorded_op
     const struct recorded_device_time *time = &op->device_time;
     if (op->op.kind == OP_AWAIT && op->after_thread >= 0) {
         const struct recorded_ops *others = &writing->process->threads[op->after_thread].ops;
-        return within(others->items[op->after_place].end_ns, writing->clock_ns, op->begin_ns);
+        return within(others->items[op->after_place].end_ns, writing->thread->clock_ns,
+                      op->begin_ns);
     }
     if (op->op.kind == OP_SYNC)
         return within(time->ready_ns, op->begin_ns, op->end_ns);
-    return time->pushes ? op->begin_ns + recorded_clock_host_time(op) : writing->clock_ns;
+    return time->pushes ? op->begin_ns + recorded_clock_host_time(op) : writing->thread->clock_ns;
 }
 
-/* An await stands where the thread began to wait, so no time is in front of it. */
-static bool put_time_before(struct writing *writing, struct out *out, const struct recorded_op *op)
+/* ---- operations ------------------------------------------------------------------------------- */
+
+static bool put(const struct writing *writing, const struct host_op *op)
 {
-    return op->op.kind == OP_AWAIT || put_time(writing, out, op->begin_ns);
+    struct host_op *to = job_add_op(writing->job->out, writing->thread, op->kind);
+    if (to)
+        *to = *op;
+    return to != NULL;
 }
 
-static bool put_signal(const struct writing *writing, struct out *out, int flag)
+static bool put_flag(const struct writing *writing, enum op_kind kind, int flag)
 {
-    const struct host_op op = {
-        .kind = OP_SIGNAL, .stream = -1, .graph = -1, .object = flag, .comm = -1};
-    return flag < 0 || put(writing, out, &op);
+    struct host_op op = job_op(kind);
+    op.object = flag;
+    return flag < 0 || put(writing, &op);
 }
 
 /* One for each piece of the memory, which nothing may have used yet; none where nothing uses it. */
-static bool put_memory(const struct writing *writing, struct out *out, const struct recorded_op *op,
+static bool put_memory(const struct writing *writing, const struct recorded_op *op,
                        struct host_op *to)
 {
     struct recorded_block *block = &writing->process->blocks[op->block];
     for (size_t i = 0; block->used && i + 1 < block->cut_count; i++) {
         to->object = recorded_memory_piece(writing->job, block, i);
         to->bytes = 0;
-        if (to->object < 0 || !put(writing, out, to))
+        if (to->object < 0 || !put(writing, to))
             return false;
     }
     return true;
@@ -264,64 +244,57 @@ static bool place_parts(const struct writing *writing, const struct recorded_op 
     return true;
 }
 
-static bool put_callback(const struct writing *writing, struct out *out,
-                         const struct bodies *bodies, const struct recorded_op *op,
+static bool put_callback(const struct writing *writing, const struct recorded_op *op,
                          struct host_op *to);
 
 /* A callback that says of its place in the stream that it is reached, or waits there for that of another one. A write that
    no stream waits for, of memory that nothing else uses, is left out. */
-static bool put_value(const struct writing *writing, struct out *out, const struct recorded_op *op,
+static bool put_value(const struct writing *writing, const struct recorded_op *op,
                       struct host_op *to)
 {
     const struct recorded_value *value = &writing->process->values[op->value - 1];
-    struct host_op write = {
-        .kind = OP_COMPUTE, .name = to->name, .stream = -1, .graph = -1, .object = -1, .comm = -1};
-    const struct host_op flag = {.kind = value->writes ? OP_SIGNAL : OP_AWAIT,
-                                 .stream = -1,
-                                 .graph = -1,
-                                 .object = value->signal,
-                                 .comm = -1};
-    struct out inside = {0};
-    if (!recorded_memory_list(writing->job, writing->process, op, writing->home, true, -1,
+    struct job_thread body = {.host.rank = writing->thread->host.rank};
+    const struct writing inside = {writing->job, writing->process, writing->bodies, &body};
+    struct host_op write = job_op(OP_COMPUTE);
+    write.name = to->name;
+    if (!recorded_memory_list(writing->job, writing->process, op, body.host.rank, true, -1,
                               &write.writes) ||
-        (write.writes.count > 0 && !put(writing, &inside, &write)) ||
-        (value->signal >= 0 && !put(writing, &inside, &flag)))
+        (write.writes.count > 0 && !put(&inside, &write)) ||
+        !put_flag(&inside, value->writes ? OP_SIGNAL : OP_AWAIT, value->signal))
         return false;
-    to->body = inside.items;
-    to->body_count = inside.count;
-    return inside.count == 0 || put(writing, out, to);
+    to->body = body.host.ops;
+    to->body_count = body.host.op_count;
+    return to->body_count == 0 || put(writing, to);
 }
 
-/* `bodies` NULL: of a graph. */
-static bool put_op(const struct writing *writing, struct out *out, const struct bodies *bodies,
-                   const struct recorded_op *op)
+static bool put_op(const struct writing *writing, const struct recorded_op *op)
 {
     struct recorded_job *job = writing->job;
     struct host_op to = op->op;
     if (job->timed && op->device_time.pushes && !to.is_graph)
         to.time_ns = recorded_clock_time(op);
-    if (job->timed && op->device_time.pushes && bodies)
+    if (job->timed && op->device_time.pushes && writing->bodies)
         to.host_time_ns = recorded_clock_host_time(op);
     const bool cpu = to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT;
-    const int rank = cpu ? writing->home : recorded_rank(writing->process, op->device);
+    const int rank = cpu ? writing->thread->host.rank : recorded_rank(writing->process, op->device);
     const int event_rank = recorded_rank(writing->process, op->event_device);
     if ((to.kind == OP_AWAIT && op->after_thread < 0) || op->begins || op->ends)
-        return put_signal(writing, out, op->signal);
-    to.device = rank == writing->home ? 0 : 1 + rank;
+        return put_flag(writing, OP_SIGNAL, op->signal);
+    to.device = rank == writing->thread->host.rank ? 0 : 1 + rank;
     if ((to.kind == OP_WAIT || (to.kind == OP_SYNC && to.sync == SYNC_EVENT)) && event_rank != rank)
         to.object_rank = 1 + event_rank;
     if (to.kind == OP_SYNC && to.sync == SYNC_EVENT) {
         to.device = 0;
-        to.object_rank = event_rank == writing->home ? 0 : 1 + event_rank;
+        to.object_rank = event_rank == writing->thread->host.rank ? 0 : 1 + event_rank;
     }
-    if (to.kind == OP_CALLBACK && !bodies)
+    if (to.kind == OP_CALLBACK && !writing->bodies)
         return plan_add_unrecorded(job->plan, "host functions in a graph", "a plan has none");
     if (op->value > 0)
-        return put_value(writing, out, op, &to) && put_signal(writing, out, op->signal);
+        return put_value(writing, op, &to) && put_flag(writing, OP_SIGNAL, op->signal);
     if (to.kind == OP_GROUP && !place_parts(writing, op, rank, &to))
         return false;
     if (to.kind == OP_GROUP && to.part_count == 0)
-        return put_signal(writing, out, op->signal);
+        return put_flag(writing, OP_SIGNAL, op->signal);
     if (to.kind == OP_COLLECTIVE || to.kind == OP_GROUP)
         to.sm = job->options->sm_slots > 0;
     if (to.kind == OP_COLLECTIVE && to.work.root >= 0)
@@ -329,87 +302,89 @@ static bool put_op(const struct writing *writing, struct out *out, const struct 
     if (!recorded_memory_list(job, writing->process, op, rank, false, -1, &to.reads) ||
         !recorded_memory_list(job, writing->process, op, rank, true, -1, &to.writes))
         return false;
-    const bool done = to.kind == OP_ALLOC || to.kind == OP_FREE ? put_memory(writing, out, op, &to)
-                      : to.kind == OP_CALLBACK ? put_callback(writing, out, bodies, op, &to)
-                                               : put(writing, out, &to);
-    return done && put_signal(writing, out, op->signal);
+    const bool done = to.kind == OP_ALLOC || to.kind == OP_FREE ? put_memory(writing, op, &to)
+                      : to.kind == OP_CALLBACK                  ? put_callback(writing, op, &to)
+                                                                : put(writing, &to);
+    return done && put_flag(writing, OP_SIGNAL, op->signal);
 }
 
 /* A function that never ran, or did nothing that was seen, has an empty body. */
-static bool put_callback(const struct writing *writing, struct out *out,
-                         const struct bodies *bodies, const struct recorded_op *op,
+static bool put_callback(const struct writing *writing, const struct recorded_op *op,
                          struct host_op *to)
 {
-    const struct recorded_job *job = writing->job;
-    const struct body *body = find_body(bodies, op->host_call);
-    const struct host_op nothing = {
-        .kind = OP_HOST, .stream = -1, .graph = -1, .object = -1, .comm = -1};
-    struct out inside = {0};
-    if (body && job->timed) {
-        struct writing of = *writing;
-        of.clock_ns = writing->process->threads[body->thread].ops.items[body->begin].begin_ns;
-        if (!put_time(&of, &inside,
-                      writing->process->threads[body->thread].ops.items[body->end].begin_ns))
+    const struct body *body = find_body(writing->bodies, op->host_call);
+    struct job_thread ops = {.host.rank = writing->thread->host.rank};
+    const struct writing inside = {writing->job, writing->process, writing->bodies, &ops};
+    if (body) {
+        const struct recorded_op *items = writing->process->threads[body->thread].ops.items;
+        ops.clock_ns = items[body->begin].begin_ns;
+        if (!put_time(&inside, items[body->end].begin_ns))
             return false;
+        for (size_t i = body->begin; i <= body->end; i++) {
+            const enum op_kind kind = items[i].op.kind;
+            const bool host = kind == OP_AWAIT || kind == OP_COMPUTE || kind == OP_HOST;
+            if (host && !put_op(&inside, &items[i]))
+                return false;
+        }
     }
-    for (size_t i = body ? body->begin : 1; body && i <= body->end; i++) {
-        const struct recorded_op *item = &writing->process->threads[body->thread].ops.items[i];
-        const bool host =
-            item->op.kind == OP_AWAIT || item->op.kind == OP_COMPUTE || item->op.kind == OP_HOST;
-        if (host && !put_op(writing, &inside, bodies, item))
-            return false;
-    }
-    if (inside.count == 0 && !put(writing, &inside, &nothing))
+    const struct host_op nothing = job_op(OP_HOST);
+    if (ops.host.op_count == 0 && !put(&inside, &nothing))
         return false;
-    to->body = inside.items;
-    to->body_count = inside.count;
-    return put(writing, out, to);
+    to->body = ops.host.ops;
+    to->body_count = ops.host.op_count;
+    return put(writing, to);
+}
+
+/* The rank of the device that a thread uses first. */
+static int home_of(const struct recorded_process *process, const struct recorded_ops *ops)
+{
+    for (size_t i = 0; i < ops->count; i++)
+        if (ops->items[i].op.stream >= 0)
+            return recorded_rank(process, ops->items[i].device);
+    return process->first_rank;
 }
 
 static bool write_thread(struct recorded_job *job, struct recorded_process *process,
                          const struct bodies *bodies, size_t index)
 {
-    const struct recorded_ops *ops = &process->threads[index].ops;
-    struct writing writing = {.job = job, .process = process, .home = process->first_rank};
-    struct out out = {0};
-    for (size_t i = ops->count; i-- > 0;)
-        if (ops->items[i].op.stream >= 0)
-            writing.home = recorded_rank(process, ops->items[i].device);
-    writing.clock_ns = job->begin_ns - process->tapes.wall_ns;
-    for (size_t i = 0; i < ops->count; i++) {
-        if (!put_time_before(&writing, &out, &ops->items[i]) ||
-            !put_op(&writing, &out, bodies, &ops->items[i]))
-            return false;
-        writing.clock_ns = passed_ns(&writing, &ops->items[i]) > writing.clock_ns
-                               ? passed_ns(&writing, &ops->items[i])
-                               : writing.clock_ns;
-    }
-    if (ops->count > 0 && !put_time(&writing, &out, ops->items[ops->count - 1].end_ns))
+    struct recorded_thread *from = &process->threads[index];
+    const struct recorded_ops *ops = &from->ops;
+    const int home = home_of(process, ops);
+    const char *name =
+        index == 0 && home == process->first_rank
+            ? "main"
+            : arena_printf(job->arena, "%d.thread%zu", process->first_rank, index + 1);
+    struct job_thread *thread = name ? job_add_thread(job->out, home, name) : NULL;
+    const struct writing writing = {job, process, bodies, thread};
+    if (!thread)
         return false;
-    if (out.count == 0)
-        return true;
-    const char *name = index == 0 && writing.home == process->first_rank
-                           ? "main"
-                           : arena_printf(job->arena, "%" PRId64 ".thread%zu",
-                                          (int64_t)process->first_rank, index + 1);
-    job->plan->threads[job->plan->thread_count++] = (struct host_thread){
-        .rank = writing.home, .name = name, .ops = out.items, .op_count = out.count};
-    process->threads[index].home = writing.home;
-    process->threads[index].name = name;
-    return name != NULL;
+    thread->clock_ns = job->begin_ns - process->tapes.wall_ns;
+    for (size_t i = 0; i < ops->count; i++) {
+        /* An await stands where the thread began to wait, so no time is in front of it. */
+        if ((ops->items[i].op.kind != OP_AWAIT && !put_time(&writing, ops->items[i].begin_ns)) ||
+            !put_op(&writing, &ops->items[i]))
+            return false;
+        job_pass_time(thread, passed_ns(&writing, &ops->items[i]));
+    }
+    if (ops->count > 0 && !put_time(&writing, ops->items[ops->count - 1].end_ns))
+        return false;
+    if (thread->host.op_count > 0) {
+        from->home = home;
+        from->name = name;
+    }
+    return true;
 }
 
 static bool write_graph(struct recorded_job *job, struct recorded_process *process,
                         const struct recorded_graph *graph)
 {
-    struct writing writing = {
-        .job = job, .process = process, .home = recorded_rank(process, graph->device)};
-    struct out out = {0};
+    struct job_thread ops = {.host.rank = recorded_rank(process, graph->device)};
+    const struct writing writing = {job, process, NULL, &ops};
     for (size_t k = 0; k < graph->ops.count; k++)
-        if (!put_op(&writing, &out, NULL, &graph->ops.items[k]))
+        if (!put_op(&writing, &graph->ops.items[k]))
             return false;
-    job->plan->graphs[graph->index].ops = out.items;
-    job->plan->graphs[graph->index].op_count = out.count;
+    job->plan->graphs[graph->index].ops = ops.host.ops;
+    job->plan->graphs[graph->index].op_count = ops.host.op_count;
     return true;
 }
 
@@ -524,8 +499,8 @@ static bool drop_specs(struct recorded_job *job)
     if (!used)
         return false;
     memset(used, 0, count * sizeof *used);
-    for (size_t i = 0; i < plan->thread_count; i++)
-        note_streams(plan->threads[i].ops, plan->threads[i].op_count, used);
+    for (size_t i = 0; i < job->out->thread_count; i++)
+        note_streams(job->out->threads[i]->host.ops, job->out->threads[i]->host.op_count, used);
     for (size_t i = 0; i < plan->graph_count; i++)
         note_streams(plan->graphs[i].ops, plan->graphs[i].op_count, used);
     for (size_t i = 0; i < plan->stream_spec_count; i++)
@@ -710,9 +685,6 @@ static bool say_unseen(struct recorded_job *job)
 bool recorded_write(struct recorded_job *job)
 {
     struct plan *plan = job->plan;
-    size_t threads = 0;
-    for (size_t i = 0; i < job->process_count; i++)
-        threads += job->processes[i].tapes.thread_count;
     number_ranks(job);
     for (size_t i = 0; i < job->process_count; i++)
         if (!recorded_values_pair(job, &job->processes[i]))
@@ -721,15 +693,13 @@ bool recorded_write(struct recorded_job *job)
     if (!recorded_clock_meet(job))
         return false;
     recorded_clock_warn(job);
-    plan->form = FORM_THREADS;
     plan->inputs_given = true;
     plan->machine.sm_slots = (int)job->options->sm_slots;
     plan->machine.launch_latency_ns = recorded_clock_latency(job);
     plan->machine.launch_order_implicit = job->options->launch_order;
     plan->name = arena_strdup(job->arena, job->options->name);
     plan->about = about(job);
-    plan->threads = ARENA_ARRAY(job->arena, threads + 1, struct host_thread);
-    if (!plan->name || !plan->about || !plan->threads || !recorded_comm_write(job))
+    if (!plan->name || !plan->about || !recorded_comm_write(job))
         return false;
     return write_processes(job) && drop_specs(job) && say_unseen(job);
 }

@@ -9,6 +9,7 @@
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H
 
+#include "job.h"
 #include "recorded.h"
 #include "tapes.h"
 
@@ -308,8 +309,9 @@ struct recorded_comm {
 };
 
 struct recorded_job {
-    struct plan *plan;
-    struct arena *arena;
+    struct job *out;
+    struct plan *plan;   /* that of `out`, until host_form takes it */
+    struct arena *arena; /* the plan's */
     struct diag *diag;
     const struct recorded_options *options;
     struct recorded_process *processes;
