@@ -34,7 +34,6 @@ static struct predict_options options_of(const struct asking *asking)
         .seed = o->seed ? (uint64_t)o->seed : 1,
         .replications = o->replications ? (int)o->replications : 1,
         .threads = o->threads ? o->threads : 1,
-        .engine = ENGINE_AUTO,
         .exposed = EXPOSED_IF_CHEAP,
         .in_flight = true,
         .interrupted = &asking->asked->interrupted};

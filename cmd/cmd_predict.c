@@ -466,7 +466,6 @@ struct predict_line {
     const char *sweep, *profile, *times, *critical, *path;
     int64_t iterations, ranks, max_depth, cores, replications, seed, threads;
     bool exposed, no_mpi, werror;
-    int engine;
 };
 
 static enum status parse_texts(struct app *app, const struct predict_line *line,
@@ -618,8 +617,6 @@ static bool parse_line(struct app *app, int argc, char **argv, struct predict_re
          .max = INT64_MAX},
         {"jitter", 0, "TASK=DIST", "vary the time of TASK ('*': of every task); may be repeated",
          OPTION_LIST, .value = &line->jitters},
-        {"engine", 0, "auto|event|recurrence|batched", "method of computation (default auto)",
-         OPTION_CHOICE, .value = &line->engine},
         {"sweep", 0, "KEY=A..B", "one line for each value of max_depth, ranks or cores",
          OPTION_TEXT, .value = &line->sweep},
         {"what-if", 0, "TASK=0.8x", "effect of another time of TASK (0.8x, 2ms); may be repeated",
@@ -681,11 +678,8 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
     keep_memory();
     starter_find(&starter);
     app->silent = starter.rank > 0;
-    struct predict_line line = {.iterations = 1000,
-                                .replications = 1,
-                                .seed = 1,
-                                .threads = default_threads(&starter),
-                                .engine = ENGINE_AUTO};
+    struct predict_line line = {
+        .iterations = 1000, .replications = 1, .seed = 1, .threads = default_threads(&starter)};
     if (!parse_line(app, argc, argv, &request, &line, &arguments, &status))
         return status;
     request.predict = (struct predict_options){
@@ -695,7 +689,6 @@ enum status cmd_predict(struct app *app, int argc, char **argv)
         .seed = (uint64_t)line.seed,
         .replications = (int)line.replications,
         .threads = (int)line.threads,
-        .engine = (enum engine)line.engine,
         .exposed = line.exposed ? EXPOSED_ALWAYS : EXPOSED_IF_CHEAP,
     };
     if (line.no_mpi) {

@@ -230,7 +230,6 @@ static enum status measure(const struct plan *plan, struct candidate *candidate,
                                             .seed = 1,
                                             .replications = 1,
                                             .threads = 1,
-                                            .engine = ENGINE_AUTO,
                                             .exposed = EXPOSED_NEVER};
     struct prediction prediction;
     enum status status = predict(plan, &options, &prediction, diag);

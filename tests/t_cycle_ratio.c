@@ -320,7 +320,7 @@ static int drop_spare_edges(struct event_graph *graph)
 {
     int kept = 0;
     for (int e = 0; e < graph->edge_count; e++)
-        if (graph->links[e].lane != EVENT_SPARE)
+        if (!graph->links[e].spare)
             graph->edges[kept++] = graph->edges[e];
     return kept;
 }
@@ -335,7 +335,7 @@ static void time_it(const struct program *program, const struct timing *timing)
         struct event_graph graph;
         struct cycle_ratio ratio = {0};
         double start = now_us();
-        if (event_graph_build(program, timing, false, &graph, &diag) != STATUS_OK)
+        if (event_graph_build(program, timing, &graph, &diag) != STATUS_OK)
             return;
         double built = now_us();
         const struct ratio_graph plain = {graph.event_count, drop_spare_edges(&graph), graph.edges};

@@ -142,14 +142,14 @@ growth='deep 300 verify -q --driver=clock
 deep 300 verify -q --driver=dataflow
 deep_device 1000 predict -q --driver=clock -n 20
 deep 1000 predict -q --driver=clock -n 20
-deep 300 predict -q --driver=dataflow -n 20 --engine=event
+deep 300 predict -q --driver=dataflow -n 20
 wide 300 verify -q --driver=clock
 stages 125 verify -q --driver=clock
 readers 250 verify -q --driver=dataflow
 between 500 verify -q --driver=dataflow
 groups 500 predict -q --driver=dataflow -n 20
 groups_timeless 500 predict -q --driver=dataflow -n 20
-wide 100 predict -q --driver=clock -n 10 --engine=event
+wide 100 predict -q --driver=clock -n 10
 programs 32 verify -q
 programs 32 predict -q
 holes 4000 predict -q
@@ -198,13 +198,12 @@ verify -q @deep:300
 verify -q @wide:300
 verify -q @programs:32
 verify -q @ranks:64
-predict -q --threads=1 --engine=event --driver=clock reference/sparse_dist.yaml
-predict -q --threads=1 --engine=event --driver=dataflow reference/prefetch.yaml
-predict -q --threads=1 --engine=event --driver=clock -n 300 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
-predict -q --threads=1 --engine=recurrence --driver=clock -n 2000 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
-predict -q --threads=1 --engine=batched --driver=clock --replications=8 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --driver=clock reference/sparse_dist.yaml
+predict -q --threads=1 --driver=dataflow reference/prefetch.yaml
+predict -q --threads=1 --driver=clock -n 300 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --driver=clock --replications=8 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
 predict -q --threads=1 --critical-path --driver=dataflow -n 100 reference/semi_sync.yaml
-predict -q --threads=1 --driver=clock -n 10 --engine=event @wide:100
+predict -q --threads=1 --driver=clock -n 10 @wide:100
 predict -q --threads=1 @programs:32
 predict -q --threads=1 @host:500
 predict -q --threads=1 -n 20 @ranks:16

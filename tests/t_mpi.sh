@@ -32,7 +32,7 @@ export ASAN_OPTIONS="detect_leaks=0:${ASAN_OPTIONS-}"
 # The figures without the time it took to find them.
 figures()
 {
-    sed 's/"seconds":[^,]*,"cpu_seconds":[^,}]*//g; s/tasks simulated in .*, engine/tasks, engine/'
+    sed 's/"seconds":[^,]*,"cpu_seconds":[^,}]*//g; s/tasks simulated in .*/tasks simulated/'
 }
 # same RANKS ARGUMENT...: one process and so many ranks say the same, byte for byte.
 same()
@@ -96,8 +96,8 @@ jitter='--jitter=*=gamma(cv=0.3)'
 check "two ranks: all figures of JSON" same 2 "$jitter" --replications=50 -n 200 --json "$plan"
 check "three ranks, two threads each" \
     same 3 "$jitter" --replications=50 -n 200 --threads=2 --json "$plan"
-check "the report, other seed, event-driven" \
-    same 3 "$jitter" --replications=7 -n 100 --seed=5 --engine=event "$plan"
+check "the report, other seed" \
+    same 3 "$jitter" --replications=7 -n 100 --seed=5 "$plan"
 check "fewer replications than ranks" same 3 "$jitter" --replications=2 -n 100 --json "$plan"
 check "one replication" same 2 "$jitter" -n 100 --json "$plan"
 check "a job of one rank" same 1 "$jitter" --replications=3 -n 100 --json "$plan"
@@ -116,8 +116,6 @@ check "once" sh -c 'test "$("$1" runs --json "$2" | grep -o "\"run\":" | wc -l)"
 printf 'swplan: 2\nschedule: {A: {stage: 0}}\n' >"$dir/bad.yaml"
 check "a bad plan is said once" ends 3 1 'bad.yaml:1:' 3 predict --replications=3 "$dir/bad.yaml"
 check "wrong use, too" ends 2 2 "unknown option '--nope'" 3 predict --nope "$plan"
-check "an engine that does not apply" \
-    ends 2 1 'recurrence' 2 predict --replications=2 --engine=recurrence --driver=dataflow "$plan"
 check "ranks without work are told of" ends 0 1 '1 of 2 ranks without work' 2 predict --quiet "$plan"
 check "standard input is not for all" ends 2 1 'standard input' 2 predict --replications=2 -
 check "help is printed once" sh -c \
@@ -176,7 +174,7 @@ check "without a launcher that ends them all: once, and all end" sh -c \
 dies()
 {
     mpirun -n 2 sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/pid" \
-        "$SWSIM" predict --engine=event --replications=100000 -n 100000 "$plan" \
+        "$SWSIM" predict --replications=100000 -n 100000 "$plan" \
         >"$dir/out" 2>"$dir/err" </dev/null &
     job=$!
     for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

@@ -234,7 +234,7 @@ check "slack where it is known" columns plan '[0-9.]+ [num]?s'
 sed 's/^retire:.*/&\nmachine: {sm_slots: 1}/; s/Copy: {/&sm: 1, /; s/Work: {/&sm: 1, /' "$dir/plan.yaml" >"$dir/unknown.yaml"
 check "a dash where it is not" columns unknown - 'on average (-: not known)'
 
-# Two collectives on two streams share a communicator: the second waits for the first, under each engine.
+# Two collectives on two streams share a communicator: the second waits for the first.
 cat >"$dir/comm.yaml" <<END
 swplan: 1
 name: comm
@@ -244,10 +244,7 @@ schedule:
   First: {globally_ordered: true, time: 3ms, work: {collective: all_to_all, comm: dp, bytes: 1KiB}}
   Second: {globally_ordered: true, stream: nccl, time: 1ms, work: {collective: all_reduce, comm: dp, bytes: 1KiB}}
 END
-for engine in event recurrence; do
-    check "engine $engine names the communicator that is waited for" prints 'resource, communicator dp' \
-        $predict -n 50 --engine=$engine "$dir/comm.yaml"
-done
+check "the communicator that is waited for is named" prints 'resource, communicator dp' $predict -n 50 "$dir/comm.yaml"
 check "... and so does a stored run" sh -c "$predict -n 50 --db='$dir/comm.db' '$dir/comm.yaml' >/dev/null &&
     '$SWSIM' render '$dir/comm.db' -o - --format=json | grep -q 'resource, communicator dp'"
 

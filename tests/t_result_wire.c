@@ -218,14 +218,13 @@ static void test_journeys(const struct program *program)
         struct result_wire wire = spread_over(&post);
         struct diag diag;
         diag_init(&diag);
-        int first = 1 + below(&rng, REPLICATIONS - 1);
+        bool good = true;
         for (int i = 0; i < REPLICATIONS; i++)
             draw(program, &sent[i]);
-        bool good =
-            !result_wire_send(&wire, program, first, sent + first, REPLICATIONS - first, &diag) &&
-            !result_wire_send(&wire, program, 0, sent, first, &diag) &&
-            !result_wire_end(&wire, STATUS_OK, 1.5, &diag, &diag) &&
-            !gather(program, &post, REPLICATIONS, got, &diag);
+        for (int i = REPLICATIONS; good && i-- > 0;)
+            good = !result_wire_send(&wire, program, i, &sent[i], &diag);
+        good = good && !result_wire_end(&wire, STATUS_OK, 1.5, &diag, &diag) &&
+               !gather(program, &post, REPLICATIONS, got, &diag);
         for (int i = 0; i < REPLICATIONS; i++)
             good = good && same(program, &sent[i], &got[i]);
         right += good;
@@ -372,7 +371,7 @@ static void make_parcels(const struct program *program, struct post *post)
             break;
         simulation_fini(&result);
     } while (true);
-    if (result_wire_send(&wire, program, 0, &result, 1, &diag) ||
+    if (result_wire_send(&wire, program, 0, &result, &diag) ||
         result_wire_end(&wire, STATUS_OK, 0, &diag, &diag))
         abort();
     simulation_fini(&result);

@@ -72,13 +72,7 @@ check "JSON: in nanoseconds" \
     "$SWSIM" predict --json --driver clock -n 10 "$dir/plan.yaml"
 check "JSON: why there is no exact figure" prints 0 '"steady_exact_ns":null,.*"steady_exact_why":"streams share the SMs' \
     "$SWSIM" predict --json --driver clock "$dir/plan.yaml"
-check "the event-driven engine" prints 0 '"engine":"event"' "$SWSIM" predict --json --driver clock "$dir/plan.yaml"
-for engine in recurrence batched; do
-    check "$engine says why it does not apply" \
-        complains 2 "found --engine $engine, which does not apply: streams share the SMs" \
-        "$SWSIM" predict --driver clock --engine $engine "$dir/plan.yaml"
-done
-check "where all fits it does apply" prints 0 '"engine":"recurrence".*"slowed":null' \
+check "where all fits nothing is slowed" prints 0 '"slowed":null' \
     with 's/0.75/0.5/' "$SWSIM" predict --json --driver clock -
 check "and the iteration is that without shares" prints 0 'exact  *2.00 ms' \
     with 's/0.75/0.5/' "$SWSIM" predict --driver clock -
@@ -113,7 +107,7 @@ done
 check "a core more than the whole" refuses '4s/sm: 0.75/core: 1.5/' "found \"1.5\", $share"
 
 check "as many cores as are wanted: nothing is slowed" prints 0 'exact  *2.00 ms' $cores "$dir/cores.yaml"
-check "a core for each stream: the same engine" prints 0 '"cores":4,"engine":"recurrence".*"slowed":null' \
+check "a core for each stream: nothing is slowed" prints 0 '"cores":4,.*"slowed":null' \
     $cores --json --cores=4 "$dir/cores.yaml"
 $cores --json "$dir/cores.yaml" | sed 's/"seconds":[^,]*,"cpu_seconds":[^,]*/S/; s/"cores":null/C/' >"$dir/any.json"
 $cores --json --cores=4 "$dir/cores.yaml" | sed 's/"seconds":[^,]*,"cpu_seconds":[^,]*/S/; s/"cores":4/C/' >"$dir/four.json"
@@ -123,9 +117,7 @@ check "... by the cores" prints 0 '^  A  *2.00 ms  *2.67 ms  667 us by the cores
 check "... which a line tells" prints 0 '^  cores       3 carry the work of all ranks$' $cores --cores=3 "$dir/cores.yaml"
 check "... and one core" prints 0 '^  cores       1 carries the work of all ranks$' $cores --cores=1 "$dir/cores.yaml"
 check "... why there is no exact figure" prints 0 'not known: streams share the cores' $cores --cores=3 "$dir/cores.yaml"
-check "... with the event-driven engine alone" complains 2 'does not apply: streams share the cores' \
-    $cores --engine=recurrence --cores=3 "$dir/cores.yaml"
-check "... in JSON" prints 0 '"cores":1,"engine":"event".*"A":{"runs":20,"alone_ns":40000000,"sm":0,"link":0,"copy_engine":0,"core":120000000}' \
+check "... in JSON" prints 0 '"cores":1,.*"A":{"runs":20,"alone_ns":40000000,"sm":0,"link":0,"copy_engine":0,"core":120000000}' \
     $cores --json -n 10 --cores=1 "$dir/cores.yaml"
 sed '2s/$/\nmachine: {cores: 3}/' "$dir/cores.yaml" >"$dir/three.yaml"
 check "the plan may say so" prints 0 'iteration   2.67 ms' $cores "$dir/three.yaml"

@@ -44,9 +44,9 @@ if ! env --default-signal=INT,HUP true 2>/dev/null; then
 fi
 
 for signal in INT TERM HUP; do
-    check "$signal: predict" ends $signal 4 "$SWSIM" predict --engine=event --iterations=90000000 "$hello"
+    check "$signal: predict" ends $signal 4 "$SWSIM" predict --iterations=90000000 "$hello"
     check "and says how far it came" grep -q 'interrupted after [0-9]* iterations' "$dir/err"
-    check "$signal: predict by recurrence" ends $signal 4 \
+    check "$signal: predict with jitter" ends $signal 4 \
         "$SWSIM" predict --iterations=90000000 --jitter='*=uniform(half=0.1)' --driver=clock "$hello"
     check "and says how far it came" grep -q 'interrupted after [0-9]* iterations' "$dir/err"
     check "$signal: predict --replications" ends $signal 4 \

@@ -18,12 +18,58 @@
 #include "event_graph.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdarg.h>
+#include <stdio.h>
 
-#include "event_graph_internal.h"
+enum { NONE = -1 };
 
-static const struct event_ref no_ref = {EVENT_NONE, 0, false};
+/* A time: when an event happens or, with `end`, when what it begins is over, `height` periods ago. */
+struct event_ref {
+    int event;
+    int height;
+    bool end;
+};
+
+/* Where the walk is. */
+struct place {
+    int rank, task, stage, thread;
+};
+
+/* The operations of a rank, in enqueue order: begins as {.rank = rank}. */
+struct scan {
+    int rank, position, next;
+    struct place place; /* of the operation that event_graph_next returned last */
+};
+
+/* A collective that all members of a communicator take part in. */
+struct joint {
+    int event; /* NONE: no member has come to it in the walk */
+    int stage; /* by which the event's period is counted */
+};
+
+struct builder {
+    const struct program *p;
+    const struct timing *timing;
+    struct arena scratch;
+    struct event_graph out;
+    size_t edge_cap, link_cap, event_cap, closed_cap, op_cap;
+    bool *closed;             /* per event: something depends on it */
+    struct joint *joints;     /* per communicator and task */
+    int *positions;           /* per rank and task: in enqueue order */
+    int *stream_threads;      /* the thread that pushes; NONE: none */
+    int *items, *first_item;  /* per stream: pushed by an iteration; its first slot */
+    int *walked;              /* per stream: items of the period walked so far */
+    struct event_ref *pushed; /* per stream: the thread, when it pushed last */
+    struct event_ref *slots;
+    int64_t *mean_ns; /* per event */
+    int slot_threads, slot_streams, slot_members, slot_served, slot_events, slot_signals;
+    int slot_count;
+};
+
+static inline struct event_ref ref_at(int event)
+{
+    return (struct event_ref){event, 0, false};
+}
 
 /* ---- operations in enqueue order --------------------------------------------------------------- */
 
@@ -32,7 +78,8 @@ static const struct body *body_of(const struct program *p, int rank, int task)
     return &p->bodies[rank * p->tasks + task];
 }
 
-const struct op *event_graph_next(const struct builder *b, struct scan *scan)
+/* The next operation of the scan; NULL: that was the last. */
+static const struct op *next_op(const struct builder *b, struct scan *scan)
 {
     const struct program *p = b->p;
     for (; scan->position < p->tasks; scan->position++, scan->next = 0) {
@@ -47,6 +94,218 @@ const struct op *event_graph_next(const struct builder *b, struct scan *scan)
     return NULL;
 }
 
+/* ---- the machine and the stages -------------------------------------------------------------- */
+
+/* The plan has no event graph, because of this. Returns false. */
+__attribute__((format(printf, 2, 3))) static bool refuse_graph(struct builder *b,
+                                                               const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(b->out.why, sizeof b->out.why, format, args);
+    va_end(args);
+    return false;
+}
+
+/* Do the periods of the fill and the depth fit every rank's stages? */
+static bool stages_fit(const struct program *p)
+{
+    for (int rank = 0; rank < p->ranks; rank++)
+        for (int task = 0; task < p->tasks; task++) {
+            int stage = plan_task(p->plan, rank, task)->stage;
+            if (stage < p->min_stage || stage >= p->periods)
+                return false;
+        }
+    return true;
+}
+
+static bool machine_is_simple(struct builder *b)
+{
+    const struct program *p = b->p;
+    const struct machine_spec *machine = &p->plan->machine;
+    if (p->tasks == 0)
+        return refuse_graph(b, "only pipelines have a steady state");
+    if (p->driver != DRIVER_CLOCK)
+        return refuse_graph(b, "only the clock driver hands out work in a fixed order");
+    const char *shared = sharing_why(p, &b->scratch);
+    if (shared)
+        return refuse_graph(b, "streams share %s: how long work takes depends on what else runs",
+                            shared);
+    if (machine->sm_slots || p->hw_queue_count)
+        return refuse_graph(b, "streams compete for %s",
+                            machine->sm_slots ? "residency slots" : "hardware queues");
+    if (plan_legacy_stream(p->plan))
+        return refuse_graph(b, "the legacy stream's waits are not part of the event graph");
+    if (machine->lazy_load || machine->first_use_blocks || machine->launch_order_implicit ||
+        machine->launch_lock)
+        return refuse_graph(b, "machine.%s is not part of the event graph",
+                            machine->lazy_load          ? "lazy_load"
+                            : machine->first_use_blocks ? "first_use_blocks"
+                            : machine->launch_lock      ? "launch_lock"
+                                                        : "launch_order_implicit");
+    if (machine->launch_latency_ns)
+        return refuse_graph(b, "machine.launch_latency is not part of the event graph");
+    for (int rank = 1; rank < p->ranks; rank++)
+        if (p->ends[rank] != p->ends[0])
+            return refuse_graph(b, "ranks have different amounts of data");
+    if (!stages_fit(p))
+        return refuse_graph(b, "a rank has stages the other ranks do not have");
+    if (!p->slots_safe)
+        return refuse_graph(b, "slots of signals and events may be reused too early");
+    bool never_full = p->plan->pipeline.retire == RETIRE_DEVICE && machine->launch_queue == 0;
+    if (p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && !never_full)
+        return refuse_graph(b, "which dependences are skipped depends on the timing");
+    return true;
+}
+
+/* ---- one thread for each stream, lock and communicator ---------------------------------------- */
+
+/* One thread may use what others could use at another time. */
+static bool claim(int *owner, int thread)
+{
+    if (*owner == NONE)
+        *owner = thread;
+    return *owner == thread;
+}
+
+/* The threads that issue collectives, per member of a communicator: one thread, or all of them in turn. */
+struct issuers {
+    int thread;
+    bool several, unordered;
+};
+
+static bool note_issuer(struct issuers *issuers, int thread, bool ordered)
+{
+    issuers->several |= !claim(&issuers->thread, thread);
+    issuers->unordered |= !ordered;
+    return !(issuers->several && issuers->unordered);
+}
+
+/* The threads that come to streams, locks and communicators; NONE: none so far. */
+struct owners {
+    int *locks;
+    struct issuers *members;
+};
+
+static bool find_owners(struct builder *b, struct owners *out)
+{
+    const struct program *p = b->p;
+    b->stream_threads = ARENA_ARRAY(&b->scratch, (size_t)p->stream_count, int);
+    out->locks = ARENA_ARRAY(&b->scratch, (size_t)p->lock_count, int);
+    out->members = ARENA_ARRAY(&b->scratch, (size_t)p->member_count, struct issuers);
+    if (b->scratch.failed)
+        return false;
+    for (int i = 0; i < p->stream_count; i++)
+        b->stream_threads[i] = NONE;
+    for (int i = 0; i < p->lock_count; i++)
+        out->locks[i] = NONE;
+    for (int i = 0; i < p->member_count; i++)
+        out->members[i].thread = NONE;
+    return true;
+}
+
+/* The order in which threads get to a stream, lock or communicator must not depend on the timing. */
+static bool orders_are_fixed(struct builder *b, const struct owners *owners)
+{
+    const struct program *p = b->p;
+    const struct op *op;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int worker = NONE;
+        bool one_worker = true;
+        for (int task = 0; task < p->tasks; task++)
+            one_worker &= claim(&worker, p->worker[rank * p->tasks + task]);
+        for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
+            int thread = scan.place.thread;
+            if (op->kind == OP_GROUP)
+                return refuse_graph(b, "sends and receives are not part of the event graph");
+            if (op_pushes(op->kind) && !claim(&b->stream_threads[op->stream], thread))
+                return refuse_graph(b, "several threads push to stream %s",
+                                    p->streams[op->stream].name);
+            if (op->kind == OP_LOCK && !claim(&owners->locks[op->object], thread))
+                return refuse_graph(b, "threads compete for lock %s", p->lock_names[op->object]);
+            if (op->kind == OP_SYNC && op->sync != SYNC_STREAM && op->sync != SYNC_STAGED &&
+                !one_worker)
+                return refuse_graph(
+                    b, "several threads submit to a device that one of them waits for");
+            if (op->kind == OP_COLLECTIVE &&
+                !note_issuer(&owners->members[p->comms[op->comm].first_member + op->member], thread,
+                             plan_task(p->plan, rank, op->task)->globally_ordered))
+                return refuse_graph(b, "several threads issue collectives of communicator %s",
+                                    p->comms[op->comm].name);
+        }
+    }
+    return true;
+}
+
+/* ---- do all members issue the same collectives? ---------------------------------------------- */
+
+/* Which operation a collective is followed by, and how many iterations on. */
+struct follower {
+    const struct op *op; /* NULL: this collective is not issued */
+    const struct op *next;
+    int iterations;
+};
+
+/* In the endless sequence of a rank's collectives of one communicator. */
+static void find_followers(const struct builder *b, int comm, int rank, struct follower *out)
+{
+    const struct op *op, *first = NULL, *last = NULL;
+    int first_stage = 0, last_stage = 0;
+    for (int task = 0; task < b->p->tasks; task++)
+        out[task] = (struct follower){0};
+    for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
+        if (op->kind != OP_COLLECTIVE || op->comm != comm)
+            continue;
+        out[op->task].op = op;
+        if (last)
+            out[last->task] = (struct follower){last, op, last_stage - scan.place.stage};
+        else
+            first = op, first_stage = scan.place.stage;
+        last = op;
+        last_stage = scan.place.stage;
+    }
+    if (last)
+        out[last->task] = (struct follower){last, first, last_stage - first_stage + 1};
+}
+
+static bool same_followers(const struct follower *a, const struct follower *b)
+{
+    if (!a->op || !b->op)
+        return a->op == b->op;
+    return a->next->task == b->next->task && a->iterations == b->iterations &&
+           op_same_collective(a->op, b->op);
+}
+
+static bool collectives_agree(struct builder *b)
+{
+    const struct program *p = b->p;
+    struct follower *first = ARENA_ARRAY(&b->scratch, (size_t)p->tasks, struct follower);
+    struct follower *other = ARENA_ARRAY(&b->scratch, (size_t)p->tasks, struct follower);
+    if (b->scratch.failed)
+        return false;
+    for (int c = 0; c < p->comm_count; c++) {
+        const struct comm_desc *comm = &p->comms[c];
+        find_followers(b, c, comm->members[0], first);
+        for (int m = 1; m < comm->count; m++) {
+            find_followers(b, c, comm->members[m], other);
+            for (int task = 0; task < p->tasks; task++)
+                if (!same_followers(&first[task], &other[task]))
+                    return refuse_graph(
+                        b, "ranks disagree about the collectives of communicator %s", comm->name);
+        }
+    }
+    return true;
+}
+
+/* Does the plan have an event graph: does no order of two operations depend on how long others take, and do all
+   ranks issue the same collectives? Fills stream_threads. false: it has none, or no memory (the arena remembers). */
+static bool graph_applies(struct builder *b)
+{
+    struct owners owners;
+    return machine_is_simple(b) && find_owners(b, &owners) && orders_are_fixed(b, &owners) &&
+           collectives_agree(b);
+}
+
 /* ---- events and edges ------------------------------------------------------------------------ */
 
 static int new_event(struct builder *b, enum event_kind kind, const struct place *place)
@@ -56,7 +315,7 @@ static int new_event(struct builder *b, enum event_kind kind, const struct place
                     sizeof *b->out.events) ||
         !arena_grow(&b->scratch, (void **)&b->closed, count, &b->closed_cap, sizeof *b->closed))
         return 0; /* the arena remembers */
-    b->out.events[count] = (struct event){kind, place->rank, place->task, place->stage, 0, 0};
+    b->out.events[count] = (struct event){kind, place->rank, place->task, 0, 0};
     b->closed[count] = false;
     return b->out.event_count++;
 }
@@ -74,8 +333,8 @@ static void add_op(struct builder *b, int event, const struct op *op)
     b->out.ops[b->out.op_count++] = (int)(op - b->p->ops);
 }
 
-/* `event` is not before `from`, of `height` periods ago; `lane` as in event_link. */
-static void add_cause(struct builder *b, struct event_ref from, int event, int height, int lane)
+/* `event` is not before `from`, of `height` periods ago. */
+static void add_cause(struct builder *b, struct event_ref from, int event, int height)
 {
     size_t count = (size_t)b->out.edge_count;
     if (!arena_grow(&b->out.arena, (void **)&b->out.edges, count, &b->edge_cap,
@@ -85,7 +344,7 @@ static void add_cause(struct builder *b, struct event_ref from, int event, int h
         return;
     if (from.event >= 0 && b->out.event_count > 0)
         b->closed[from.event] = true;
-    b->out.links[count] = (struct event_link){from.end, lane, NONE};
+    b->out.links[count] = (struct event_link){from.end, false};
     b->out.edges[b->out.edge_count++] =
         (struct ratio_edge){from.event, event, from.height + height, 0};
 }
@@ -102,29 +361,27 @@ static bool is_open(const struct builder *b, const struct event_ref *at)
            !b->closed[at->event];
 }
 
-/* Move the cursor of a lane to the later of both. */
-static void join(struct builder *b, int lane, struct event_ref other, int other_lane,
+/* Move a cursor to the later of both. */
+static void join(struct builder *b, struct event_ref *at, struct event_ref other,
                  enum event_kind kind, const struct place *place)
 {
-    struct event_ref *at = &b->slots[lane];
     if (!is_open(b, at)) {
         int event = new_event(b, kind, place);
-        add_cause(b, *at, event, 0, lane);
+        add_cause(b, *at, event, 0);
         *at = ref_at(event);
     }
-    add_cause(b, other, at->event, 0, other_lane);
+    add_cause(b, other, at->event, 0);
 }
 
-/* The lane goes on when this operation, too, is over. */
-static void spend(struct builder *b, int lane, const struct op *op, enum event_kind kind,
-                  const struct place *place)
+/* The cursor goes on when this operation, too, is over. */
+static void spend(struct builder *b, struct event_ref *at, const struct op *op,
+                  enum event_kind kind, const struct place *place)
 {
-    struct event_ref *at = &b->slots[lane];
     bool fresh = at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
                  b->out.events[at->event].op_count == 0;
     if (!fresh) {
         int event = new_event(b, kind, place);
-        add_cause(b, *at, event, 0, lane);
+        add_cause(b, *at, event, 0);
         *at = ref_at(event);
     }
     add_op(b, at->event, op);
@@ -156,31 +413,6 @@ static struct event_ref *stream_slot(struct builder *b, int stream)
     return &b->slots[b->slot_streams + stream];
 }
 
-static void note(struct builder *b, const struct place *place, struct note what)
-{
-    struct notes *notes = &b->notes[place->thread];
-    if (!arena_grow(&b->scratch, (void **)&notes->items, notes->count, &notes->cap,
-                    sizeof *notes->items))
-        return;
-    what.task = place->task;
-    what.begin = b->begin;
-    notes->items[notes->count++] = what;
-}
-
-static void note_push(struct builder *b, const struct op *op, const struct place *place,
-                      struct item what)
-{
-    struct items *items = &b->pushes[op->stream];
-    if (!arena_grow(&b->scratch, (void **)&items->items, items->count, &items->cap,
-                    sizeof *items->items))
-        return;
-    what.task = place->task;
-    what.begin = b->begin;
-    what.noted = b->notes[place->thread].count;
-    what.pushed = *thread_slot(b, place->thread);
-    items->items[items->count++] = what;
-}
-
 /* ---- what operations do ---------------------------------------------------------------------- */
 
 /* Can a push to this stream find it full? */
@@ -199,22 +431,15 @@ static void take_place(struct builder *b, int stream, const struct place *place)
     for (; item < 0; item += items)
         periods++;
     struct event_ref through = of_slot(b->first_item[stream] + item, periods);
-    int own = b->first_item[stream] + b->walked[stream] - b->slot_items;
-    join(b, b->slot_threads + place->thread, through, NONE, EVENT_HOST, place);
-    if (!b->out.arena.failed)
-        b->out.links[b->out.edge_count - 1].place = own;
-    note(b, place, (struct note){.kind = NOTE_PLACE, .until = through, .on = stream, .item = own});
+    join(b, thread_slot(b, place->thread), through, EVENT_HOST, place);
 }
 
 /* The item is through when its stream's cursor says. */
-static void end_item(struct builder *b, const struct op *op, const struct place *place)
+static void end_item(struct builder *b, int stream)
 {
-    int stream = op->stream, slot = b->first_item[stream] + b->walked[stream]++;
-    if (!is_bounded(b->p, stream, b->items[stream]))
-        return;
-    b->slots[slot] = closed(b, *stream_slot(b, stream));
-    b->out.items[slot - b->slot_items] = (struct event_item){
-        stream, place->stage, op->kind == OP_WAIT ? op->distance : 0, b->slots[slot]};
+    int slot = b->first_item[stream] + b->walked[stream]++;
+    if (is_bounded(b->p, stream, b->items[stream]))
+        b->slots[slot] = closed(b, *stream_slot(b, stream));
 }
 
 /* By how many periods the instance of `on` this operation looks at is older, and whether it is
@@ -234,10 +459,8 @@ static void walk_await(struct builder *b, const struct op *op, const struct plac
     int age = age_of(b, op, place, &before);
     if (before && b->p->worker[op->object] == place->thread)
         return;
-    struct event_ref signal = of_slot(b->slot_signals + op->object, age);
-    join(b, b->slot_threads + place->thread, signal, NONE, EVENT_HOST, place);
-    note(b, place,
-         (struct note){.kind = NOTE_AWAIT, .until = signal, .on = op->object % b->p->tasks});
+    join(b, thread_slot(b, place->thread), of_slot(b->slot_signals + op->object, age), EVENT_HOST,
+         place);
 }
 
 static void walk_wait(struct builder *b, const struct op *op, const struct place *place)
@@ -246,57 +469,30 @@ static void walk_wait(struct builder *b, const struct op *op, const struct place
     bool before;
     int age = age_of(b, op, place, &before), on = op->object % p->tasks;
     int plan_stream = plan_task(p->plan, place->rank, on)->stream;
-    int lane = b->slot_streams + op->stream;
-    struct event_ref event = of_slot(b->slot_events + op->object, age);
+    struct event_ref *stream = stream_slot(b, op->stream);
     take_place(b, op->stream, place);
     if (is_bounded(p, op->stream, b->items[op->stream]))
-        join(b, lane, *thread_slot(b, place->thread), NONE, EVENT_DEVICE, place);
-    if (!before || plan_stream != p->streams[op->stream].plan_stream) {
-        note_push(b, op, place, (struct item){.kind = ITEM_WAIT, .until = event, .on = on});
-        join(b, lane, event, NONE, EVENT_DEVICE, place);
-    }
-    end_item(b, op, place);
-}
-
-static void walk_ticket(struct builder *b, const struct place *place)
-{
-    int served = b->slot_served + place->rank;
-    struct event_ref turn = b->slots[served];
-    join(b, b->slot_threads + place->thread, turn, served, EVENT_HOST, place);
-    note(b, place, (struct note){.kind = NOTE_TICKET, .until = turn});
-}
-
-static void walk_serve(struct builder *b, const struct place *place)
-{
-    struct event_ref end = closed(b, *thread_slot(b, place->thread));
-    b->slots[b->slot_served + place->rank] = end;
-    b->serves[place->rank * b->p->tasks + place->task] = end;
-}
-
-static void walk_host(struct builder *b, const struct op *op, const struct place *place)
-{
-    int lane = b->slot_threads + place->thread;
-    spend(b, lane, op, EVENT_HOST, place);
-    note(b, place, (struct note){.kind = NOTE_HOST, .until = b->slots[lane]});
+        join(b, stream, *thread_slot(b, place->thread), EVENT_DEVICE, place);
+    if (!before || plan_stream != p->streams[op->stream].plan_stream)
+        join(b, stream, of_slot(b->slot_events + op->object, age), EVENT_DEVICE, place);
+    end_item(b, op->stream);
 }
 
 static void walk_sync(struct builder *b, const struct op *op, const struct place *place)
 {
     for (int s = 0; s < b->p->stream_count && !op_may_sync(op); s++)
         if (op->sync == SYNC_STREAM ? s == op->stream : b->p->streams[s].rank == place->rank)
-            join(b, b->slot_threads + place->thread, *stream_slot(b, s), NONE, EVENT_HOST, place);
+            join(b, thread_slot(b, place->thread), *stream_slot(b, s), EVENT_HOST, place);
 }
 
 static void walk_work(struct builder *b, const struct op *op, const struct place *place)
 {
     struct event_ref *stream = stream_slot(b, op->stream);
-    int lane = b->slot_streams + op->stream;
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-    join(b, lane, b->pushed[op->stream], NONE, EVENT_DEVICE, place);
-    spend(b, lane, op, EVENT_DEVICE, place);
-    note_push(b, op, place, (struct item){.kind = ITEM_WORK, .until = *stream, .member = no_ref});
-    end_item(b, op, place);
+    join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
+    spend(b, stream, op, EVENT_DEVICE, place);
+    end_item(b, op->stream);
 }
 
 /* The operation of each member. */
@@ -317,8 +513,8 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
 {
     struct joint *joint = &b->joints[op->comm * b->p->tasks + op->task];
     struct event_ref *stream = stream_slot(b, op->stream);
-    int lane = b->slot_members + b->p->comms[op->comm].first_member + op->member;
-    struct event_ref *member = &b->slots[lane], free_at = *member;
+    struct event_ref *member =
+        &b->slots[b->slot_members + b->p->comms[op->comm].first_member + op->member];
     if (joint->event == NONE) {
         struct place shared = *place;
         shared.rank = b->p->comms[op->comm].count > 1 ? NONE : place->rank;
@@ -329,18 +525,12 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
     int shift = joint->stage - place->stage;
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-    add_cause(b, b->pushed[op->stream], joint->event, shift, NONE);
-    add_cause(b, *stream, joint->event, shift, b->slot_streams + op->stream);
-    add_cause(b, *member, joint->event, shift, lane);
+    add_cause(b, b->pushed[op->stream], joint->event, shift);
+    add_cause(b, *stream, joint->event, shift);
+    add_cause(b, *member, joint->event, shift);
     *stream = *member = (struct event_ref){joint->event, -shift, true};
     closed(b, *stream);
-    note_push(b, op, place,
-              (struct item){.kind = ITEM_WORK,
-                            .until = *stream,
-                            .member = free_at,
-                            .lane = lane,
-                            .comm = op->comm});
-    end_item(b, op, place);
+    end_item(b, op->stream);
 }
 
 static void walk_record(struct builder *b, const struct op *op, const struct place *place)
@@ -349,28 +539,23 @@ static void walk_record(struct builder *b, const struct op *op, const struct pla
     take_place(b, op->stream, place);
     if (!same_cursor(thread_slot(b, place->thread), &b->pushed[op->stream])) {
         b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
-        join(b, b->slot_streams + op->stream, b->pushed[op->stream], NONE, EVENT_DEVICE, place);
+        join(b, stream, b->pushed[op->stream], EVENT_DEVICE, place);
     }
     b->slots[b->slot_events + op->object] = closed(b, *stream);
-    const struct task *task = plan_task(b->p->plan, place->rank, place->task);
-    bool late = task->host_after_ns > 0 && task->work.kind != WORK_HOST;
-    note_push(b, op, place,
-              (struct item){.kind = late ? ITEM_LATE_RECORD : ITEM_RECORD,
-                            .until = *stream,
-                            .member = no_ref});
-    end_item(b, op, place);
+    end_item(b, op->stream);
 }
 
 static void walk_op(struct builder *b, const struct op *op, const struct place *place)
 {
     struct event_ref *thread = thread_slot(b, place->thread);
+    struct event_ref *served = &b->slots[b->slot_served + place->rank];
     switch (op->kind) {
     case OP_AWAIT: walk_await(b, op, place); break;
     case OP_WAIT: walk_wait(b, op, place); break;
-    case OP_TICKET: walk_ticket(b, place); break;
-    case OP_SERVE: walk_serve(b, place); break;
+    case OP_TICKET: join(b, thread, *served, EVENT_HOST, place); break;
+    case OP_SERVE: *served = closed(b, *thread); break;
     case OP_SYNC: walk_sync(b, op, place); break;
-    case OP_HOST: walk_host(b, op, place); break;
+    case OP_HOST: spend(b, thread, op, EVENT_HOST, place); break;
     case OP_LAUNCH:
     case OP_COPY: walk_work(b, op, place); break;
     case OP_COLLECTIVE: walk_collective(b, op, place); break;
@@ -398,27 +583,14 @@ static void add_driver(struct builder *b, int rank, int driver)
 {
     const struct program *p = b->p;
     enum retire_rule retire = p->plan->pipeline.retire;
-    add_cause(b, ref_at(driver), driver, 1, b->slot_count + rank);
+    add_cause(b, ref_at(driver), driver, 1);
     for (int task = 0; task < p->tasks; task++) {
         int family = rank * p->tasks + task, stage = plan_task(p->plan, rank, task)->stage;
         int slot = retire == RETIRE_DEVICE ? b->slot_events : b->slot_signals;
-        add_cause(b, of_slot(slot + family, p->periods - stage), driver, 0, NONE);
+        add_cause(b, of_slot(slot + family, p->periods - stage), driver, 0);
         if (retire != RETIRE_DEVICE)
             add_cause(b, of_slot(b->slot_events + family, p->min_stage + p->window - stage), driver,
-                      0, NONE);
-    }
-}
-
-/* The device is through with the iteration that the driver retires in this period, or later. */
-static void add_finish(struct builder *b, int rank)
-{
-    const struct program *p = b->p;
-    int finish = new_event(b, EVENT_HOST, &(struct place){rank, NONE, p->periods, NONE});
-    b->out.finishes[rank] = finish;
-    for (int task = 0; task < p->tasks; task++) {
-        int stage = plan_task(p->plan, rank, task)->stage;
-        add_cause(b, of_slot(b->slot_events + rank * p->tasks + task, p->periods - stage), finish,
-                  0, NONE);
+                      0);
     }
 }
 
@@ -426,17 +598,18 @@ static void walk_rank(struct builder *b, int rank)
 {
     const struct op *op;
     int driver = new_event(b, EVENT_DRIVER, &(struct place){rank, NONE, 0, NONE}), task = NONE;
-    b->out.drivers[rank] = driver;
     add_driver(b, rank, driver);
-    for (struct scan scan = {.rank = rank}; (op = event_graph_next(b, &scan));) {
+    for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
         const struct place *place = &scan.place;
         if (place->task != task) { /* the worker takes the instance */
             struct event_ref *thread = thread_slot(b, place->thread);
             bool first = thread->event < 0;
-            b->begin = new_event(b, EVENT_HOST, place);
-            add_cause(b, *thread, b->begin, 0, b->slot_threads + place->thread);
-            add_cause(b, ref_at(driver), b->begin, 0, first ? EVENT_WAIT : EVENT_SPARE);
-            *thread = ref_at(b->begin);
+            int begin = new_event(b, EVENT_HOST, place);
+            add_cause(b, *thread, begin, 0);
+            add_cause(b, ref_at(driver), begin, 0);
+            if (!b->out.arena.failed)
+                b->out.links[b->out.edge_count - 1].spare = !first;
+            *thread = ref_at(begin);
             task = place->task;
         }
         walk_op(b, op, place);
@@ -486,24 +659,9 @@ static void resolve_slots(struct builder *b)
             continue;
         out->edges[kept] = (struct ratio_edge){from.event, edge.to, from.height,
                                                from.end ? b->mean_ns[from.event] : 0};
-        out->links[kept++] = (struct event_link){from.end, out->links[e].lane, out->links[e].place};
+        out->links[kept++] = (struct event_link){from.end, out->links[e].spare};
     }
     out->edge_count = kept;
-    for (int i = 0; i < out->item_count; i++)
-        resolve(b, &out->items[i].through);
-    for (int w = 0; w < out->work_count; w++) {
-        struct event_work *work = &out->works[w];
-        resolve(b, &work->done);
-        int first = work->first, count = 0;
-        for (int i = first; i < first + work->count; i++) {
-            struct event_idle idle = out->idles[i];
-            if (!resolve(b, &idle.until) ||
-                (idle.pushed.event != EVENT_NONE && !resolve(b, &idle.pushed)))
-                continue;
-            out->idles[first + count++] = idle;
-        }
-        work->count = count;
-    }
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -513,7 +671,7 @@ static void count_items(struct builder *b)
     const struct program *p = b->p;
     const struct op *op;
     for (int rank = 0; rank < p->ranks; rank++)
-        for (struct scan scan = {.rank = rank}; (op = event_graph_next(b, &scan));) {
+        for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
             b->positions[rank * p->tasks + scan.place.task] = scan.position;
             if (op_pushes(op->kind))
                 b->items[op->stream]++;
@@ -531,7 +689,6 @@ static bool make_slots(struct builder *b)
     b->slot_events = b->slot_served + p->ranks;
     b->slot_signals = b->slot_events + families;
     b->slot_count = b->slot_signals + families;
-    b->slot_items = b->slot_count;
     for (int s = 0; s < p->stream_count; s++) {
         b->first_item[s] = b->slot_count;
         b->slot_count += is_bounded(p, s, b->items[s]) ? b->items[s] : 0;
@@ -539,9 +696,7 @@ static bool make_slots(struct builder *b)
     b->slots = ARENA_ARRAY(&b->scratch, (size_t)b->slot_count, struct event_ref);
     for (int i = 0; b->slots && i < b->slot_count; i++)
         b->slots[i] = of_slot(i, 1);
-    b->out.item_count = b->slot_count - b->slot_items;
-    b->out.items = ARENA_ARRAY(&b->out.arena, (size_t)b->out.item_count + 1, struct event_item);
-    return b->slots && b->out.items;
+    return b->slots != NULL;
 }
 
 static bool make_tables(struct builder *b)
@@ -555,38 +710,25 @@ static bool make_tables(struct builder *b)
     b->first_item = ARENA_ARRAY(&b->scratch, streams, int);
     b->walked = ARENA_ARRAY(&b->scratch, streams, int);
     b->pushed = ARENA_ARRAY(&b->scratch, streams, struct event_ref);
-    b->notes = ARENA_ARRAY(&b->scratch, (size_t)p->thread_count, struct notes);
-    b->pushes = ARENA_ARRAY(&b->scratch, streams, struct items);
-    b->serves = ARENA_ARRAY(&b->scratch, (size_t)p->ranks * (size_t)p->tasks, struct event_ref);
-    b->out.drivers = ARENA_ARRAY(&b->out.arena, (size_t)p->ranks, int);
-    b->out.finishes = ARENA_ARRAY(&b->out.arena, (size_t)p->ranks, int);
-    if (b->scratch.failed || b->out.arena.failed)
+    if (b->scratch.failed)
         return false;
-    for (int i = 0; i < p->ranks * p->tasks; i++)
-        b->serves[i].event = EVENT_NONE;
     for (size_t i = 0; i < joints; i++)
         b->joints[i].event = NONE;
-    for (size_t s = 0; s < streams; s++) {
+    for (size_t s = 0; s < streams; s++)
         b->pushed[s] = of_slot(0, 0);
-    }
     count_items(b);
     return make_slots(b);
 }
 
 enum status event_graph_build(const struct program *program, const struct timing *timing,
-                              bool reasons, struct event_graph *out, struct diag *diag)
+                              struct event_graph *out, struct diag *diag)
 {
     struct builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
     arena_init(&b.out.arena, 0);
-    bool good = event_graph_applies(&b) && make_tables(&b);
+    bool good = graph_applies(&b) && make_tables(&b);
     for (int rank = 0; good && rank < program->ranks; rank++)
         walk_rank(&b, rank);
-    bool ahead = reasons && program->plan->pipeline.retire == RETIRE_SUBMIT;
-    for (int rank = 0; good && ahead && rank < program->ranks; rank++)
-        add_finish(&b, rank);
-    if (good && reasons && !b.scratch.failed && !b.out.arena.failed)
-        event_graph_tell(&b);
     bool failed = b.scratch.failed || b.out.arena.failed || (good && !find_means(&b));
     if (good && !failed)
         resolve_slots(&b);

@@ -1,21 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# sim/maxplus: event graphs: cycle ratio, steady state, slack, recurrence.
+# sim/maxplus: event graphs: cycle ratio, steady state, slack.
 libsim_a_SOURCES += \
     sim/maxplus/cycle_ratio.c sim/maxplus/cycle_ratio.h sim/maxplus/cycle_ratio.inc \
     sim/maxplus/enabling_steps.c sim/maxplus/enabling_steps.h \
     sim/maxplus/event_graph.c sim/maxplus/event_graph.h \
-    sim/maxplus/event_graph_idle.c \
-    sim/maxplus/event_graph_internal.h \
-    sim/maxplus/event_graph_scope.c \
     sim/maxplus/observed_event_graph.c sim/maxplus/observed_event_graph.h \
-    sim/maxplus/recurrence.c sim/maxplus/recurrence.h \
-    sim/maxplus/recurrence_account.c \
-    sim/maxplus/recurrence_ahead.c \
-    sim/maxplus/recurrence_edge.c \
-    sim/maxplus/recurrence_internal.h \
-    sim/maxplus/recurrence_middle.c \
-    sim/maxplus/recurrence_shrink.c \
-    sim/maxplus/recurrence_steps.c \
     sim/maxplus/slack.c sim/maxplus/slack.h \
     sim/maxplus/steady.c sim/maxplus/steady.h \
     sim/maxplus/steady_recurrent.c

@@ -98,7 +98,7 @@ static void describe(struct builder *b, struct event *event, const struct enable
 {
     const struct program *p = b->p;
     const struct agent *desc = &p->agents[step->agent];
-    *event = (struct event){EVENT_DRIVER, desc->rank, NONE, 0, 0, 0};
+    *event = (struct event){EVENT_DRIVER, desc->rank, NONE, 0, 0};
     if (step->op < 0)
         return;
     const struct op *op = &p->ops[step->op];
@@ -140,7 +140,7 @@ static void add_edge(struct builder *b, int from, int to, int height)
         return;
     out->edges[count] =
         (struct ratio_edge){from, to, height, event_graph_mean_ns(out, b->timing, from)};
-    out->links[count] = (struct event_link){true, NONE, NONE};
+    out->links[count] = (struct event_link){.end = true};
     b->edge_before[count] = b->newest_edge[to];
     b->newest_edge[to] = out->edge_count++;
 }

@@ -17,16 +17,6 @@
  *
  * Iterations in the middle of a run all look alike, so an edge's height is the difference of two of them.
  * Steps are events that begin when they are possible and end when they are taken.
- *
- * The recurrence cannot run on this graph in place of the symbolic walk's (event_graph.c). It would need,
- * beside the edges, four things that runs of the middle do not show:
- *   - which edges do not exist before iteration 0 and after the last, and which others take their place
- *     there (EVENT_SPARE): runs of the fill and of the drain, compared with the middle;
- *   - the FIFO an edge is the order of (`lane`), since an operation missing there gives way to the one before;
- *   - for each piece of a stream's work the reasons for its being idle, in the order in which they pass, for
- *     any durations; enabling_steps.h has only the last one, for one order of steps;
- *   - events counted by the period of their clock, where these are counted by iteration.
- * The third is most of the walk again. So both stay: the walk for speed, this for plans it cannot walk.
  */
 #ifndef SWSIM_OBSERVED_EVENT_GRAPH_H
 #define SWSIM_OBSERVED_EVENT_GRAPH_H
@@ -36,7 +26,7 @@
 /* Most looks at agents, one a step and agent in each run. */
 enum { OBSERVED_MOST_LOOKS = 4000000 };
 
-/* As event_graph_build without reasons; `drivers` is not filled in. */
+/* As event_graph_build. */
 enum status observed_event_graph_build(const struct program *program, const struct timing *timing,
                                        struct event_graph *out, struct diag *diag);
 

@@ -89,7 +89,7 @@ enum status slack_find(const struct program *program, const struct timing *timin
         return STATUS_OK;
     enum status status = steady->way == STEADY_BY_CAUSES
                              ? observed_event_graph_build(program, timing, &graph, diag)
-                             : event_graph_build(program, timing, false, &graph, diag);
+                             : event_graph_build(program, timing, &graph, diag);
     if (status != STATUS_OK)
         return status;
     size_t events = (size_t)graph.event_count;

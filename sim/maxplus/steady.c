@@ -79,7 +79,7 @@ static int drop_spare_edges(const struct event_graph *graph, struct ratio_edge *
 {
     int kept = 0;
     for (int e = 0; e < graph->edge_count; e++)
-        if (graph->links[e].lane != EVENT_SPARE)
+        if (!graph->links[e].spare)
             out[kept++] = graph->edges[e];
     return kept;
 }
@@ -119,7 +119,7 @@ enum status steady_find(const struct program *program, const struct timing *timi
                         struct steady *out, struct diag *diag)
 {
     struct event_graph graph;
-    enum status status = event_graph_build(program, timing, false, &graph, diag);
+    enum status status = event_graph_build(program, timing, &graph, diag);
     if (status != STATUS_OK)
         return status;
     status = steady_of_graph(&graph, STEADY_BY_GRAPH, out, diag);

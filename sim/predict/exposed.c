@@ -15,14 +15,9 @@ enum { EXPOSED_ITERATIONS = 50, EXPOSED_DEPTHS = 4, EXPOSED_JITTER_ITERATIONS = 
 static enum status short_run(const struct program *program, const struct timing *timing,
                              uint64_t seed, double *out_ns, struct diag *diag)
 {
-    struct simulator *simulator;
     struct simulation_result result;
     const struct simulate_options options = {.seed = seed};
-    enum status status = simulator_open(program, timing, ENGINE_AUTO, &simulator, diag);
-    if (status != STATUS_OK)
-        return status;
-    status = simulator_run(simulator, &options, 1, &result, diag);
-    simulator_close(simulator);
+    enum status status = simulate_run(program, timing, &options, &result, diag);
     if (status != STATUS_OK)
         return status;
     *out_ns = result.blocked_count ? NAN : result.iteration.mean;

@@ -28,7 +28,6 @@ libsim_a_SOURCES += \
     sim/predict/report_streams.c \
     sim/predict/report_tables.c \
     sim/predict/result_wire.c sim/predict/result_wire.h \
-    sim/predict/simulator.c sim/predict/simulator.h \
     sim/predict/span_words.h \
     sim/predict/stalls.c sim/predict/stalls.h \
     sim/predict/stored_chart.c sim/predict/stored_chart.h

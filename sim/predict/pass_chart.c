@@ -168,7 +168,6 @@ enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct
                                             .seed = 1,
                                             .replications = 1,
                                             .threads = 1,
-                                            .engine = ENGINE_AUTO,
                                             .exposed = EXPOSED_NEVER,
                                             .observer = &observer,
                                             .begin = begin};

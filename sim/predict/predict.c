@@ -2,8 +2,8 @@
 /*
  * predict.c - see predict.h.
  *
- * Replications are numbered; threads take the next piece of them until there is none. What they found is
- * added up in the order of the numbers, so sums of doubles come out the same.
+ * Replications are numbered; each thread takes the next one until there is none. Their results are added up
+ * in the order of the numbers, so sums of doubles come out the same.
  */
 #include "predict.h"
 
@@ -34,77 +34,56 @@ struct job {
     struct simulation_result result;
 };
 
-/* Pieces of `lanes` replications each; the last has what is left. Of these this process does every
-   size'th. */
+/* This process does every size'th replication, beginning with number `rank`. */
 struct replication_batch {
     const struct prediction *prediction;
-    const struct simulator *simulator;
     const struct simulate_observer *observer;
     struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
     const atomic_bool *interrupted;
     struct job *jobs;
-    int count, lanes; /* in all; in one go */
-    int pieces, rank, size;
-    atomic_int next;    /* of this process's pieces */
+    int count, rank, size;
+    atomic_int next;    /* of this process's replications */
     atomic_bool failed; /* no further replication need start */
 };
 
-/* The first replication of a piece; that of the one behind the last is `count`. */
-static int piece_first(const struct replication_batch *batch, int piece)
+static void replicate_one(struct replication_batch *batch, int number)
 {
-    int first = piece * batch->lanes;
-    return first < batch->count ? first : batch->count;
-}
-
-/* Replications `first` .. first + count - 1; the first one's diag is for all. */
-static void do_jobs(struct replication_batch *batch, int first, int count,
-                    const struct simulate_observer *observer, struct in_flight *in_flight)
-{
-    struct simulation_result results[RANDOM_LANES];
-    struct job *jobs = &batch->jobs[first];
+    struct job *job = &batch->jobs[number];
     const struct simulate_options options = {.seed = batch->prediction->seed,
-                                             .replication = (uint32_t)first,
-                                             .observer = observer,
-                                             .in_flight = in_flight,
+                                             .replication = (uint32_t)number,
+                                             .observer = number == 0 ? batch->observer : NULL,
+                                             .in_flight = number == 0 ? batch->in_flight : NULL,
                                              .interrupted = batch->interrupted};
-    jobs->status = simulator_run(batch->simulator, &options, count, results, &jobs->diag);
-    for (int i = 0; jobs->status == STATUS_OK && i < count; i++)
-        jobs[i].result = results[i];
-    if (jobs->status != STATUS_OK)
+    job->status = simulate_run(batch->prediction->program, &batch->prediction->timing, &options,
+                               &job->result, &job->diag);
+    if (job->status != STATUS_OK)
         atomic_store(&batch->failed, true);
 }
 
-static void do_piece(struct replication_batch *batch, int piece)
-{
-    int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
-    do_jobs(batch, first, count, piece == 0 ? batch->observer : NULL,
-            piece == 0 ? batch->in_flight : NULL);
-}
-
-static void *work(void *argument)
+static void *replicate_rest(void *argument)
 {
     struct replication_batch *batch = argument;
-    int piece;
+    int number;
     while (!atomic_load(&batch->failed) &&
-           (piece = batch->rank + batch->size * atomic_fetch_add(&batch->next, 1)) < batch->pieces)
-        do_piece(batch, piece);
+           (number = batch->rank + batch->size * atomic_fetch_add(&batch->next, 1)) < batch->count)
+        replicate_one(batch, number);
     return NULL;
 }
 
-/* The first piece is done here, where its observer may be told. A thread that cannot be created is no
-   failure: the others do its part. */
+/* The first replication is done in the calling thread, where its observer may be told. A thread that cannot
+   be created is no failure: the others do its part. */
 static void do_batch(struct replication_batch *batch, int threads)
 {
     pthread_t workers[PREDICT_MAX_THREADS];
     int started = 0, watched = batch->rank == 0;
-    int mine = (batch->pieces - batch->rank + batch->size - 1) / batch->size;
+    int mine = (batch->count - batch->rank + batch->size - 1) / batch->size;
     atomic_store(&batch->next, watched);
     while (started + 1 < threads && started + 1 < mine &&
-           pthread_create(&workers[started], NULL, work, batch) == 0)
+           pthread_create(&workers[started], NULL, replicate_rest, batch) == 0)
         started++;
     if (watched)
-        do_piece(batch, 0);
-    work(batch);
+        replicate_one(batch, 0);
+    replicate_rest(batch);
     for (int i = 0; i < started; i++)
         pthread_join(workers[i], NULL);
 }
@@ -122,7 +101,7 @@ static bool add_account(struct stream_account *to, const struct stream_account *
     return true;
 }
 
-/* The first replication's are taken over. */
+/* The array of the first replication becomes the sum's. */
 static void add_slowdowns(struct prediction *sum, struct simulation_result *result)
 {
     if (!sum->slowdowns) {
@@ -334,33 +313,25 @@ static enum status gather(struct replication_batch *batch, const struct result_w
 static enum status deliver(const struct replication_batch *batch, const struct result_wire *wire,
                            struct diag *diag)
 {
-    struct simulation_result results[RANDOM_LANES];
     enum status status = STATUS_OK;
-    for (int piece = batch->rank; !status && piece < batch->pieces; piece += batch->size) {
-        int first = piece_first(batch, piece), count = piece_first(batch, piece + 1) - first;
-        for (int i = 0; i < count; i++)
-            results[i] = batch->jobs[first + i].result;
-        status = result_wire_send(wire, batch->prediction->program, first, results, count, diag);
-    }
+    for (int number = batch->rank; !status && number < batch->count; number += batch->size)
+        status = result_wire_send(wire, batch->prediction->program, number,
+                                  &batch->jobs[number].result, diag);
     return status;
 }
 
 /* ---- all replications ------------------------------------------------------------------------ */
 
 static enum status open_batch(struct replication_batch *batch, struct prediction *prediction,
-                              const struct simulator *simulator,
                               const struct predict_options *options, struct diag *diag)
 {
-    int count = prediction->replications, lanes = simulator_lanes(simulator);
+    int count = prediction->replications;
     *batch = (struct replication_batch){.prediction = prediction,
-                                        .simulator = simulator,
                                         .observer = options->observer,
                                         .in_flight = prediction->in_flight,
                                         .interrupted = options->interrupted,
                                         .jobs = calloc((size_t)count, sizeof *batch->jobs),
                                         .count = count,
-                                        .lanes = lanes,
-                                        .pieces = (count + lanes - 1) / lanes,
                                         .rank = options->wire ? options->wire->rank : 0,
                                         .size = options->wire ? options->wire->size : 1};
     if (!batch->jobs)
@@ -427,18 +398,11 @@ static enum status replicate_here(struct prediction *prediction,
                                   const struct predict_options *options, bool *heard,
                                   struct diag *diag)
 {
-    struct simulator *simulator;
     struct replication_batch batch;
-    enum status status =
-        simulator_open(prediction->program, &prediction->timing, options->engine, &simulator, diag);
-    if (status != STATUS_OK)
-        return status;
-    prediction->engine = simulator_engine(simulator, prediction->replications);
-    status = open_batch(&batch, prediction, simulator, options, diag);
+    enum status status = open_batch(&batch, prediction, options, diag);
     if (status == STATUS_OK)
         status = do_replications(&batch, prediction, options, heard, diag);
     close_batch(&batch);
-    simulator_close(simulator);
     return status;
 }
 

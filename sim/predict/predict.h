@@ -11,8 +11,8 @@
 
 #include "critical_path.h"
 #include "pipeline_figures.h"
+#include "sim/engine/simulate.h"
 #include "sim/maxplus/steady.h"
-#include "simulator.h"
 #include "sim/maxplus/slack.h"
 #include "result_wire.h"
 
@@ -30,7 +30,6 @@ struct predict_options {
     struct program_options program; /* iterations must be given for a pipeline */
     uint64_t seed;
     int replications, threads; /* >= 1 */
-    enum engine engine;
     const struct jitter_rule *jitter;
     size_t jitter_count;
     const struct time_rule *times; /* what if */
@@ -38,7 +37,7 @@ struct predict_options {
     enum predict_exposed exposed;
     bool in_flight; /* wanted over time, of the first replication */
     /* Of which iteration of the first replication (or PATH_SLOWEST, PATH_MIDDLE; host programs have one
-       path) the critical path is wanted: the event-driven engine runs it. NULL: of none. */
+       path) the critical path is wanted. NULL: of none. */
     const int64_t *critical_path;
     /* Watches the first replication; it is told from the calling thread. NULL: none. */
     const struct simulate_observer *observer;
@@ -57,7 +56,6 @@ struct prediction {
     struct timing timing;
     uint64_t seed;
     int replications;
-    enum engine engine; /* that simulated it; never AUTO */
     /* Of one replication: its own figures. Of several: means over them, and the confidence interval
        is that of the replications' means. */
     struct iteration_figures iteration;

@@ -278,7 +278,7 @@ enum status report_print(const struct prediction *prediction, bool quiet, bool c
     if (quiet)
         return status;
     char time[UNITS_TEXT];
-    fprintf(out, "\n  %" PRId64 " tasks simulated in %s, engine %s\n", prediction->tasks,
-            report_show(1e9 * prediction->seconds, time), engine_key(prediction->engine));
+    fprintf(out, "\n  %" PRId64 " tasks simulated in %s\n", prediction->tasks,
+            report_show(1e9 * prediction->seconds, time));
     return status;
 }

@@ -338,7 +338,6 @@ static void write_body(const struct prediction *prediction, const struct report_
         json_int(json, p->plan->machine.cores);
     else
         json_null(json);
-    json_put_string(json, "engine", engine_key(prediction->engine));
     json_put_int(json, "tasks_simulated", prediction->tasks);
     json_put_double(json, "seconds", prediction->seconds);
     json_put_double(json, "cpu_seconds", prediction->cpu_seconds);

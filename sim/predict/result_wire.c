@@ -2,8 +2,8 @@
 /*
  * result_wire.c - see result_wire.h. A message is a head and what it announces:
  *
- *     PIECE   first, count    then for each replication: the result, its streams' accounts with their
- *                             blames, how many slowdowns and these, the blocked agents with the words
+ *     FOUND   number          then the result, its streams' accounts with their blames, how many slowdowns
+ *                             and these, the blocked agents with the words
  *     END     status          seconds, then text
  *
  * Pointers travel as nothing and are set anew.
@@ -24,12 +24,11 @@ _Static_assert(sizeof(void *) != 8 || sizeof(struct simulation_result) == RESULT
 enum { DOUBTS = 0 DOUBT_LIST(X) };
 #undef X
 
-enum result_kind { RESULT_PIECE, RESULT_END };
+enum result_kind { RESULT_FOUND, RESULT_END };
 
 struct head {
-    int32_t kind; /* enum result_kind */
-    int32_t first, count;
-    int32_t status;
+    int32_t kind;   /* enum result_kind */
+    int32_t number; /* FOUND: the replication's; END: the enum status */
     double cpu_seconds;
 };
 
@@ -220,14 +219,12 @@ static enum status send_parcel(const struct result_wire *wire, struct parcel *pa
 }
 
 enum status result_wire_send(const struct result_wire *wire, const struct program *program,
-                             int first, const struct simulation_result *results, int count,
-                             struct diag *diag)
+                             int number, const struct simulation_result *result, struct diag *diag)
 {
-    const struct head head = {.kind = RESULT_PIECE, .first = first, .count = count};
+    const struct head head = {.kind = RESULT_FOUND, .number = number};
     struct parcel parcel = {0};
     pack(&parcel, &head, sizeof head);
-    for (int i = 0; i < count; i++)
-        pack_result(&parcel, program, &results[i]);
+    pack_result(&parcel, program, result);
     return send_parcel(wire, &parcel, diag);
 }
 
@@ -248,7 +245,7 @@ enum status result_wire_end(const struct result_wire *wire, enum status status, 
                             const struct diag *why, struct diag *diag)
 {
     const struct head head = {
-        .kind = RESULT_END, .status = (int32_t)status, .cpu_seconds = cpu_seconds};
+        .kind = RESULT_END, .number = (int32_t)status, .cpu_seconds = cpu_seconds};
     struct parcel parcel = {0};
     pack(&parcel, &head, sizeof head);
     for (size_t i = 0; status != STATUS_OK && i < why->count; i++)
@@ -259,17 +256,17 @@ enum status result_wire_end(const struct result_wire *wire, enum status status, 
 
 /* ---- rank 0 ---------------------------------------------------------------------------------- */
 
-static enum status take_piece(const struct head *head, struct opened *opened,
-                              const struct program *program,
-                              struct simulation_result *const *results, int count, int from,
-                              struct diag *diag)
+static enum status take_result(const struct head *head, struct opened *opened,
+                               const struct program *program,
+                               struct simulation_result *const *results, int count, int from,
+                               struct diag *diag)
 {
     if (!results)
         return STATUS_OK; /* dropped */
-    if (head->first < 0 || head->count < 1 || head->count > count - head->first)
+    if (head->number < 0 || head->number >= count)
         opened->torn = true;
-    for (int i = 0; is_good(opened) && i < head->count; i++)
-        unpack_result(opened, program, results[head->first + i]);
+    if (is_good(opened))
+        unpack_result(opened, program, results[head->number]);
     if (opened->no_memory)
         return diag_no_memory(diag);
     if (opened->torn || opened->bytes)
@@ -281,8 +278,8 @@ static enum status take_piece(const struct head *head, struct opened *opened,
 static enum status take_failure(const struct head *head, const struct opened *opened, int from,
                                 struct diag *diag)
 {
-    enum status status = head->status > STATUS_OK && head->status <= STATUS_LIMIT
-                             ? (enum status)head->status
+    enum status status = head->number > STATUS_OK && head->number <= STATUS_LIMIT
+                             ? (enum status)head->number
                              : STATUS_SYSTEM;
     if (opened->bytes == 0 || opened->data[opened->bytes - 1] != '\0')
         return diag_error(diag, status, "MPI rank %d has failed", from);
@@ -306,12 +303,12 @@ static enum status take(const struct result_wire *wire, const struct program *pr
         return status;
     struct opened opened = {.data = data, .bytes = bytes};
     unpack(&opened, &head, sizeof head);
-    *over = opened.torn || head.kind != RESULT_PIECE;
+    *over = opened.torn || head.kind != RESULT_FOUND;
     if (!*over)
-        status = take_piece(&head, &opened, program, results, count, from, diag);
+        status = take_result(&head, &opened, program, results, count, from, diag);
     else if (opened.torn || head.kind != RESULT_END)
         status = diag_error(diag, STATUS_SYSTEM, "MPI rank %d sent what is no result", from);
-    else if (head.status != STATUS_OK)
+    else if (head.number != STATUS_OK)
         status = take_failure(&head, &opened, from, diag);
     *cpu_seconds += head.cpu_seconds;
     free(data);

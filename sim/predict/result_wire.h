@@ -2,13 +2,12 @@
 /*
  * result_wire.h - the replications of a prediction, spread over processes, maybe on other machines.
  *
- *     rank 0: begin --- its pieces --- gather --- sum up, explain, print
- *     rank 1: begin --- its pieces ---'  ^
- *     rank 2: begin --- its pieces ------'
+ *     rank 0: begin --- its share --- gather --- sum up, explain, print
+ *     rank 1: begin --- its share ---'  ^
+ *     rank 2: begin --- its share ------'
  *
- * A piece is some replications that are simulated in one go; piece n is rank n mod size's. What a
- * replication found goes to rank 0 as bytes, all of it, so rank 0 sums up the same numbers in the same
- * order as a single process would. The processes run the same program on the same kind of machine:
+ * Replication n is done by rank n mod size. The whole result of a replication goes to rank 0 as bytes, so
+ * rank 0 sums up the same numbers in the same order as a single process would. The processes run the same program on the same kind of machine:
  * integers and doubles travel as they are in memory.
  *
  * How bytes travel is not known here: see struct result_wire.
@@ -33,12 +32,11 @@ struct result_wire {
     enum status (*receive)(void *context, int from, void **data, size_t *bytes, struct diag *diag);
 };
 
-/* Tell rank 0 what replications first .. first + count - 1 of the program have found. */
+/* Tell rank 0 the result of replication `number` of the program. */
 enum status result_wire_send(const struct result_wire *wire, const struct program *program,
-                             int first, const struct simulation_result *results, int count,
-                             struct diag *diag);
+                             int number, const struct simulation_result *result, struct diag *diag);
 
-/* The last word of a rank: it has sent all its pieces, after so much processor time; or it has failed,
+/* The last message of a rank: all its results are sent, and it took so much processor time; or it has failed,
    and why. */
 enum status result_wire_end(const struct result_wire *wire, enum status status, double cpu_seconds,
                             const struct diag *why, struct diag *diag);

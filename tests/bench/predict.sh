@@ -64,11 +64,10 @@ swsim()
 run()
 {
     case $1 in
-        recurrence) swsim "$dir/device.yaml" 1 --driver clock --engine recurrence ;;
-        two-phase) swsim "$both" 1 --driver clock --engine recurrence ;;
-        events) swsim "$dir/device.yaml" 1 --driver clock --engine event ;;
+        clock) swsim "$dir/device.yaml" 1 --driver clock ;;
+        two-phase) swsim "$both" 1 --driver clock ;;
         data-flow) swsim "$dir/device.yaml" 1 --driver dataflow ;;
-        replications) swsim "$dir/device.yaml" 16 --driver clock --engine batched ;;
+        replications) swsim "$dir/device.yaml" 16 --driver clock ;;
         *) "$dir/$1" "$dir/device.yaml" "$ITERATIONS" ;;
     esac
 }
@@ -82,7 +81,7 @@ peers=
 compile
 peer simgrid libsimgrid-dev -lsimgrid
 peer ns3 libns3-dev -lns3-core
-all="recurrence two-phase events data-flow replications floor$peers"
+all="clock two-phase data-flow replications floor$peers"
 round=0
 while [ "$round" -lt "$ROUNDS" ]; do
     for name in $all; do
@@ -109,8 +108,8 @@ done
 
 # The same pipeline, or the comparison means nothing. SimGrid's clock is a floating point number.
 status=0
-want=$(cut -d' ' -f1 "$dir/recurrence.last")
-for name in events floor$peers; do
+want=$(cut -d' ' -f1 "$dir/clock.last")
+for name in floor$peers; do
     got=$(cut -d' ' -f1 "$dir/$name.last")
     awk -v a="$want" -v b="$got" -v name="$name" 'BEGIN {
         off = a > b ? a - b : b - a

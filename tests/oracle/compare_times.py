@@ -122,7 +122,6 @@ class Comparison:
         if run.iterations and not run.mismatch and not run.stuck:
             found += different_phases(answer, run)
         self.counts["compared"] += 1
-        self.counts["by recurrence"] += answer["engine"] == "recurrence"
         self.counts["iterations"] += len(over)
         self.counts["stuck"] += run.stuck
         self.counts["mismatch"] += run.mismatch
@@ -151,7 +150,7 @@ class Comparison:
             self.compare(title, plan, machine, said)
 
     def summary(self):
-        ends = ("compared", "by recurrence", "ended", "stuck", "mismatch", "not read")
+        ends = ("compared", "ended", "stuck", "mismatch", "not read")
         for what in (*ends, "iterations", "pieces of work", "disagree"):
             print(f"{what}: {self.counts[what]}")
         return 1 if self.counts["disagree"] else 0
