@@ -70,29 +70,23 @@ static void test_subjects(void)
     tap_ok(first_bits(other) != bits, "the part matters");
 }
 
-/* Vectors over iterations and over replications give the words of the library, one at a time. */
+/* Vectors over iterations give the words of the library, one at a time. */
 static void test_words(void)
 {
-    static uint32_t run[RANDOM_RUN], across[RANDOM_RUN][RANDOM_LANES];
+    static uint32_t run[RANDOM_RUN];
     int wrong = 0, same = 0;
     for (uint32_t first = 0; first < 10 * RANDOM_RUN; first += RANDOM_RUN) {
         struct random_subject base = subject("words", first + 7);
-        base.replication = UINT32_MAX - 3 + first; /* the counter's word overflows alone */
+        base.replication = UINT32_MAX - 3 + first;
         base.rank = 3;
         random_words(&base, 1, run);
-        for (uint32_t row = 0; row < RANDOM_RUN; row += RANDOM_ROWS) {
-            base.iteration = first + row + 5;
-            random_words_across(&base, 1, &across[row]);
+        for (uint32_t i = 0; i < RANDOM_RUN; i++) {
+            struct random_subject one = base;
+            one.iteration = first + i;
+            uint32_t word = random_word(&one, 1);
+            wrong += word != run[i];
+            same += word == random_word(&one, 0);
         }
-        for (uint32_t i = 0; i < RANDOM_RUN; i++)
-            for (uint32_t lane = 0; lane < RANDOM_LANES; lane++) {
-                struct random_subject one = base;
-                one.iteration = first + i;
-                one.replication += lane;
-                uint32_t word = random_word(&one, 1);
-                wrong += word != across[i][lane] || (lane == 0 && word != run[i]);
-                same += word == random_word(&one, 0);
-            }
     }
     tap_is_int(wrong, 0, "words by vectors are those of the library");
     tap_is_int(same, 0, "another use, another word");
@@ -105,7 +99,7 @@ static void test_blocks(void)
     for (uint32_t i = 0; i < 4 * RANDOM_RUN; i++) {
         const struct random_subject asked = subject("blocks", i);
         const uint64_t key = asked.seed ^ asked.task;
-        const uint32_t part = i / RANDOM_ROWS, within = i % RANDOM_ROWS;
+        const uint32_t part = i / 32, within = i % 32;
         const uint32_t counter[] = {8 * part + within % 8, 0, RANDOM_DEVICE,
                                     (UINT32_C(1) << 31) + 2};
         uint32_t block[4];
@@ -330,26 +324,24 @@ static void test_figures(void)
            figures.mean_in.low, figures.mean_in.high);
 }
 
-/* A duration that needs more than 32 bits, first, late or never: one at a time and many at once. */
+/* A duration that needs more than 32 bits, first, late or never: one at a time, as with two ranks, and many at
+   once, as with one. */
 static void test_long_durations(void)
 {
-    enum { COUNT = 1003, LANES = 3, AT_ONCE = 17 };
-    static const int64_t long_ns = 5 * INT64_C(1000000000), ends[] = {COUNT};
-    static int64_t times_ns[COUNT + AT_ONCE][LANES];
+    enum { COUNT = 1003 };
+    static const int64_t long_ns = 5 * INT64_C(1000000000), ends[] = {COUNT, COUNT};
     for (int at = 1; at < COUNT; at += 333) {
         struct iterations one, many;
         struct iteration_figures a, b;
         int64_t now = 0;
-        if (!iterations_init(&one, ends, 1, 1, 1) || !iterations_init(&many, ends, 1, 1, 1))
+        if (!iterations_init(&one, ends, 2, 1, 1) || !iterations_init(&many, ends, 1, 1, 1))
             break;
         for (int i = 0; i < COUNT; i++) {
             now += i == at ? long_ns : 1000 + i % 7;
-            times_ns[i][1] = now;
             iterations_finished(&one, 0, i, now);
+            iterations_finished(&one, 1, i, now);
+            iterations_finished(&many, 0, i, now);
         }
-        for (int i = 0; i < COUNT; i += AT_ONCE)
-            iterations_over(&many, &times_ns[i][1], LANES,
-                            COUNT - i < AT_ONCE ? COUNT - i : AT_ONCE);
         iterations_figures(&one, &a);
         iterations_figures(&many, &b);
         bool wide = one.kept.wide && many.kept.wide;
@@ -406,7 +398,7 @@ static void check_coverage(int runs, bool smooth, double least, double most)
             break;
         for (int i = 0; i < LENGTH; i++) {
             now += smooth && i >= SMOOTH ? (ns[i] + ns[i - 1] + ns[i - 2]) / SMOOTH : ns[i];
-            iterations_over(&iterations, &now, 1, 1);
+            iterations_finished(&iterations, 0, i, now);
         }
         iterations_figures(&iterations, &figures);
         mean += figures.mean_in.low <= 1e6 && 1e6 <= figures.mean_in.high;

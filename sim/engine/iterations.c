@@ -160,12 +160,72 @@ static void is_over(struct iterations *iterations)
     iterations->pending_count--;
 }
 
+/* Durations until the next `count` times, kept. */
+static inline __attribute__((always_inline)) uint64_t
+keep_times(struct durations kept, int64_t before_ns, const int64_t *times_ns, int count)
+{
+    uint64_t bits = 0; /* that any of them has */
+    for (int i = 0; i < count; i++) {
+        int64_t time_ns = times_ns[i], duration_ns = time_ns - before_ns;
+        durations_set(kept, (size_t)i, duration_ns);
+        bits |= (uint64_t)duration_ns;
+        before_ns = time_ns;
+    }
+    return bits;
+}
+
+/* The next `count` durations are kept and belong to one part, or to none. */
+static void count_durations(struct iterations *iterations, const int64_t *times_ns, int count)
+{
+    struct durations *kept = &iterations->kept;
+    size_t place = iterations->kept_count;
+    int64_t before_ns = iterations->last_over_ns, over_ns = times_ns[count - 1];
+    if (!kept->wide) {
+        const struct durations narrow = {durations_from(*kept, place).at, false};
+        if (is_wide((int64_t)keep_times(narrow, before_ns, times_ns, count)))
+            widen(kept, place);
+    }
+    if (kept->wide) {
+        const struct durations wide = {durations_from(*kept, place).at, true};
+        keep_times(wide, before_ns, times_ns, count);
+    }
+    if (iterations->part >= 0) {
+        iterations->part_ns[iterations->part] += over_ns - before_ns;
+        iterations->part_count[iterations->part] += count;
+    }
+    iterations->kept_count += (size_t)count;
+    iterations->kept_ns += over_ns - before_ns;
+    iterations->last_over_ns = over_ns;
+    iterations->over += count;
+}
+
+/* How many of the next `count` durations can be counted in one go; 0: the next one is special. */
+static int alike(struct iterations *iterations, int count)
+{
+    int64_t over = iterations->over;
+    size_t room = iterations->kept_cap - iterations->kept_count;
+    if (over == 0 || over < iterations->first || over >= iterations->last)
+        return 0;
+    if (over >= iterations->part_until)
+        find_part(iterations);
+    count = iterations->part_until - over < count ? (int)(iterations->part_until - over) : count;
+    return room < (size_t)count ? (int)room : count;
+}
+
 /* Iterations that are over on the only rank are counted many at a time. */
 static void count_waiting(struct iterations *iterations)
 {
-    if (iterations->waiting_count)
-        iterations_over(iterations, iterations->waiting_ns, 1, iterations->waiting_count);
+    const int count = iterations->waiting_count;
+    assert(count == 0 || iterations->pending_count == 0);
     iterations->waiting_count = 0;
+    for (int i = 0, taken; i < count; i += taken) {
+        const int64_t *next_ns = &iterations->waiting_ns[i];
+        taken = alike(iterations, count - i);
+        if (taken)
+            count_durations(iterations, next_ns, taken);
+        else
+            note_over(iterations, *next_ns), taken = 1;
+    }
 }
 
 bool iterations_finished(struct iterations *iterations, int rank, int64_t number, int64_t time_ns)
@@ -193,73 +253,6 @@ bool iterations_finished(struct iterations *iterations, int rank, int64_t number
     while (iterations->pending_count > 0 && pending_at(iterations, 0)->left == 0)
         is_over(iterations);
     return true;
-}
-
-/* Durations until the next `count` times, kept. */
-static inline __attribute__((always_inline)) uint64_t
-keep_times(struct durations kept, int64_t before_ns, const int64_t *times_ns, int stride, int count)
-{
-    uint64_t bits = 0; /* that any of them has */
-    for (int i = 0; i < count; i++) {
-        int64_t time_ns = times_ns[(ptrdiff_t)i * stride], duration_ns = time_ns - before_ns;
-        durations_set(kept, (size_t)i, duration_ns);
-        bits |= (uint64_t)duration_ns;
-        before_ns = time_ns;
-    }
-    return bits;
-}
-
-/* The next `count` durations are kept and belong to one part, or to none. */
-static void count_durations(struct iterations *iterations, const int64_t *times_ns, int stride,
-                            int count)
-{
-    struct durations *kept = &iterations->kept;
-    size_t place = iterations->kept_count;
-    int64_t before_ns = iterations->last_over_ns,
-            over_ns = times_ns[(ptrdiff_t)(count - 1) * stride];
-    if (!kept->wide) {
-        const struct durations narrow = {durations_from(*kept, place).at, false};
-        if (is_wide((int64_t)keep_times(narrow, before_ns, times_ns, stride, count)))
-            widen(kept, place);
-    }
-    if (kept->wide) {
-        const struct durations wide = {durations_from(*kept, place).at, true};
-        keep_times(wide, before_ns, times_ns, stride, count);
-    }
-    if (iterations->part >= 0) {
-        iterations->part_ns[iterations->part] += over_ns - before_ns;
-        iterations->part_count[iterations->part] += count;
-    }
-    iterations->kept_count += (size_t)count;
-    iterations->kept_ns += over_ns - before_ns;
-    iterations->last_over_ns = over_ns;
-    iterations->over += count;
-}
-
-/* How many of the next `count` durations can be counted in one go; 0: the next one is special. */
-static int alike(struct iterations *iterations, int count)
-{
-    int64_t over = iterations->over;
-    size_t room = iterations->kept_cap - iterations->kept_count;
-    if (over == 0 || over < iterations->first || over >= iterations->last)
-        return 0;
-    if (over >= iterations->part_until)
-        find_part(iterations);
-    count = iterations->part_until - over < count ? (int)(iterations->part_until - over) : count;
-    return room < (size_t)count ? (int)room : count;
-}
-
-void iterations_over(struct iterations *iterations, const int64_t *times_ns, int stride, int count)
-{
-    assert(iterations->pending_count == 0);
-    for (int i = 0, taken; i < count; i += taken) {
-        const int64_t *next_ns = times_ns + (ptrdiff_t)i * stride;
-        taken = alike(iterations, count - i);
-        if (taken)
-            count_durations(iterations, next_ns, stride, taken);
-        else
-            note_over(iterations, *next_ns), taken = 1;
-    }
 }
 
 /* ---- quantiles without sorting --------------------------------------------------------------- */

@@ -87,9 +87,6 @@ void iterations_fini(struct iterations *iterations);
 /* A rank has finished iteration `number`, in order. false: memory is exhausted. */
 bool iterations_finished(struct iterations *iterations, int rank, int64_t number, int64_t time_ns);
 
-/* The next `count` iterations are over, on all ranks, at these times: every stride-th. */
-void iterations_over(struct iterations *iterations, const int64_t *times_ns, int stride, int count);
-
 /* Puts what was kept in another order. */
 void iterations_figures(struct iterations *iterations, struct iteration_figures *out);
 

@@ -30,9 +30,8 @@ struct random_stream {
     int used; /* words of `block` handed out */
 };
 
-/* Words drawn at once: for so many iterations of one replication; for RANDOM_ROWS iterations of so many
-   replications. */
-enum { RANDOM_RUN = 128, RANDOM_LANES = 8, RANDOM_ROWS = 32 };
+/* Words drawn at once: for so many iterations. */
+enum { RANDOM_RUN = 128 };
 
 /* A name's number: FNV-1a, mixed. */
 uint64_t random_name(const char *name);
@@ -46,16 +45,12 @@ double random_normal(struct random_stream *stream);
 
 /*
  * The word of a subject: 32 bits in one go, for durations. `use` tells apart the words of one subject.
- * A block of Philox holds the words of four iterations, 8 apart. Three ways to the same words: one;
- * those of a run of iterations, which begins at the subject's rounded down to a multiple of
- * RANDOM_RUN; and those of RANDOM_ROWS iterations, from the subject's rounded down to a multiple of that,
- * for RANDOM_LANES replications from the subject's on. The last two take vector instructions where there
- * are any.
+ * A block of Philox holds the words of four iterations, 8 apart. random_words makes those of a run of
+ * iterations, which begins at the subject's rounded down to a multiple of RANDOM_RUN; it takes vector
+ * instructions where there are any.
  */
 uint32_t random_word(const struct random_subject *subject, uint32_t use);
 void random_words(const struct random_subject *subject, uint32_t use, uint32_t out[RANDOM_RUN]);
-void random_words_across(const struct random_subject *subject, uint32_t use,
-                         uint32_t out[RANDOM_ROWS][RANDOM_LANES]);
 
 /* One block of Philox4x32-10, for the known-answer test. */
 void random_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);

@@ -341,19 +341,17 @@ static uint64_t long_word(uint32_t word, const struct random_subject *subject, e
     return (uint64_t)word << 32 | random_word(subject, rest);
 }
 
-/* `count` words: of `first` and, where there are lanes, of as many replications, then of the iterations
-   after it. */
+/* `count` words: those of `first` and of the iterations after it. */
 struct timing_words {
     uint32_t *words;
-    int count, lanes;
+    int count;
     struct random_subject first;
 };
 
 static struct random_subject subject_at(const struct timing_words *words, int i)
 {
     struct random_subject subject = words->first;
-    subject.iteration += (uint32_t)(i / words->lanes);
-    subject.replication += (uint32_t)(i % words->lanes);
+    subject.iteration += (uint32_t)i;
     return subject;
 }
 
@@ -396,7 +394,7 @@ int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint
         return time->mean_ns;
     const struct dist *dist = timing->variation[time->draw].dist;
     uint32_t word;
-    const struct timing_words words = {&word, 1, 1,
+    const struct timing_words words = {&word, 1,
                                        subject_of(timing, op, iteration, seed, replication)};
     int64_t ns;
     word = random_word(&words.first, USE_SHAPE);
@@ -415,29 +413,12 @@ void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uin
     const struct dist *dist = timing->variation[time->draw].dist;
     _Alignas(64) uint32_t drawn[RANDOM_RUN];
     const struct timing_words words = {
-        drawn, RANDOM_RUN, 1,
+        drawn, RANDOM_RUN,
         subject_of(timing, op, iteration / RANDOM_RUN * RANDOM_RUN, seed, replication)};
     random_words(&words.first, USE_SHAPE, drawn);
     draw_shapes(timing, time, &words, out_ns);
     if (dist->spike_probability > 0) {
         random_words(&words.first, USE_SPIKE, drawn);
         add_spikes(dist, &words, out_ns);
-    }
-}
-
-void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
-                        uint32_t replication, int64_t out_ns[RANDOM_ROWS][RANDOM_LANES])
-{
-    const struct op_time *time = &timing->ops[op];
-    const struct dist *dist = timing->variation[time->draw].dist;
-    _Alignas(64) uint32_t drawn[RANDOM_ROWS][RANDOM_LANES];
-    const struct timing_words words = {
-        drawn[0], RANDOM_ROWS * RANDOM_LANES, RANDOM_LANES,
-        subject_of(timing, op, iteration / RANDOM_ROWS * RANDOM_ROWS, seed, replication)};
-    random_words_across(&words.first, USE_SHAPE, drawn);
-    draw_shapes(timing, time, &words, out_ns[0]);
-    if (dist->spike_probability > 0) {
-        random_words_across(&words.first, USE_SPIKE, drawn);
-        add_spikes(dist, &words, out_ns[0]);
     }
 }

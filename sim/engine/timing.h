@@ -79,13 +79,10 @@ enum status timing_change(struct timing *timing, const struct time_rule *rules, 
 /* The mean duration of an operation, spikes included. */
 int64_t timing_mean(const struct timing *timing, int op);
 
-/* How long an operation takes; of one that varies, for all iterations of a run (random_words), and
-   for RANDOM_ROWS iterations of RANDOM_LANES replications (random_words_across). */
+/* How long an operation takes; of one that varies, for all iterations of a run (random_words). */
 int64_t timing_draw(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
                     uint32_t replication);
 void timing_draw_run(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
                      uint32_t replication, int64_t out_ns[RANDOM_RUN]);
-void timing_draw_across(const struct timing *timing, int op, int64_t iteration, uint64_t seed,
-                        uint32_t replication, int64_t out_ns[RANDOM_ROWS][RANDOM_LANES]);
 
 #endif
