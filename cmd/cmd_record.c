@@ -18,8 +18,8 @@
 #include "app.h"
 #include "options.h"
 
-#include "trace/import/tapes.h"
-#include "trace/recorder/launched.h"
+#include "trace/record/reader/tapes.h"
+#include "trace/record/recorder/launched.h"
 #include "base/system_words.h"
 
 #define LIBRARY "libswrecord.so"

@@ -45,7 +45,7 @@ swsim_SOURCES = \
     cmd/watch_view.c cmd/watch_view.h \
     cmd/witness.c cmd/witness.h \
     cmd/yaml_json.c cmd/yaml_json.h \
-    trace/recorder/launched.c trace/recorder/launched.h
+    trace/record/recorder/launched.c trace/record/recorder/launched.h
 swrun_SOURCES = \
     cmd/app.c cmd/app.h \
     cmd/exposure.c cmd/exposure.h \

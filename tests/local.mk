@@ -211,7 +211,7 @@ tests/cuda_emulation/libcudart.so: $(tests_cuda_emulation_libcuda_a_SOURCES) Mak
 CLEANFILES += tests/cuda_emulation/libcudart.so tests/cuda_emulation/libcudart.so.*
 # CUPTI, which the program's emulated CUDA tells of its operations.
 check_DATA += tests/cuda_emulation/libcupti.so
-tests/cuda_emulation/libcupti.so: tests/cuda_emulation/cupti.c tests/cuda_emulation/emulation.h trace/recorder/cupti.h Makefile
+tests/cuda_emulation/libcupti.so: tests/cuda_emulation/cupti.c tests/cuda_emulation/emulation.h trace/record/recorder/cupti.h Makefile
 	$(AM_V_CCLD)cd $(srcdir) && $(CC) $(DEFS) -I'$(abs_builddir)' -I. $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) \
 	    -fvisibility=default -shared -Wl,-soname,libcupti.so -o '$(abs_builddir)/$@' tests/cuda_emulation/cupti.c -lpthread
 CLEANFILES += tests/cuda_emulation/libcupti.so
@@ -446,7 +446,7 @@ tests_t_proof_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 tests_t_recorded_times_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 
 tests/fuzz/mutate.$(OBJEXT): tests/fuzz/words.inc
-tests/fuzz/words.inc: tests/fuzz/words.sh plan/plan.h plan/host_op.h plan/pipeline.h plan/programs.h plan/work.h plan/ops.h plan/keywords.c trace/schema.h trace/import/kineto.c trace/import/kineto_event.c trace/import/kineto_internal.h trace/import/nsys.c trace/recorder/recording.h
+tests/fuzz/words.inc: tests/fuzz/words.sh plan/plan.h plan/host_op.h plan/pipeline.h plan/programs.h plan/work.h plan/ops.h plan/keywords.c trace/schema.h trace/import/kineto.c trace/import/kineto_event.c trace/import/kineto_internal.h trace/import/nsys.c trace/record/recorder/recording.h
 	$(AM_V_GEN)$(MKDIR_P) tests/fuzz && $(SHELL) $(srcdir)/tests/fuzz/words.sh $(srcdir) >$@.new && mv $@.new $@
 CLEANFILES += tests/fuzz/words.inc
 

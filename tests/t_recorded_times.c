@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/bytes.h"
-#include "trace/import/recorded.h"
+#include "trace/job/bytes.h"
+#include "trace/record/reader/recorded.h"
 #include "machine/program.h"
 #include "base/arena.h"
 #include "plan/text/print.h"
-#include "trace/recorder/recording.h"
+#include "trace/record/recorder/recording.h"
 #include "tests/fuzz/tape_lines.h"
 #include "tap.h"
 #include "trace/trace.h"

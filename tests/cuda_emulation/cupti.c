@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "emulation.h"
-#include "trace/recorder/cupti.h"
+#include "trace/record/recorder/cupti.h"
 
 /* The recorder is built without this header. */
 #define SAME(ours, field, theirs, member)                                                          \

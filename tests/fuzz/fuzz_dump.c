@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "trace/import/flight.h"
-#include "trace/import/host_form.h"
+#include "trace/job/host_form.h"
 #include "targets.h"
 
 static enum status make_plan(const struct value *root, size_t count, struct arena *arena,

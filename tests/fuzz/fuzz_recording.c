@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/bytes.h"
-#include "trace/import/recorded.h"
-#include "trace/recorder/recording.h"
+#include "trace/job/bytes.h"
+#include "trace/record/reader/recorded.h"
+#include "trace/record/recorder/recording.h"
 #include "tape_lines.h"
 #include "targets.h"
 

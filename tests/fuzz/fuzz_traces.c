@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/import/host_form.h"
+#include "trace/job/host_form.h"
 #include "trace/import/import.h"
 #include "trace/import/kineto.h"
 #include "trace/import/meetings.h"

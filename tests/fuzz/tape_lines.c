@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/recorder/recording.h"
+#include "trace/record/recorder/recording.h"
 #include "targets.h"
 
 static const char *const kinds[] = {

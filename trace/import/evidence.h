@@ -17,7 +17,7 @@
 #ifndef SWSIM_EVIDENCE_H
 #define SWSIM_EVIDENCE_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 enum {
     EXPLAINED_NS = 15 * 1000,

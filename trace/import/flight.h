@@ -13,7 +13,7 @@
 #define SWSIM_FLIGHT_H
 
 #include "flight_calls.h"
-#include "job.h"
+#include "trace/job/job.h"
 
 struct flight_options {
     const char *name;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "json_reader.h"
-#include "trace/recorder/recording.h"
+#include "trace/record/recorder/recording.h"
 
 /* The format that a key of the outermost object belongs to; FORMAT_JSON: any. */
 static enum format format_of_key(const struct json_reader *reader)

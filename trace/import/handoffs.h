@@ -15,7 +15,7 @@
 #define SWSIM_HANDOFFS_H
 
 #include "evidence.h"
-#include "job.h"
+#include "trace/job/job.h"
 
 enum { HANDOFF_NS = 80 * 1000 };
 

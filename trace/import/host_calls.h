@@ -15,7 +15,7 @@
 #define SWSIM_HOST_CALLS_H
 
 #include "evidence.h"
-#include "job.h"
+#include "trace/job/job.h"
 
 /* Are steps that do the same written as one that is repeated (fold.h)? LIKE: also those in which streams wait otherwise. */
 enum host_calls_repeat { REPEAT_SAME, REPEAT_LIKE, REPEAT_NEVER };

@@ -2,7 +2,7 @@
 /* host_waits.c - host_work.h: the waits that a trace tells, those that its times tell, and how long its threads are there. */
 #include <stdlib.h>
 
-#include "call_names.h"
+#include "trace/job/call_names.h"
 #include "host_work_internal.h"
 
 /* A wait that is inferred ends so soon behind its operation. */

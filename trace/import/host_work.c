@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call_names.h"
+#include "trace/job/call_names.h"
 
 static bool has_operations(const struct job_rank *rank)
 {

@@ -17,7 +17,7 @@
 #ifndef SWSIM_HOST_WORK_H
 #define SWSIM_HOST_WORK_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 /* Has the rank work of the host, and none of a device? */
 bool host_work_is_all(const struct job_rank *rank);

@@ -8,7 +8,7 @@
 
 #include "files.h"
 #include "flight.h"
-#include "host_form.h"
+#include "trace/job/host_form.h"
 #include "kineto.h"
 #include "meetings.h"
 #include "nsys.h"

@@ -13,9 +13,9 @@
 #include "evidence.h"
 #include "flight.h"
 #include "host_calls.h"
-#include "job.h"
+#include "trace/job/job.h"
 #include "pipeline_form.h"
-#include "recorded.h"
+#include "trace/record/reader/recorded.h"
 
 /* Ranks from `first` to `last`. */
 struct rank_range {

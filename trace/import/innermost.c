@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call_names.h"
+#include "trace/job/call_names.h"
 
 struct nested {
     int thread, name;

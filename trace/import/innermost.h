@@ -8,7 +8,7 @@
 #ifndef SWSIM_INNERMOST_H
 #define SWSIM_INNERMOST_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 struct stretch {
     int name; /* job->names */

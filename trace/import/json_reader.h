@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "bytes.h"
+#include "trace/job/bytes.h"
 
 enum { JSON_MAX_NESTING = 256, JSON_MAX_TOKEN = 64 * 1024 * 1024, JSON_MARK_BYTES = 3 };
 

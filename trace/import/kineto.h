@@ -7,8 +7,8 @@
 #ifndef SWSIM_KINETO_H
 #define SWSIM_KINETO_H
 
-#include "bytes.h"
-#include "job.h"
+#include "trace/job/bytes.h"
+#include "trace/job/job.h"
 
 /* Add the trace as a rank, or as one for each process in it. STATUS_INPUT for text that is no
    JSON or no trace, and for times that no clock shows. Events that end before they begin are left out, with a warning that counts them. */

@@ -6,7 +6,7 @@
 #ifndef SWSIM_KINETO_INTERNAL_H
 #define SWSIM_KINETO_INTERNAL_H
 
-#include "job.h"
+#include "trace/job/job.h"
 #include "json_reader.h"
 
 enum { TEXT = 512 };

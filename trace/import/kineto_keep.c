@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "call_names.h"
+#include "trace/job/call_names.h"
 
 #include "plan/schedules/pass_names.h"
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# trace/import: traces of real jobs, dumps of hangs and recordings as plans: readers of their formats, what they hold, the program behind it.
+# trace/import: traces of real jobs and dumps of hangs, read into a job; evidence for the order of a job; the job as a plan.
 libimport_a_SOURCES += \
-    trace/import/bytes.c trace/import/bytes.h \
-    trace/import/call_names.c trace/import/call_names.h \
     trace/import/evidence.c trace/import/evidence.h \
     trace/import/files.c trace/import/files.h \
     trace/import/flight.c trace/import/flight.h \
@@ -15,13 +13,11 @@ libimport_a_SOURCES += \
     trace/import/formats.c trace/import/formats.h \
     trace/import/handoffs.c trace/import/handoffs.h \
     trace/import/host_calls.c trace/import/host_calls.h \
-    trace/import/host_form.c trace/import/host_form.h \
     trace/import/host_waits.c \
     trace/import/host_work.c trace/import/host_work.h \
     trace/import/host_work_internal.h \
     trace/import/import.c trace/import/import.h \
     trace/import/innermost.c trace/import/innermost.h \
-    trace/import/job.c trace/import/job.h \
     trace/import/json_reader.c trace/import/json_reader.h \
     trace/import/kineto.c trace/import/kineto.h \
     trace/import/kineto_event.c \
@@ -46,27 +42,9 @@ libimport_a_SOURCES += \
     trace/import/pipeline_tasks.c \
     trace/import/processes.c trace/import/processes.h \
     trace/import/record.c trace/import/record.h \
-    trace/import/recorded.c trace/import/recorded.h \
-    trace/import/recorded_calls.c \
-    trace/import/recorded_clock.c \
-    trace/import/recorded_comms.c \
-    trace/import/recorded_copies.c \
-    trace/import/recorded_form.c \
-    trace/import/recorded_groups.c \
-    trace/import/recorded_internal.h \
-    trace/import/recorded_known.c \
-    trace/import/recorded_maps.c \
-    trace/import/recorded_memory.c \
-    trace/import/recorded_order.c \
-    trace/import/recorded_queries.c \
-    trace/import/recorded_run.c trace/import/recorded_run.h \
-    trace/import/recorded_times.c \
-    trace/import/recorded_values.c \
-    trace/import/recorded_walk.h \
     trace/import/report.c \
     trace/import/report_dumps.c trace/import/report_dumps.h \
     trace/import/sections.c trace/import/sections.h \
     trace/import/steps.c trace/import/steps.h \
-    trace/import/tapes.c trace/import/tapes.h \
     trace/import/turns.c trace/import/turns.h \
     trace/import/value.c trace/import/value.h

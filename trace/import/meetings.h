@@ -10,7 +10,7 @@
 #ifndef SWSIM_MEETINGS_H
 #define SWSIM_MEETINGS_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 struct meeting {
     int comm; /* plan->comms */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytes.h"
-#include "call_names.h"
+#include "trace/job/bytes.h"
+#include "trace/job/call_names.h"
 #include "trace/foreign_sql.h"
 
 enum { MOST_BYTES = 1 << 30 };

@@ -8,7 +8,7 @@
 #ifndef SWSIM_NSYS_H
 #define SWSIM_NSYS_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 /* Add the processes of the export at `path`. STATUS_INPUT for a file that is no export, is damaged, or has no work of a
    device. */

@@ -11,7 +11,7 @@
 #ifndef SWSIM_PASSES_H
 #define SWSIM_PASSES_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 struct pass_found {
     int name; /* job->names */

@@ -19,7 +19,7 @@
 #define SWSIM_PIPELINE_FORM_H
 
 #include "evidence.h"
-#include "job.h"
+#include "trace/job/job.h"
 
 struct pipeline_form_options {
     const char *name; /* of the plan */

@@ -10,7 +10,7 @@
 #ifndef SWSIM_PROCESSES_H
 #define SWSIM_PROCESSES_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 /* Replace the rank, as its file has it, by one for each process with work on a device, in the order in which the file
    names them. It stays as it is where there is one such process. STATUS_SYSTEM without memory. */

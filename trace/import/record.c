@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "call_names.h"
+#include "trace/job/call_names.h"
 #include "innermost.h"
 #include "meetings.h"
 #include "passes.h"

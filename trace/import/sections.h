@@ -11,7 +11,7 @@
 #ifndef SWSIM_SECTIONS_H
 #define SWSIM_SECTIONS_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 struct section {
     const char *name; /* clean: letters, digits and _ . : - */

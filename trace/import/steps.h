@@ -6,7 +6,7 @@
 #ifndef SWSIM_STEPS_H
 #define SWSIM_STEPS_H
 
-#include "job.h"
+#include "trace/job/job.h"
 
 struct mark_list {
     const struct job_range **items; /* of one thread: by start, the outer one first */

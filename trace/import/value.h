@@ -5,7 +5,7 @@
 #ifndef SWSIM_VALUE_H
 #define SWSIM_VALUE_H
 
-#include "bytes.h"
+#include "trace/job/bytes.h"
 #include "base/arena.h"
 
 /* Of a document that is kept as a whole; the message that refuses more names it. */

@@ -2,7 +2,7 @@
 /* recorded.c - see recorded.h. */
 #include "recorded_run.h"
 
-#include "host_form.h"
+#include "trace/job/host_form.h"
 
 #include <stdlib.h>
 #include <string.h>

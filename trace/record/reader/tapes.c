@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "bytes.h"
+#include "trace/job/bytes.h"
 
 struct reading {
     struct arena *arena;

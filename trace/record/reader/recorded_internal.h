@@ -9,7 +9,7 @@
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H
 
-#include "job.h"
+#include "trace/job/job.h"
 #include "recorded.h"
 #include "tapes.h"
 

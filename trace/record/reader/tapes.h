@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tapes.h - a recording of one process (trace/recorder/recording.h): its threads and the items of each, in their order.
+ * tapes.h - a recording of one process (trace/record/recorder/recording.h): its threads and the items of each, in their order.
  *
  * Only a chunk's `used` bytes count: a process may have been killed while it wrote. Chunks that do
  * not fit together, items that a chunk cuts off and items with too few words make the file damaged.
@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
-#include "trace/recorder/recording.h"
+#include "trace/record/recorder/recording.h"
 
 struct tape_thread {
     const struct recording_item **items;
