@@ -2,6 +2,7 @@
 /* cores.c - see cores.h. */
 #include "cores.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 #include "device_impl.h"
@@ -30,12 +31,14 @@ static void count(int change)
 
 void cores_join(void)
 {
+    assert(!has_joined);
     has_joined = true;
     count(1);
 }
 
 void cores_leave(void)
 {
+    assert(has_joined && atomic_load(&awake) > 0);
     count(-1);
     has_joined = false;
 }

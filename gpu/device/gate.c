@@ -5,6 +5,7 @@
  */
 #include "gate.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -108,6 +109,8 @@ void gate_wait(struct gate *gate, int agent)
 void gate_pass(struct gate *gate, int agent)
 {
     pthread_mutex_lock(&gate->lock);
+    assert(gate->at <= gate->count);
+    assert(gate->at == gate->count || gate->left < gate->turns[gate->at].parties);
     if (!is_open(gate) && gate->turns[gate->at].agent == agent &&
         ++gate->left == gate->turns[gate->at].parties) {
         gate->left = 0;

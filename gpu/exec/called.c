@@ -21,6 +21,8 @@
  */
 #include "run.h"
 
+#include <assert.h>
+
 /* The last operation of the task of either kind; NULL: there is none. */
 static const struct op *find(const struct program *p, const struct body *body, bool device)
 {
@@ -36,6 +38,7 @@ static const struct op *find(const struct program *p, const struct body *body, b
 static bool push_mark_stamped(struct run_thread *self, struct stamp *stamp, struct diag *diag)
 {
     struct run *run = self->run;
+    assert(!self->log && self->call.log); /* its thread logs nothing meanwhile */
     struct run_stream *stream = &run->streams[self->call.op->stream];
     return run_check(run, device_record(stream->handle, stream->mark, stamp, diag), diag);
 }
@@ -74,6 +77,7 @@ static bool end_device_part(struct run_thread *self)
 static bool call(struct run_thread *self, int task, int64_t iteration)
 {
     const struct run_functions *functions = self->run->config.functions;
+    assert(run_has_function(self->run, task));
     return functions->call(functions->arg, self, task, iteration);
 }
 

@@ -10,6 +10,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool has_turn(const struct run *run, const struct run_thread *worker)
@@ -97,6 +98,7 @@ static bool ask(struct run_thread *self)
                                     (int)(policy_admitted(run->policy, self->rank) - oldest),
                                 .oldest = oldest,
                                 .may_wait = may_wait(run, self->rank)};
+    assert(!state->asking && state->chosen == 0);
     state->asks = false;
     if (choice.count == 0)
         return true;
@@ -107,6 +109,7 @@ static bool ask(struct run_thread *self)
                       (answer == RUN_WAITS && choice.may_wait) || run_stopped(run) ||
                       refuse(run, self->rank, answer, &choice);
     pthread_mutex_lock(&run->lock);
+    assert(state->asking && state->chosen == 0); /* nobody else has asked meanwhile */
     state->asking = false;
     if (!good || answer == RUN_WAITS)
         return good;
@@ -134,6 +137,7 @@ bool choose_wait(struct run_thread *self)
     }
     if (!goes_on || run_stopped(run) || choice->chosen != self->index + 1)
         return false;
+    assert(self->queue_count > 0 && self->idle && choice->running >= 0);
     choice->chosen = 0;
     choice->running++;
     self->idle = false;
@@ -145,6 +149,7 @@ void choose_submitted(struct run_thread *self)
 {
     if (!self->run->config.chooser)
         return;
+    assert(!self->idle && self->run->ranks[self->rank].choice.running > 0);
     self->idle = true;
     self->run->ranks[self->rank].choice.running--;
     choose_changed(self->run, self->rank);

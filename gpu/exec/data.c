@@ -8,6 +8,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ int data_access(const struct run *run, const struct op *op, bool write, int k)
 struct device_ref data_buffer(const struct run *run, int buffer, int64_t iteration)
 {
     const struct run_buffer *of = &run->buffers[buffer];
+    assert(buffer >= 0 && of->count > 0 && iteration >= 0);
     return (struct device_ref){of->instances[iteration % of->count], 0};
 }
 

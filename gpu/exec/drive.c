@@ -10,6 +10,7 @@
 #include "graph.h"
 #include "run.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,7 @@ void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration)
 static void admit(struct run *run, int rank, int64_t iteration, int64_t now_ns)
 {
     const struct program *p = run->program;
+    assert(run_iteration(run, rank, iteration)->submit_left == 0); /* its place is free */
     *run_iteration(run, rank, iteration) =
         (struct in_flight){.admitted_ns = now_ns, .submit_left = p->tasks, .record_left = p->tasks};
     for (int task = 0; task < p->tasks; task++)
@@ -200,6 +202,7 @@ static bool retire(struct run_thread *self, int64_t iteration, int64_t begin_ns)
 {
     struct run *run = self->run;
     int64_t now_ns = run_step_ns(self);
+    assert(policy_oldest(run->policy, self->rank) == iteration);
     policy_retire(run->policy, self->rank);
     choose_changed(run, self->rank);
     run_wake_dependents(run, self->rank); /* one on a retired iteration may be skipped now */
@@ -275,6 +278,7 @@ void drive_run(struct run_thread *self)
         }
         await_turn(self);
     }
+    assert(!rank->driver_done);
     rank->driver_done = true;
     run_wake_rank(run, self->rank);
     run_unlock(run);
@@ -285,6 +289,7 @@ void drive_run(struct run_thread *self)
 struct drive_step drive_next(struct run_thread *self)
 {
     struct drive_step step = {.iteration = -1};
+    assert(run_is_driven(self->run));
     pthread_mutex_lock(&self->run->lock);
     step.next = policy_next(self->run->policy, self->rank, &step.iteration);
     step.admitted = policy_admitted(self->run->policy, self->rank);

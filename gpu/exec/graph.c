@@ -382,6 +382,7 @@ bool graph_keeps(struct run *run, int rank, int thread, const struct instance *i
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     if (!graphs || graphs->activity != EXPECTING)
         return false;
+    assert(run->threads[thread].rank == rank);
     graphs->kept[instance->task] = (struct kept){thread, *instance};
     return true;
 }
@@ -461,6 +462,7 @@ static enum status capture(struct run *run, int rank, struct phase *phase, struc
     enum status status = device_graph_begin(device, graphs->streams, graphs->stream_count, diag);
     if (status)
         return status;
+    assert(graphs->activity == IDLE && !phase->handle);
     graphs->activity = CAPTURING;
     graphs->now = phase;
     graphs->stamp_count = 0;
@@ -479,6 +481,7 @@ void graph_count(struct run *run, int rank, struct stamp *stamp)
     struct rank_graphs *graphs = run->ranks[rank].graphs;
     if (!stamp)
         return;
+    assert(graphs->stamp_count < device_graph_stamps(graphs->now->handle));
     stamp->number = graphs->first + graphs->now->places[graphs->stamp_count];
     stamp->pushed_from_ns = stamp->pushed_by_ns = run_now(run); /* the launch is the next step */
     graphs->stamps[graphs->stamp_count++] = stamp;
@@ -488,6 +491,7 @@ void graph_count(struct run *run, int rank, struct stamp *stamp)
 static bool submit(struct run *run, struct rank_graphs *graphs)
 {
     bool done = true;
+    assert(graphs->activity == IDLE);
     graphs->activity = REPLAYING;
     graphs->stamp_count = 0;
     for (int k = 0; k < run->program->tasks && done; k++) {

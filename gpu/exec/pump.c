@@ -20,6 +20,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -205,6 +206,7 @@ static bool refuse_to_wait(struct run_thread *driver, const struct held *held)
 static bool wait_for_device(struct run_thread *driver, const struct held *held, int64_t deadline_ns)
 {
     struct run *run = driver->run;
+    assert(held->by_device > 0 && held->event);
     int64_t now_ns = run_now(run), until_ns = run_real_deadline(run, deadline_ns);
     int64_t patience_ns = DEVICE_FOREVER;
     if (run->idle_since_ns == 0)

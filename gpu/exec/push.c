@@ -13,6 +13,8 @@
 #include "graph.h"
 #include "run.h"
 
+#include <assert.h>
+
 /* One push under way. */
 struct push {
     struct run_thread *self;
@@ -31,6 +33,9 @@ static bool await_room(struct run *run, int index, struct diag *diag)
     int64_t before = stream->items - stream->cap, mark = before / stream->marked;
     if (!stream->room || before < 0 || mark < stream->passed)
         return true;
+    /* the mark has not been recorded again since */
+    assert(mark < stream->items / stream->marked &&
+           mark + stream->room_marks >= stream->items / stream->marked);
     struct device_event *event = stream->room[mark % stream->room_marks];
     stream->passed = mark + 1;
     /* the calling thread has a limit of its own (pump.c); here it waits in a function */
@@ -198,6 +203,7 @@ struct device_event *push_done_event(struct run *run, int rank, int task, int64_
 
 void push_count_record(struct run *run, int task, struct in_flight *state)
 {
+    assert(state->record_left > 0);
     state->record_left--;
     state->last_recorded = state->last_recorded || task == run->program->last_task;
     if (drive_is_ready(run, state))

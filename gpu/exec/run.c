@@ -48,6 +48,7 @@ static bool is_woken_soon(struct run_thread *self)
 static void wake_thread(struct run_thread *thread)
 {
     struct run *run = thread->run;
+    assert(thread->awaits);
     atomic_fetch_add_explicit(&thread->woken, 1, memory_order_relaxed);
     if (thread->is_called)
         return;
@@ -272,6 +273,7 @@ struct log_entry *run_log(struct run_thread *self, enum log_kind kind, int op, i
 bool run_note(struct run_thread *self, enum log_kind kind, int op, int64_t iteration,
               int64_t begin_ns, int64_t at_ns)
 {
+    assert(begin_ns <= at_ns);
     if (run_log(self, kind, op, iteration, begin_ns, at_ns))
         log_commit(self->log);
     else if (self->log)
@@ -500,7 +502,8 @@ static enum status open_threads(struct run *run, struct diag *diag)
 void run_give(struct run *run, int thread, const struct instance *instance)
 {
     struct run_thread *worker = &run->threads[thread];
-    assert(worker->queue_count < worker->queue_cap);
+    assert(worker->queue_count >= 0 && worker->queue_count < worker->queue_cap);
+    assert(run->program->threads[thread].kind == THREAD_WORKER);
     int place = (worker->queue_first + worker->queue_count++) % worker->queue_cap;
     worker->queue[place] = *instance;
     if (run->config.chooser)
@@ -515,6 +518,7 @@ static void hand_out(void *arg, int thread, int task, int64_t iteration, int64_t
     struct run *run = arg;
     struct instance instance = {task, iteration, ticket};
     int rank = run->threads[thread].rank;
+    assert(run_has(run, rank) && run->ranks[rank].handed_out >= 0);
     run->ranks[rank].handed_out++;
     if (!graph_keeps(run, rank, thread, &instance))
         run_give(run, thread, &instance);
@@ -636,6 +640,7 @@ static void *thread_main(void *arg)
     }
     cores_leave();
     pthread_mutex_lock(&run->lock);
+    assert(run->alive > 0 && !self->awaits);
     run->alive--;
     pthread_cond_broadcast(&run->watch);
     run_unlock(run);
@@ -724,6 +729,7 @@ static void close_device(struct run *run)
 void run_close(struct run *run)
 {
     const struct program *p = run->program;
+    assert(run->alive == 0 && run->blocked == 0 && !run->called);
     close_device(run);
     policy_close(run->policy);
     for (int t = 0; run->threads && t < p->thread_count; t++) {

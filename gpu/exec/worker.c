@@ -153,6 +153,7 @@ static void pass(struct run_thread *self, const struct op *op)
 {
     struct run *run = self->run;
     enum op_operand kind = op_operand(op->kind);
+    assert(may_proceed(self, op));
     if (kind == OPERAND_LOCK)
         run->holders[op->object] = op_takes(op->kind) ? self->index : -1;
     else if (kind == OPERAND_QUEUE)
@@ -273,6 +274,7 @@ static bool count_complete(struct run_thread *self, const struct op *op, int64_t
     struct run *run = self->run;
     struct in_flight *state = run_iteration(run, self->rank, iteration);
     int64_t now_ns = run_step_ns(self);
+    assert(state->submit_left > 0 && run->ranks[self->rank].handed_out > 0);
     state->submit_left--;
     if (--run->ranks[self->rank].handed_out == 0 &&
         (run->ranks[self->rank].graphs ||
@@ -415,6 +417,7 @@ static void end_range(struct range *range)
 /* The oldest instance of the queue becomes the current one; false where there is none. With the lock held. */
 static bool take_first(struct run_thread *self)
 {
+    assert(self->queue_first < self->queue_cap && self->queue_count <= self->queue_cap);
     if (run_stopped(self->run) || self->queue_count == 0)
         return false;
     self->current = self->queue[self->queue_first];
@@ -439,6 +442,7 @@ static bool end_task(struct run_thread *self, const struct op *signal, int64_t i
 {
     struct run *run = self->run;
     const struct op *completed = signal + 1;
+    assert(signal->kind == OP_SIGNAL && completed->kind == OP_COMPLETE && !self->has_taken);
     pthread_mutex_lock(&run->lock);
     push_count_record(run, completed->task, run_iteration(run, self->rank, iteration));
     bool done = set_flag(self, signal, iteration) && count_complete(self, completed, iteration);
@@ -473,6 +477,7 @@ static bool execute_next(struct run_thread *self, const struct body *what, struc
                          int64_t iteration)
 {
     struct run *run = self->run;
+    assert(place->next < what->count);
     const struct op *op = &run->program->ops[what->first + place->next];
     bool by_function = is_by_function(run, op), done = true;
     note_place(self, op, iteration);
@@ -715,6 +720,7 @@ static bool begin_instance(struct run_thread *self)
 {
     if (!self->has_taken && (self->queue_count == 0 || !take(self)))
         return leave(self);
+    assert(!self->pumped.in_instance && !self->pumped.sync);
     self->has_taken = false;
     self->pumped.in_instance = true;
     self->pumped.place = (struct place){.next = 0};
@@ -727,6 +733,7 @@ static bool go_on_in_instance(struct run_thread *self)
     const struct run *run = self->run;
     const struct body *what = &run->program->bodies[current_body(self)];
     struct place *place = &self->pumped.place;
+    assert(run_is_on_caller(run) && place->next < what->count);
     const struct op *op = &run->program->ops[what->first + place->next];
     if (!can_execute(self, what, op)) {
         note_place(self, op, self->current.iteration);

@@ -34,6 +34,7 @@ static int take_rings(struct host_world *world, pthread_cond_t **out, int most)
     for (; count < most && world->calls; world->calls = world->calls->next_call)
         out[count++] = &world->calls->work;
     for (; count < most && world->rings; world->rings = world->rings->next) {
+        assert(world->rings->rung);
         out[count++] = world->rings->condition;
         world->rings->rung = false;
     }
@@ -88,6 +89,7 @@ static bool has_rung(struct host_world *world)
 static int sleep_on(struct host_world *world, pthread_cond_t *condition,
                     const struct timespec *until)
 {
+    assert(!world->rings && !world->calls); /* they would wait for this thread */
     cores_sleep();
     int result = until ? pthread_cond_timedwait(condition, &world->lock, until)
                        : pthread_cond_wait(condition, &world->lock);
@@ -121,6 +123,7 @@ void world_spin(struct host_world *world, struct spin *spin, const atomic_uint *
     bool free = cores_are_free();
     if ((!free && (world->spins || !cores_are_several())) || !spin_is_due(spin))
         return;
+    assert(free || !world->spins);
     world->spins |= !free;
     world_unlock(world);
     bool found = spin_on(word, seen, free ? 0 : SPIN_NS);
@@ -358,6 +361,7 @@ static void close_device(struct device *base)
 {
     struct host_device *device = (struct host_device *)base;
     assert(!device->comms && "a communicator is still open");
+    assert(!device->base.capture && device->stream_count == 0);
     pthread_mutex_lock(&device->world->lock);
     device->world->devices[base->rank] = NULL;
     world_unlock(device->world);

@@ -192,6 +192,7 @@ void meeting_arrive(struct channel *channel, struct meeting *meeting, struct pre
     for (int place = 0; place < channel->count && !other; place++)
         other = meeting->arrived[place];
     int place = comm_place_of(channel, presence->rank);
+    assert(place >= 0 && !meeting->arrived[place] && meeting->arrivals < channel->count);
     meeting->arrived[place] = presence;
     meeting->came[place] = true;
     meeting->desks = channel->world->link && desk_takes(channel, &presence->op->collective);
@@ -226,6 +227,7 @@ static bool leave(struct channel *channel, struct meeting *meeting, int place,
     meeting->arrived[place] = NULL;
     if (!meeting->done && !meeting->failure.status && failure->status)
         meeting->failure = *failure;
+    assert(meeting->leavings < meeting->arrivals);
     if (++meeting->leavings < channel->count)
         return false;
     meeting_close(channel, meeting);
@@ -306,6 +308,7 @@ static void deliver(struct channel *channel, struct meeting *meeting, const stru
 static void help(struct channel *channel, struct meeting *meeting)
 {
     struct piecework *work = meeting->shared;
+    assert(meeting->moving && work->helpers >= 0);
     work->helpers++;
     world_unlock(channel->world);
     delivery_move_pieces(work);
@@ -318,6 +321,7 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
 {
     struct host_world *world = channel->world;
     const struct delivery all = delivery_of(channel, meeting, &meeting->arrived[0]->op->collective);
+    assert(!meeting->moving && !meeting->done && !meeting->takes);
     meeting->moving = meeting->moved_here = true;
     world_unlock(world);
     int unreached = fetch_far(world->link, meeting, &all, &stream->stop);
@@ -355,6 +359,7 @@ static bool can_complete(const struct channel *channel, const struct meeting *me
 
 static void took(struct channel *channel, struct meeting *meeting, int place)
 {
+    assert(!meeting->took[place] && meeting->takings < channel->count);
     meeting->took[place] = true;
     if (++meeting->takings < channel->count)
         return;
@@ -385,6 +390,7 @@ static void take_own(struct channel *channel, struct meeting *meeting, struct ho
     world_unlock(world);
     delivery_take(&all, place);
     pthread_mutex_lock(&world->lock);
+    assert(meeting->taking > 0);
     meeting->taking--;
     link_took(world->link, channel, meeting->position, stream->device->base.rank);
     took(channel, meeting, place);
@@ -492,6 +498,7 @@ static struct delivery desk_delivery(const struct channel *channel, const struct
 static void take_from_desks(struct channel *channel, struct meeting *meeting,
                             const struct delivery *all, int me)
 {
+    assert(!meeting->took[me] && meeting->takings < channel->here);
     delivery_take(all, me);
     meeting->took[me] = true;
     if (++meeting->takings == channel->here)
@@ -604,6 +611,7 @@ void comm_meet(struct entry *entry)
 {
     struct channel *channel = comm_of(entry)->channel;
     struct meeting *meeting = entry->meeting;
+    assert(entry == entry->stream->head && !entry->stream->served && !entry->meets);
     entry->phase = PHASE_PEERS;
     entry->meets = true;
     entry->presence = (struct presence){entry, &entry->op, rank_of(entry)};
@@ -620,6 +628,7 @@ void comm_meet(struct entry *entry)
 void comm_part(struct entry *entry)
 {
     struct host_comm *comm = comm_of(entry);
+    assert(entry->meets && entry == entry->stream->head);
     while (entry->meeting->moving) /* a member that a thread serves is at it */
         channel_wait(comm->channel);
     leave(comm->channel, entry->meeting, comm->base.me, &entry->stream->failure);
@@ -640,7 +649,7 @@ void comm_guest_arrives(struct channel *channel, uint64_t position, struct guest
         link_fail(channel->world->link, "a rank of another process did not use its desk");
         return;
     }
-    if (meeting->arrived[comm_place_of(channel, guest->presence.rank)]) {
+    if (meeting->came[comm_place_of(channel, guest->presence.rank)]) {
         guest_free(guest);
         link_fail(channel->world->link, "a rank of another process came twice to a collective");
         return;

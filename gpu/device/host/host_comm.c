@@ -22,6 +22,7 @@
 #include "host_comm.h"
 #include "link_message.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,7 @@ static void channel_release(struct host_world *world, struct channel *channel)
 {
     if (channel->handles > 0 || world->link)
         return;
+    assert(channel->handles == 0 && !channel->unmatched);
     struct channel **link = &world->channels;
     while (*link != channel)
         link = &(*link)->next;
@@ -209,6 +211,7 @@ static enum status join_channel(struct host_comm *comm, struct host_world *world
     comm->base.members = channel->members;
     comm->base.count = count;
     int me = device_comm_place(&comm->base, comm->base.device->rank);
+    assert(me >= 0 && channel->handles >= 0);
     if (channel->open[me])
         return diag_error(diag, STATUS_INPUT, "rank %d has communicator %s open already",
                           comm->base.device->rank, name);
@@ -256,6 +259,7 @@ void host_comm_close(struct device_comm *base)
     while (*link != comm)
         link = &(*link)->next;
     *link = comm->next;
+    assert(comm->gone == comm->issued && comm->channel->open[base->me]);
     comm->channel->open[base->me] = false;
     comm->channel->handles--;
     channel_release(device->world, comm->channel);
@@ -327,6 +331,8 @@ struct meeting *meeting_at(struct channel *channel, uint64_t position)
 
 void meeting_close(struct channel *channel, struct meeting *meeting)
 {
+    assert(meeting->leavings == channel->count && meeting->arrivals == channel->count);
+    assert(!meeting->moving && meeting->taking == 0 && !meeting->shared);
     struct meeting **link = &channel->meetings[list_at(meeting->position)];
     while (*link != meeting)
         link = &(*link)->next;
@@ -356,6 +362,7 @@ enum status comm_issue(struct entry *entry, struct diag *diag)
 
 void comm_retire(struct host_comm *comm, bool finished)
 {
+    assert(comm->done <= comm->gone && comm->gone < comm->issued);
     comm->gone++;
     if (finished)
         comm->done++;

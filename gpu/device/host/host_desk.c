@@ -21,6 +21,7 @@
 #include "host_comm.h"
 #include "link_message.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,6 +46,24 @@ static unsigned number_of(uint64_t position)
 static struct desk_slot *slot_of(const struct seat *seat, uint64_t position)
 {
     return &seat->desk->slots[position % DESK_SLOTS];
+}
+
+/* With checks: each slot has numbers of its own positions, and only members of other processes sit. */
+static void desk_check(const struct channel *channel)
+{
+#ifdef SWSIM_CHECKS
+    for (int place = 0; place < channel->count; place++) {
+        const struct seat *seat = &channel->seats[place];
+        const bool here = link_is_here(channel->world->link, channel->members[place]);
+        assert(!seat->sitters || (seat->desk && !here));
+        for (unsigned slot = 0; slot < DESK_SLOTS && seat->desk && here; slot++) {
+            const unsigned number = atomic_load(&seat->desk->slots[slot].number);
+            assert(number == 0 || number % DESK_SLOTS == (slot + 1) % DESK_SLOTS);
+        }
+    }
+#else
+    (void)channel;
+#endif
 }
 
 bool seats_open(struct channel *channel)
@@ -125,11 +144,14 @@ bool desk_put(struct channel *channel, struct meeting *meeting, const struct ent
     if (!seat->desk)
         return false;
     struct desk_slot *slot = slot_of(seat, meeting->position);
+    assert(bytes <= DESK_BYTES &&
+           (int)(number_of(meeting->position) - atomic_load(&slot->number)) > 0);
     fill_head(&slot->head, &entry->op);
     if (bytes > 0)
         memcpy(slot->data, data, bytes);
     meeting->sent[me] = slot->data; /* for the others here: this member may leave before them */
     atomic_store(&slot->number, number_of(meeting->position));
+    desk_check(channel);
     link_rouse(link, channel);
     return true;
 }

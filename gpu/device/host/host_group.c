@@ -5,6 +5,7 @@
  */
 #include "host_comm.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ static void match(struct channel *channel, struct part *part, struct part *partn
         fail_pair(channel, part, partner);
         return;
     }
+    assert(!part->partner && !partner->partner && part->from == partner->from);
     part->partner = partner;
     if (partner->entry)
         partner->entry->moving++;
@@ -130,8 +132,10 @@ static void release(struct channel *channel, struct part *part)
 {
     struct part *other = part->partner;
     part->partner = NULL;
+    assert(part->entry->unfinished > 0);
     part->entry->unfinished--;
     if (other->entry) {
+        assert(other->entry->unfinished > 0 && other->entry->moving > 0);
         other->entry->unfinished--;
         other->entry->moving--;
     } else {
@@ -231,7 +235,9 @@ void comm_sent(struct channel *channel, uint64_t id, const struct failure *failu
         return; /* taken back meanwhile */
     if (failure)
         stream_fail(part->entry->stream, failure->status, "%s", failure->text);
-    else
+    else {
+        assert(part->entry->unfinished > 0);
         part->entry->unfinished--;
+    }
     channel_change(channel);
 }

@@ -8,6 +8,7 @@
  */
 #include "host.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,7 @@ void stream_kick(struct host_stream *stream)
         return; /* the last member that comes takes it out */
     if (!is_ready(stream)) {
         struct host_stream *other = head->awaited.stream;
+        assert(other && other != stream && other->device == stream->device);
         if (head->awaited.count < other->goal)
             other->goal = head->awaited.count;
         stream_kick(other);
@@ -100,6 +102,7 @@ static void leave_rest(struct host_device *device)
 static bool sleep_until_called(struct host_server *self)
 {
     struct host_device *device = self->device;
+    assert(!self->asleep && device->looking > 0);
     self->asleep = true;
     device->looking--;
     while (self->asleep && !device->closing)
@@ -129,6 +132,7 @@ static void *serve(void *arg)
     while (awake) {
         stream = find_ready(device, last);
         if (stream) {
+            assert(!stream->served && device->looking > 0);
             stream->served = true;
             device->looking--;
             leave_rest(device);

@@ -11,6 +11,7 @@
 
 #include "gpu/device/gate.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,53 @@ enum {
     MOST_SPARE = 64
 };
 
+/* ---- what is true of a stream and an event ------------------------------------------------------ */
+
+/* With checks: the FIFO has what was pushed and has not finished, as long as the stream has not failed; then entries are
+   dropped and `finished` stands still. With the lock held, between two changes. */
+#ifdef SWSIM_CHECKS
+enum { MOST_CHECKED = 4096 }; /* entries: a longer FIFO is not walked at each push */
+
+static void stream_check(const struct host_stream *stream)
+{
+    uint64_t queued = 0, unfinished = stream->pushed - stream->finished;
+    size_t spare = 0;
+    const struct entry *last = NULL;
+    assert(stream->finished <= stream->pushed && stream->earlier <= stream->pushed);
+    assert((stream->head == NULL) == (stream->tail == NULL));
+    assert(!stream->served || stream->head);
+    if (unfinished > MOST_CHECKED)
+        return;
+    for (const struct entry *at = stream->head; at; at = at->next, queued++) {
+        assert(at->stream == stream && at->number >= 0);
+        assert(!at->meets || at == stream->head); /* what is behind it waits for its turn */
+        last = at;
+    }
+    assert(last == stream->tail && queued <= unfinished);
+    assert(stream_failed(stream) || queued == unfinished);
+    for (const struct entry *at = stream->spare; at; at = at->next)
+        spare++;
+    assert(spare == stream->spare_count && spare <= MOST_SPARE);
+}
+#else
+static void stream_check(const struct host_stream *stream)
+{
+    (void)stream;
+}
+#endif
+
+/* An event means a place that its stream has come to, or comes to with its next push. */
+static void event_check(const struct host_event *event)
+{
+    assert(!event->last.stream || event->last.count <= event->last.stream->pushed + 1);
+    (void)event;
+}
+
 /* ---- failing --------------------------------------------------------------------------------- */
 
 void stream_fail(struct host_stream *stream, enum status status, const char *format, ...)
 {
+    assert(status != STATUS_OK);
     if (stream_failed(stream))
         return;
     va_list args;
@@ -81,6 +125,7 @@ static void admit(struct entry *entry)
     struct host_stream *stream = entry->stream;
     struct host_device *device = stream->device;
     struct host_comm *comm = (struct host_comm *)device_op_comm(&entry->op);
+    assert(entry == stream->head && stream->served);
     entry->phase = PHASE_TURN;
     while (comm && comm->done != entry->turn && !comm->broken && !stream_failed(stream))
         world_wait(stream->world, &comm->changed);
@@ -180,6 +225,7 @@ static void run(struct entry *entry)
         entry->stamp->start_ns = start_ns;
         entry->stamp->started = true;
     }
+    assert(stream->device->slots->free >= 0);
     if (!device_op_comm(&entry->op)) /* those have started when their peers can see it */
         entry_started(entry);
     perform(entry, start_ns);
@@ -229,6 +275,7 @@ static void announce(struct host_stream *stream)
 /* A wait begins when it becomes the head: no thread serves it before it is over. */
 static void begin_wait(struct entry *entry, int64_t now_ns)
 {
+    assert(entry == entry->stream->head && !entry->stream->served);
     entry->phase = entry_waits(entry) ? PHASE_EVENT : PHASE_QUEUED;
     entry->begun_ns = now_ns;
     if (entry->stamp) {
@@ -269,6 +316,7 @@ static void advance(struct host_stream *stream)
 static void finish(struct host_stream *stream)
 {
     struct entry *entry = stream->head;
+    assert(entry && !stream->served && stream->finished < stream->pushed);
     struct host_comm *comm = (struct host_comm *)device_op_comm(&entry->op);
     stream->head = entry->next;
     if (!stream->head)
@@ -282,12 +330,14 @@ static void finish(struct host_stream *stream)
     if (entry->op.turn.leaves && !stream_failed(stream))
         gate_leave(entry->op.turn.gate, entry->op.turn.finish);
     entry_retire(entry);
+    stream_check(stream);
     if (stream->head)
         advance(stream);
 }
 
 void stream_serve(struct host_stream *stream)
 {
+    assert(stream->head && stream->served);
     if (stream->head->meets)
         comm_part(stream->head);
     else if (!stream_failed(stream))
@@ -332,6 +382,7 @@ void stream_settle(struct host_world *world)
         struct host_stream *stream = world->met;
         struct stamp *stamp = stream->head->stamp;
         world->met = stream->next_met;
+        assert(stream->head->meets && !stream->served); /* a thread would take it out itself */
         if (stamp && !stream_failed(stream)) {
             stamp->end_ns = device_now(&world->base);
             stamp->valid = true;
@@ -379,6 +430,7 @@ static enum status open_one(struct host_device *device, struct host_stream **out
         status = host_server_start(device, diag);
     if (status)
         return status;
+    assert(device->server_count > device->stream_count); /* a ready stream never lacks a thread */
     *out = device->closed;
     device->closed = device->closed->next_closed;
     return STATUS_OK;
@@ -432,6 +484,7 @@ void host_stream_close(struct device_stream *base)
     stream->closing = true;
     while (stream->head)
         stream_wait(stream, stream->pushed, DEVICE_FOREVER);
+    assert(stream->device->stream_count > 0);
     stream->device->stream_count--;
     if (!stream_failed(stream))
         put_aside(stream);
@@ -440,6 +493,7 @@ void host_stream_close(struct device_stream *base)
 
 void host_stream_free(struct host_stream *stream)
 {
+    assert(!stream->head);
     while (stream->spare) {
         struct entry *next = stream->spare->next;
         entry_free(stream->spare);
@@ -528,6 +582,7 @@ static void append(struct entry *entry)
         stream->head = entry;
     stream->tail = entry;
     stream->pushed++;
+    stream_check(stream);
     if (stream->head == entry && comm_meets_at_once(entry))
         begin_meeting(entry);
     else if (entry->op.kind != DEVICE_OP_WAIT || entry->op.turn.gate)
@@ -549,6 +604,8 @@ static enum status issue(struct entry *entry, struct diag *diag)
         entry->awaited = ((struct host_event *)entry->op.event)->last;
     if (entry->op.kind == DEVICE_OP_RECORD)
         ((struct host_event *)entry->op.event)->last = (struct place){stream, stream->pushed + 1};
+    if (entry->op.kind == DEVICE_OP_WAIT || entry->op.kind == DEVICE_OP_RECORD)
+        event_check((const struct host_event *)entry->op.event);
     append(entry);
     stream_settle(stream->world); /* the entry is used again, perhaps */
     return STATUS_OK;
@@ -608,6 +665,7 @@ static bool takes_no_time(const struct host_stream *stream, const struct device_
 static void pass(struct host_stream *stream, const struct device_op *op, struct stamp *stamp)
 {
     int64_t number = stream->device->pushes++;
+    assert(stream->pushed == stream->finished); /* it is idle */
     stream->pushed++;
     stream->finished++;
     if (op->kind == DEVICE_OP_RECORD)
@@ -676,6 +734,8 @@ enum status host_await(struct place place, int64_t deadline_ns, struct diag *dia
     struct host_stream *stream = place.stream;
     if (!stream)
         return STATUS_OK;
+    /* else nothing would end the wait */
+    assert(place.count <= stream->pushed || stream_failed(stream));
     while (stream->finished < place.count) {
         if (stream_failed(stream))
             return stream_report(stream, diag);
