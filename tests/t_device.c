@@ -1772,6 +1772,7 @@ static void test_long_task(struct bench *bench)
                "they go on beside a function that blocks");
     tap_is_str(read_trail(&trail, text), "abcdef", "in the order of the events");
     sem_post(&gate.open);
+    device_sync(bench->ranks[0], late(bench), &bench->diag); /* the gate is on this stack */
     close_extra(&extra);
 }
 

@@ -12,23 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 enum {
     DEFAULT_BYTES = 4096,
     HOST_MAX_DIM = 1024,        /* of a gemm on the host device */
     HOST_MAX_ELEMENTS = 4 << 20 /* of an axpy, a gather */
 };
-
-/* ---- small helpers ------------------------------------------------------------------------- */
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* ---- reads and writes ------------------------------------------------------------------------ */
 
@@ -60,7 +50,7 @@ static bool cuts_buffers(const struct run *run)
 
 static int64_t cap_bytes(const struct run *run, int64_t bytes)
 {
-    return cuts_buffers(run) ? smaller(bytes, RUNTIME_HOST_BUFFER_BYTES) : bytes;
+    return cuts_buffers(run) ? min_i64(bytes, RUNTIME_HOST_BUFFER_BYTES) : bytes;
 }
 
 /* Cut a kernel down to what the host device can bear, and to types it computes in. */
@@ -70,12 +60,12 @@ static void fit_work(const struct run *run, struct work *work)
         work->dtype = DTYPE_F32;
     if (run->config.device != DEVICE_KIND_HOST)
         return;
-    work->m = smaller(work->m, HOST_MAX_DIM);
-    work->n = smaller(work->n, HOST_MAX_DIM);
-    work->k = smaller(work->k, HOST_MAX_DIM);
-    work->elements = smaller(work->elements, HOST_MAX_ELEMENTS);
+    work->m = min_i64(work->m, HOST_MAX_DIM);
+    work->n = min_i64(work->n, HOST_MAX_DIM);
+    work->k = min_i64(work->k, HOST_MAX_DIM);
+    work->elements = min_i64(work->elements, HOST_MAX_ELEMENTS);
     if (work->dim > 0)
-        work->rows = smaller(work->rows, larger(1, HOST_MAX_ELEMENTS / work->dim));
+        work->rows = min_i64(work->rows, max_i64(1, HOST_MAX_ELEMENTS / work->dim));
 }
 
 static bool same_work(const struct work *a, const struct work *b)
@@ -90,7 +80,7 @@ static int64_t wanted_bytes(const struct program *p, const struct part *part, bo
     int64_t bytes = part->bytes;
     for (size_t i = 0; part->bytes == 0 && !all_zero && i < p->part_count; i++)
         if (p->parts[i].channel == part->channel && p->parts[i].tag == part->tag)
-            bytes = larger(bytes, p->parts[i].bytes);
+            bytes = max_i64(bytes, p->parts[i].bytes);
     return bytes;
 }
 
@@ -213,7 +203,7 @@ static void size_buffers(struct run *run)
     const struct program *p = run->program;
     for (int b = 0; b < p->buffer_count; b++) {
         int64_t bytes = p->buffers[b].bytes ? cap_bytes(run, p->buffers[b].bytes) : DEFAULT_BYTES;
-        run->buffers[b].bytes = (size_t)larger(bytes, DIGEST_BYTES);
+        run->buffers[b].bytes = (size_t)max_i64(bytes, DIGEST_BYTES);
     }
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
@@ -311,8 +301,8 @@ static enum status open_stream_memory(struct run *run, int stream, struct diag *
         if (p->ops[i].stream != stream)
             continue;
         struct needs needs = data_needs(run, &p->ops[i]);
-        operands = larger(operands, data_align(needs.bytes[0]) + data_align(needs.bytes[1]));
-        results = larger(results, data_align(needs.bytes[2]));
+        operands = max_i64(operands, data_align(needs.bytes[0]) + data_align(needs.bytes[1]));
+        results = max_i64(results, data_align(needs.bytes[2]));
     }
     enum status status =
         device_alloc(device, MEMORY_DEVICE, (size_t)operands, &run->streams[stream].operands, diag);

@@ -86,13 +86,12 @@ enum status pump_open(struct run *run, struct diag *diag)
 
 void pump_close(struct run *run)
 {
-    if (!run->threads)
-        return;
-    for (struct run_thread *w = worker_after(run, NULL); w; w = worker_after(run, w)) {
-        for (int i = 0; w->pumped.marks && i < stream_count(run, w); i++)
-            if (w->pumped.marks[i])
-                device_event_close(w->pumped.marks[i]);
-        free(w->pumped.marks);
+    for (int t = 0; run->threads && t < run->program->thread_count; t++) {
+        struct device_event **marks = run->threads[t].pumped.marks;
+        for (int i = 0; marks && i < stream_count(run, &run->threads[t]); i++)
+            if (marks[i])
+                device_event_close(marks[i]);
+        free(marks);
     }
 }
 

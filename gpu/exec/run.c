@@ -729,8 +729,8 @@ static void close_device(struct run *run)
 void run_close(struct run *run)
 {
     const struct program *p = run->program;
-    assert(run->alive == 0 && run->blocked == 0 && !run->called);
     close_device(run);
+    assert(run->alive == 0 && run->blocked == 0 && !run->called); /* nor is a callback under way */
     policy_close(run->policy);
     for (int t = 0; run->threads && t < p->thread_count; t++) {
         pthread_cond_destroy(&run->threads[t].wake);

@@ -2,7 +2,10 @@
 /* ends.c - see ends.h. */
 #include "ends.h"
 
+#include <assert.h>
 #include <stdlib.h>
+
+#include "base/sort.h"
 
 static bool make_room(struct ends *ends)
 {
@@ -45,12 +48,6 @@ bool ends_add(struct ends *ends, int64_t at_ns)
     return true;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* The smallest value that at least `share` of all do not exceed. */
 static double quantile(const int64_t *sorted, size_t count, double share)
 {
@@ -67,6 +64,7 @@ bool ends_times(const struct ends *ends, int64_t depth, struct runtime_times *ou
     }
     if (last <= first)
         return true;
+    assert(ends->count == (size_t)((ends->total + ends->every - 1) / ends->every));
     size_t low = (size_t)((first + ends->every - 1) / ends->every);
     size_t high = (size_t)(last / ends->every), count = high - low;
     int64_t *sorted = malloc(count * sizeof *sorted);
@@ -76,7 +74,7 @@ bool ends_times(const struct ends *ends, int64_t depth, struct runtime_times *ou
         sorted[i] = ends->kept[low + i + 1].dur_ns;
     out->mean_ns = (double)(ends->kept[high].at_ns - ends->kept[low].at_ns) /
                    ((double)count * (double)ends->every);
-    qsort(sorted, count, sizeof *sorted, compare_times);
+    sort_i64(sorted, count);
     out->p50_ns = quantile(sorted, count, 0.50);
     out->p95_ns = quantile(sorted, count, 0.95);
     out->p99_ns = quantile(sorted, count, 0.99);

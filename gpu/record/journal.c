@@ -4,6 +4,7 @@
  */
 #include "journal_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,7 @@ enum status journal_end(struct journal *journal, const struct journal_end *end,
                         struct runtime_result *result, struct diag *diag)
 {
     enum status status = STATUS_OK;
+    assert(!journal->started && "the writer is still at it");
     result->log_bytes = journal->unread_most * (int64_t)sizeof(struct chunk);
     result->held_ns += journal->held_ns;
     result->clock_error_ns = journal->clock_error_ns;

@@ -107,6 +107,15 @@ int64_t journal_most_chunks(const struct journal *journal);
 void journal_put_chunk(struct journal *journal, struct chunk *chunk);
 void journal_count_read(struct journal *journal);
 void journal_free_chunks(struct chunk *chunk);
+/* With checks: what is true of chunks and open entries behind a pass. */
+#ifdef SWSIM_CHECKS
+void journal_check(struct journal *journal);
+#else
+static inline void journal_check(struct journal *journal)
+{
+    (void)journal;
+}
+#endif
 
 /* ---- journal_pass.c ------------------------------------------------------------------------------ */
 

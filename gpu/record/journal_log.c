@@ -9,6 +9,7 @@
 
 #include "gpu/device/device_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -26,6 +27,7 @@ static struct chunk *get_chunk(struct journal *journal, const struct chunk *befo
     struct chunk *chunk = journal->pool;
     if (chunk)
         journal->pool = atomic_load(&chunk->next);
+    assert(journal->unread <= journal->unread_most);
     if (before && ++journal->unread > journal->unread_most)
         journal->unread_most = journal->unread;
     pthread_mutex_unlock(&journal->lock);
@@ -40,6 +42,7 @@ static struct chunk *get_chunk(struct journal *journal, const struct chunk *befo
 
 void journal_put_chunk(struct journal *journal, struct chunk *chunk)
 {
+    assert(chunk->read == CHUNK_ENTRIES && chunk->open == 0); /* nothing points into it */
     pthread_mutex_lock(&journal->lock);
     atomic_store(&chunk->next, journal->pool);
     journal->pool = chunk;
@@ -53,6 +56,44 @@ void journal_count_read(struct journal *journal)
         pthread_cond_broadcast(&journal->come);
     pthread_mutex_unlock(&journal->lock);
 }
+
+#ifdef SWSIM_CHECKS
+/* The entries of a chunk that wait for their stamps. */
+static size_t count_open(const struct journal *journal, const struct chunk *chunk)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < journal->open_count; i++)
+        count += journal->open[i].chunk == chunk;
+    return count;
+}
+
+/* The chunks from the oldest that is not spent to the one with the next entry: all but that one are read, and each knows how
+   many of its entries are open. Called by the writer, behind a pass. */
+static void check_log(const struct journal *journal, struct log *log)
+{
+    assert(log->read == log->until && log->until <= atomic_load(&log->written));
+    assert(!log->reading == !log->at);
+    for (struct chunk *chunk = log->reading; chunk; chunk = atomic_load(&chunk->next)) {
+        assert(chunk->read <= CHUNK_ENTRIES && chunk->open <= chunk->read);
+        assert(chunk->open == count_open(journal, chunk));
+        if (chunk == log->at)
+            return;
+        assert(chunk->read == CHUNK_ENTRIES);
+    }
+    assert(!log->at);
+}
+
+void journal_check(struct journal *journal)
+{
+    for (int t = 0; t < journal->config.program->thread_count; t++)
+        check_log(journal, &journal->logs[t]);
+    pthread_mutex_lock(&journal->lock);
+    assert(journal->unread >= -(int64_t)journal->config.program->thread_count);
+    for (struct chunk *chunk = journal->pool; chunk; chunk = atomic_load(&chunk->next))
+        assert(chunk->open == 0);
+    pthread_mutex_unlock(&journal->lock);
+}
+#endif
 
 void journal_free_chunks(struct chunk *chunk)
 {
@@ -99,6 +140,7 @@ struct log_entry *log_next(struct log *log)
 void log_commit(struct log *log)
 {
     size_t written = atomic_load_explicit(&log->written, memory_order_relaxed);
+    assert(written < log->room && log->writing); /* log_next has made room */
     atomic_store_explicit(&log->written, written + 1, memory_order_release);
 }
 

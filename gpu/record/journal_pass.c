@@ -14,6 +14,7 @@
  */
 #include "journal_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,6 +24,7 @@
 
 #include "gpu/device/device_impl.h"
 #include "base/quiet_thread.h"
+#include "base/sort.h"
 #include "base/system_words.h"
 
 enum { WRITER_NICE = 10, PACE_ENTRIES = 256 /* fewer say little about the rate */ };
@@ -67,6 +69,7 @@ void journal_enter_end(struct journal *journal, const struct open_entry *open)
 
 static void read_entry(struct journal *journal, struct log *log, struct chunk *chunk)
 {
+    assert(chunk && chunk->read < CHUNK_ENTRIES);
     const struct log_entry *entry = &chunk->entries[chunk->read++];
     bool stamped = entry->stamp.number >= 0;
     struct open_entry open = {.entry = entry, .chunk = chunk, .span = -1, .thread = log->thread};
@@ -103,6 +106,7 @@ static void recycle(struct journal *journal, struct log *log)
 /* Read what the pass is to read; chunks stay in the list until they are spent. */
 static size_t read_log(struct journal *journal, struct log *log)
 {
+    assert(log->read <= log->until);
     size_t count = log->until - log->read;
     while (log->read < log->until) {
         struct chunk *chunk = chunk_at(log);
@@ -116,17 +120,15 @@ static size_t read_log(struct journal *journal, struct log *log)
 
 static int compare_pushes(const void *a, const void *b)
 {
-    int64_t left = ((const struct open_entry *)a)->entry->stamp.number;
-    int64_t right = ((const struct open_entry *)b)->entry->stamp.number;
-    return (left > right) - (left < right);
+    const struct open_entry *left = a, *right = b;
+    return compare_i64(left->entry->stamp.number, right->entry->stamp.number);
 }
 
 /* Entries in the order of their pushes. Stamps become valid meanwhile, and one that is valid has valid ones before it
    on its stream, and on its communicator but for functions, whose end may be stamped late: the last is asked first. */
 static void look_which_are_over(struct journal *journal)
 {
-    if (journal->open_count > 0)
-        qsort(journal->open, journal->open_count, sizeof *journal->open, compare_pushes);
+    SORT(journal->open, journal->open_count, compare_pushes);
     for (size_t i = journal->open_count; i-- > 0;)
         journal->open[i].over = log_is_over(journal->open[i].entry);
 }
@@ -148,6 +150,8 @@ static void close_entries(struct journal *journal)
         else
             journal_enter_end(journal, open);
         journal->shipped += journal->ship != NULL;
+        assert(open->chunk &&
+               open->chunk->open > 0); /* of a journal that collects no entry is closed here */
         open->chunk->open--;
     }
     journal->open_count = left;
@@ -197,6 +201,7 @@ static void read_logs(struct journal *journal, size_t *out_entries)
     close_entries(journal);
     for (int t = 0; t < p->thread_count; t++)
         recycle(journal, &journal->logs[t]);
+    journal_check(journal);
 }
 
 static void pass(struct journal *journal, size_t *out_entries)

@@ -4,6 +4,7 @@
  */
 #include "journal_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "gpu/device/device_impl.h"
@@ -116,6 +117,7 @@ void journal_replay_start(struct journal *journal, struct open_entry *open)
 void journal_replay_device(struct journal *journal, const struct open_entry *open)
 {
     struct replay_step step = start_of(journal, open->entry);
+    assert(log_is_over(open->entry));
     if (!is_stream_step(journal, open->entry))
         return;
     step.hi_ns = open->entry->stamp.end_ns;

@@ -153,6 +153,7 @@ static void take_stamp(struct journal *journal, const struct log_record *record)
         entry->since.valid = entry->since.number >= 0;
         if (record->what == RECORD_STARTED)
             return;
+        entry->stamp.valid = true;
         journal_enter_end(journal, open);
         free(entry);
         memmove(open, open + 1, (--journal->open_count - i) * sizeof *open);

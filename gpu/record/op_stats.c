@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/columns.h"
+#include "base/sort.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -85,8 +86,7 @@ static size_t sort_names(const struct program *p, struct named *out)
         if (name)
             out[count++] = (struct named){name, (int)i};
     }
-    if (count > 0)
-        qsort(out, count, sizeof *out, by_name);
+    SORT(out, count, by_name);
     return count;
 }
 

@@ -15,6 +15,7 @@
  */
 #include "replay_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,7 @@ bool replay_add(struct replay *replay, const struct replay_step *step)
     size_t at = queue->first + queue->count;
     for (; of_stream && at > queue->first && queue->steps[at - 1].number > step->number; at--)
         queue->steps[at] = queue->steps[at - 1];
+    assert(queue->first + queue->count < queue->cap);
     queue->steps[at] = *step;
     queue->count++;
     replay->pending += !step->optional;
@@ -124,6 +126,8 @@ static const struct replay_step *head(const struct replay *replay, int agent)
 static void drop_head(struct replay *replay, int agent)
 {
     struct backlog *queue = &replay->queues[agent];
+    assert(queue->count > 0 && queue->first + queue->count <= queue->cap);
+    assert(queue->kept <= queue->first && replay->pending >= 0);
     replay->pending -= !queue->steps[queue->first].optional;
     queue->first++;
     queue->count--;
@@ -280,6 +284,7 @@ static bool try_step(struct replay *replay, const struct replay_step *step)
     int agent = step->agent, stream = p->agents[agent].index;
     if (replay_is_held(replay, agent))
         return false;
+    assert(!finish || p->agents[agent].kind == AGENT_STREAM);
     if (finish && replay->ended[stream] > 0) {
         replay->ended[stream]--;
         drop_head(replay, agent);

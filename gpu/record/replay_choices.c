@@ -2,6 +2,7 @@
 /* replay_choices.c - see replay_impl.h. */
 #include "replay_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,7 @@ static bool keep_state(const struct replay *replay, struct choice *choice)
 
 static void remove_choice(struct replay *replay, int index)
 {
+    assert(index >= 0 && index < replay->choice_count);
     free_choice(&replay->choices[index]);
     replay->choice_count--;
     memmove(&replay->choices[index], &replay->choices[index + 1],
@@ -181,6 +183,7 @@ static void tell_observer(struct replay *replay)
             final = replay->choices[i].trail_count;
     for (size_t i = 0; i < final; i++)
         replay->observer(replay->arg, &replay->trail[i]);
+    assert(final <= replay->trail_count);
     replay->trail_count -= final;
     if (final > 0 && replay->trail_count > 0)
         memmove(replay->trail, replay->trail + final, replay->trail_count * sizeof *replay->trail);
@@ -249,7 +252,10 @@ static void restore_queues(struct replay *replay, const struct choice *choice)
 {
     for (int agent = 0; agent < replay->program->agent_count; agent++) {
         struct backlog *queue = &replay->queues[agent];
+        assert(queue->taken >= choice->places[agent]);
         size_t back = (size_t)(queue->taken - choice->places[agent]);
+        assert(back <= queue->kept &&
+               back <= queue->first); /* what was taken since is still there */
         queue->first -= back;
         for (size_t i = 0; i < back; i++)
             replay->pending += !pending_step(queue, i)->optional;
@@ -263,6 +269,7 @@ static void restore_queues(struct replay *replay, const struct choice *choice)
 static void restore(struct replay *replay, struct choice *choice)
 {
     const struct program *p = replay->program;
+    assert(choice->state && !choice->turned && choice->taken <= replay->taken);
     replay->undone += replay->taken - choice->taken;
     restore_queues(replay, choice);
     machine_copy(p, replay->state, choice->state);

@@ -2,11 +2,14 @@
 /* trace_writer.c - see trace_writer.h. */
 #include "trace_writer.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/sort.h"
 
 enum { NAME = 160, SHORT_WAIT_NS = 1000 };
 
@@ -413,6 +416,7 @@ static void store_iterations(struct trace_writer *trace, bool retired)
         }
         if (stored == 0)
             continue;
+        assert(stored <= all->count && all->count <= all->cap);
         all->count -= stored;
         all->first += (int64_t)stored;
         memmove(all->open, all->open + stored, all->count * sizeof *all->open);
@@ -469,6 +473,7 @@ static int64_t *comm_end(const struct program *p, int64_t *ends, const struct op
 static int64_t started_ns(struct trace_writer *trace, const struct log_entry *entry)
 {
     const struct program *p = trace->program;
+    assert(log_is_over(entry));
     int64_t *end_ns = comm_end(p, trace->comm_span_ends, &p->ops[entry->op]);
     int64_t start_ns = log_started_ns(entry), over_ns = entry->stamp.end_ns;
     if (!end_ns)
@@ -540,7 +545,7 @@ static void add_dependences(struct trace_writer *trace, const struct known_span 
 static int compare_iterations(const void *a, const void *b)
 {
     const struct known_span *left = a, *right = b;
-    return (left->iteration > right->iteration) - (left->iteration < right->iteration);
+    return compare_i64(left->iteration, right->iteration);
 }
 
 /* Iteration by iteration: what an edge begins at is one of the last max_distance + 1. */
@@ -548,8 +553,7 @@ static void add_edges(struct trace_writer *trace)
 {
     struct known_span *known = trace->known;
     size_t count = trace->known_count;
-    if (count > 0)
-        qsort(known, count, sizeof *known, compare_iterations);
+    SORT(known, count, compare_iterations);
     for (size_t first = 0, last; first < count; first = last) {
         for (last = first; last < count && known[last].iteration == known[first].iteration; last++)
             *recent(trace, known[last].rank, known[last].task, known[last].iteration) = known[last];

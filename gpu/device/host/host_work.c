@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/sort.h"
+
 enum {
     BLOCK_K = 256, /* x BLOCK_N x 8 bytes: 256 KiB, in a second-level cache */
     BLOCK_N = 128,
@@ -16,11 +18,6 @@ enum {
     TILE_N = 8,
     STOP_BYTES = 1 << 24 /* look at *stop once in so many copied bytes */
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* A part of c: rows x columns, from `depth` columns of a and rows of b; strides are row lengths. */
 struct block {
@@ -64,7 +61,7 @@ static void axpy(const struct device_axpy *axpy, const atomic_bool *stop)
     const float *x = (const float *)(void *)ref_address(axpy->x);
     float *y = (float *)(void *)ref_address(axpy->y);
     for (int64_t at = 0; at < axpy->elements && !atomic_load(stop); at += piece) {
-        int64_t end = smaller(at + piece, axpy->elements);
+        int64_t end = min_i64(at + piece, axpy->elements);
         for (int64_t i = at; i < end; i++)
             y[i] += axpy->alpha * x[i];
     }
