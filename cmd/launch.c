@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "interrupts.h"
-#include "mpi_load.h"
 #include "starter.h"
 
 #include "base/hash.h"
@@ -90,20 +89,18 @@ enum status launch_find(struct launch *launch, struct diag *diag)
         return status;
     launch->rank = starter.rank;
     launch->size = starter.size;
-    launch->several_machines = starter.several_machines;
     if (launch->size < 1)
         return STATUS_OK;
+    if (starter.several_machines)
+        return diag_error(diag, STATUS_USAGE,
+                          "the launcher has put the %d ranks on several machines: the ranks of a "
+                          "run need the memory of one machine",
+                          launch->size);
     if (!launch->name)
         launch->name = variable("SWRUN_RENDEZVOUS");
     if (!launch->name)
         name_job(launch);
     return check_name(launch->name, of, diag);
-}
-
-void launch_fini(struct launch *launch)
-{
-    listener_close(launch->listener);
-    launch->listener = NULL;
 }
 
 bool launch_is_spokesman(const struct launch *launch)
@@ -345,9 +342,7 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     char name[RENDEZVOUS_MAX_NAME + 1];
     struct launch *launch = launcher->launch;
     enum status status = STATUS_OK;
-    if (launch->listener) {
-        status = broker_open_listener(launcher->broker, launch->listener, launch->runs, diag);
-    } else if (launch->size) {
+    if (launch->size) {
         name_run(launch, name);
         status = broker_listen(launcher->broker, name, diag);
     }
@@ -392,16 +387,13 @@ static int64_t patience_ns(const struct runtime_options *options)
     return options->timeout_ns ? options->timeout_ns + GRACE_NS : MEET_NS;
 }
 
-/* Rank 0 of the next run, wherever it is. */
+/* Meet rank 0 of the next run. */
 static enum status join(const struct launch *launch, int64_t patience_ns, struct rendezvous **out,
                         struct diag *diag)
 {
     char name[RENDEZVOUS_MAX_NAME + 1];
-    int64_t deadline_ns = clock_ns() + patience_ns;
-    if (launch->met)
-        return rendezvous_reach(&launch->place, launch->runs, launch->rank, deadline_ns, out, diag);
     name_run(launch, name);
-    return rendezvous_find(name, launch->rank, deadline_ns, out, diag);
+    return rendezvous_find(name, launch->rank, clock_ns() + patience_ns, out, diag);
 }
 
 static enum status follow(struct launch *launch, const struct plan *plan,
@@ -417,46 +409,6 @@ static enum status follow(struct launch *launch, const struct plan *plan,
     diag_init(&own);
     status = run_rank(rendezvous, plan, options, &launch->told, &own);
     diag_fini(&own);
-    return status;
-}
-
-/* Send the place of the listener of rank 0 to all ranks, through MPI; nothing if it could not be opened. */
-static enum status send_place(struct launch *launch, struct mpi *mpi, struct diag *diag)
-{
-    const char *name = launch->name ? launch->name : launch->job;
-    enum status status = listener_open(name, variable("SWRUN_ADDRESS"), &launch->listener, diag);
-    if (!status)
-        launch->place = *listener_place(launch->listener);
-    for (int rank = 1; rank < launch->size; rank++)
-        mpi_send(mpi, rank, &launch->place, status ? 0 : sizeof launch->place);
-    return status;
-}
-
-static enum status receive_place(struct launch *launch, struct mpi *mpi)
-{
-    size_t bytes;
-    void *place = mpi_receive(mpi, 0, &bytes);
-    bool there = bytes == sizeof launch->place;
-    if (there)
-        memcpy(&launch->place, place, bytes);
-    free(place);
-    return there ? STATUS_OK : STATUS_SYSTEM; /* rank 0 prints the reason */
-}
-
-/* MPI ends before processes are forked: it does not support that, and is not needed any more. */
-enum status launch_meet(struct launch *launch, struct diag *diag)
-{
-    struct mpi *mpi;
-    if (launch->size == 0 || !launch->several_machines)
-        return STATUS_OK;
-    enum status status = mpi_begin(launch->size, &mpi, diag);
-    if (status) {
-        diag_note(diag, "ranks on several machines find each other through MPI");
-        return status;
-    }
-    status = launch->rank == 0 ? send_place(launch, mpi, diag) : receive_place(launch, mpi);
-    mpi_end(mpi);
-    launch->met = !status;
     return status;
 }
 

@@ -4,9 +4,8 @@
  *
  * By itself swrun forks one process a rank, supervises them and makes the result. Under mpirun or srun
  * the processes are there already: each takes its number from the environment, rank 0's starts one more
- * for the rank itself and does what swrun does by itself; the others only run their rank. On one machine
- * they meet under a name; on several, rank 0 tells the others through MPI where to reach it, which is
- * all that MPI is used for.
+ * for the rank itself and does what swrun does by itself; the others only run their rank. They meet under a
+ * name of their machine. Processes on several machines are refused.
  */
 #ifndef SWSIM_LAUNCH_H
 #define SWSIM_LAUNCH_H
@@ -18,26 +17,19 @@ enum { LAUNCH_NAME_BYTES = 60 }; /* of the name of a rendezvous */
 
 struct launch {
     int rank, size;                  /* from mpirun or srun; size 0: started by neither */
-    bool several_machines;           /* the ranks are on several machines */
     const char *name;                /* of the rendezvous; NULL: not given */
     char job[LAUNCH_NAME_BYTES + 1]; /* else the job's name */
     int runs;                        /* started so far */
     bool told;                       /* rank 0 prints how the last run ended here */
-    bool met;                        /* `place` is known to all ranks */
-    struct meeting_place place;
-    struct listener *listener; /* of rank 0, once met */
-    const atomic_int *wish;    /* of the user: a value of gpu/exec/runtime.h */
+    const atomic_int *wish;          /* of the user: a value of gpu/exec/runtime.h */
 };
 
-/* Fill rank, size and name from the environment; STATUS_USAGE: it is odd. */
+/* Fill rank, size and name from the environment. STATUS_USAGE: it is odd, or the ranks are on several machines, as
+   each of them finds. */
 enum status launch_find(struct launch *launch, struct diag *diag);
-void launch_fini(struct launch *launch);
 /* Is the result of a run made here, or has this process only a rank? */
 bool launch_is_spokesman(const struct launch *launch);
 
-/* Rank 0 sends its address to the others; needed, and done, only on several machines. On another rank a
-   failure without a message is one that rank 0 explains. */
-enum status launch_meet(struct launch *launch, struct diag *diag);
 /* This rank cannot begin: report the reason to rank 0, unless that has failed itself. */
 void launch_report_failure(struct launch *launch, enum status status, const struct diag *why);
 

@@ -53,7 +53,6 @@ swrun_SOURCES = \
     cmd/launch.c cmd/launch.h \
     cmd/measured.c cmd/measured.h \
     cmd/measured_streams.c cmd/measured_streams.h \
-    cmd/mpi_load.c cmd/mpi_load.h \
     cmd/options.c cmd/options.h \
     cmd/progress.c cmd/progress.h \
     cmd/replayed.c cmd/replayed.h \

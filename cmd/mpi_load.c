@@ -37,7 +37,7 @@ struct mpi {
 enum { TAG = 1, NAP_FIRST_NS = 20000, NAP_LONGEST_NS = 2000000 };
 
 static const char soname[] = MPI_SONAME;
-DYNAMIC_LIBRARY("mpi", "ranks and workers under mpirun or srun", "suggested", MPI_SONAME);
+DYNAMIC_LIBRARY("mpi", "workers of predict under mpirun or srun", "suggested", MPI_SONAME);
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 

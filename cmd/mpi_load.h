@@ -2,7 +2,7 @@
 /*
  * mpi_load.h - MPI, loaded and initialised only where a launcher has started us.
  *
- * Loading libmpi takes longer than most plans take to verify, and initialising it a hundred times as
+ * `swsim predict` sends its results through it. Loading libmpi takes longer than most plans take to verify, and initialising it a hundred times as
  * long. So it is no dependency of the programs: it is opened by the name the linker would have used,
  * and its functions are called through a table. A failure inside MPI ends all processes with MPI's
  * own message, as is its default: the functions below have nothing to report.

@@ -411,12 +411,7 @@ static enum status run_file(struct app *app, struct run_request *request, const 
                             bool one_process)
 {
     struct plan plan;
-    enum status status = launch_meet(&request->launch, &app->diag);
-    if (status != STATUS_OK) {
-        app->silent = app->silent && app->diag.errors == 0;
-        return status;
-    }
-    status = read_plan(app, request, path, &plan);
+    enum status status = read_plan(app, request, path, &plan);
     if (status != STATUS_OK) {
         launch_report_failure(&request->launch, status, &app->diag);
         return status;
@@ -591,7 +586,6 @@ static enum status run_line(struct app *app, struct run_request *request,
     enum status status = choose_launch(app, request, line->one_process);
     if (status == STATUS_OK)
         status = run_file(app, request, line->path, line->one_process);
-    launch_fini(&request->launch);
     return status;
 }
 

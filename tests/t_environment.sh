@@ -183,43 +183,16 @@ check "a rank of another job is not met" two_jobs
 fit=$few
 check "SLURM_JOB_ID names a job" each ignored SLURM_JOB_ID env SLURM_STEP_ID=0 sh "$dir/two_ranks"
 check "with SLURM_STEP_ID" each ignored SLURM_STEP_ID env SLURM_JOB_ID=0 sh "$dir/two_ranks"
-check "SWRUN_ADDRESS is ignored on one machine" each ignored SWRUN_ADDRESS sh "$dir/two_ranks"
 fit=
 
-# ---- several machines, which MPI tells of -------------------------------------------------------------
+# ---- several machines -------------------------------------------------------------------------------
 
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 HWLOC_HIDE_ERRORS=2
-# The memory that MPI leaves behind cannot be excepted: t_mpi.sh.
-sanitizer=${ASAN_OPTIONS-}
-export ASAN_OPTIONS="detect_leaks=0:$sanitizer"
-far_ranks()
-{
-    mpirun -n 2 env OMPI_COMM_WORLD_LOCAL_SIZE=1 "$@"
-}
-if ! command -v mpirun >/dev/null || ! mpirun -n 2 true 2>"$dir/err" ||
-    mpirun -n 2 "$SWSIM" predict --quiet "$hello" 2>&1 | grep -q 'works alone'; then
-    skip "SWRUN_ADDRESS needs mpirun, and a build with its MPI"
-else
-    # mpirun adds lines of its own, and passes on what a rank wrote
-    address_refused()
-    {
-        for address in nowhere 0.0.0.0 256.1.1.1 192.0.2.1 ::1 "$(printf '\033[31m')"; do
-            SWRUN_ADDRESS=$address far_ranks timeout 60 "$SWRUN" -n 2 --ranks=2 "$hello" >"$dir/out" 2>"$dir/err" </dev/null
-            code=$?
-            grep -q 'error: environment variable SWRUN_ADDRESS: found .*, expected an IPv4 address of this machine' "$dir/err" &&
-                test $code -eq 2 && ! grep -q "$(printf '\033')" "$dir/err" && continue
-            echo "$address: exit code $code"
-            cat -v "$dir/err"
-            return 1
-        done
-    }
-    check "SWRUN_ADDRESS that is no address of this machine is refused" address_refused
-    check "that of the loopback is one" env SWRUN_ADDRESS=127.0.0.1 mpirun -n 2 env OMPI_COMM_WORLD_LOCAL_SIZE=1 \
-        "$SWRUN" -q -n 2 --ranks=2 "$hello"
-    check "an empty one is unset" sh -c '! SWRUN_ADDRESS= mpirun -n 2 env OMPI_COMM_WORLD_LOCAL_SIZE=1 \
-        "$1" -q -n 2 --ranks=2 "$2" 2>&1 | grep "found .., expected"' sh "$SWRUN" "$hello"
-fi
-ASAN_OPTIONS=$sanitizer
+for machines in "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=1" "PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=1" \
+    "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NUM_NODES=2 SLURM_STEP_ID=0"; do
+    check "ranks on several machines are refused: $machines" complains 2 'error: the launcher has put the 2 ranks on several machines' \
+        env $machines timeout 10 "$SWRUN" -n 2 --ranks=2 "$hello"
+    check "... but for --one-process" env $machines "$SWRUN" -q --one-process -n 2 "$hello"
+done
 
 # ---- what is recorded -------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Under mpirun: `swsim predict` shares replications, with the figures of one process; one voice, one exit
 # code, and an end whatever happens to a rank. Without MPI, or without its launcher, one process does all.
-# And `swrun`, which speaks with one voice as well, with ranks on two machines, which are two network namespaces here.
+# And `swrun`, which speaks with one voice as well and refuses ranks on two machines, which are two network namespaces here.
 . "${srcdir:-.}/tests/tap.sh"
 . "$srcdir/tests/run_plans.sh"
 
@@ -242,100 +242,7 @@ elif ! on_two true 2>"$dir/err" >/dev/null </dev/null; then
 fi
 
 quick_plan 3 300KiB >"$dir/quick.yaml"
-cat >"$dir/ring.yaml" <<'PLAN'
-swplan: 1
-name: ring
-comms: {all: [0, 1, 2]}
-threads:
-  r0.t: [{group: [{send: a, peer: 1, bytes: 200KiB}, {recv: c, peer: 2, bytes: 200KiB}], comm: all, stream: s}, {sync: device}]
-  r1.t: [{group: [{send: b, peer: 2, bytes: 200KiB}, {recv: a, peer: 0, bytes: 200KiB}], comm: all, stream: s}, {sync: device}]
-  r2.t: [{group: [{send: c, peer: 0, bytes: 200KiB}, {recv: b, peer: 1, bytes: 200KiB}], comm: all, stream: s}, {sync: device}]
-PLAN
-cat >"$dir/stuck.yaml" <<'PLAN'
-swplan: 1
-name: stuck
-comms: {pair: [0, 2], rest: [1]}
-threads:
-  r0.t: [{group: [{send: x, peer: 2}], comm: pair, stream: s}, {sync: device}]
-  r1.t: [{host: 1us}]
-  r2.t: [{group: [{send: y, peer: 0}], comm: pair, stream: s}, {sync: device}]
-PLAN
-good='"legal":true,"results_match_serial":true'
-check "swrun on two machines: legal, and the results of a serial run" \
-    two_say 0 "$good" "$SWRUN" -n 20 --json "$dir/quick.yaml"
-check "which it says" grep -q 'on several machines' "$dir/out"
-check "rank 0 speaks for all" sh -c 'test "$(grep -c "\"plan\"" "$1")" -eq 1' sh "$dir/out"
-check "one driver after the other" two_say 0 'dataflow driver' "$SWRUN" -n 5 --driver=both "$dir/quick.yaml"
-check "sends and receives from machine to machine" two_say 0 '"legal":true' "$SWRUN" --json "$dir/ring.yaml"
-check "a hang is found" two_say 1 'the run hangs' "$SWRUN" --timeout=400ms "$dir/stuck.yaml"
-check "who waits for whom" grep -q 'rank 2 stream s is in send y to rank 0' "$dir/out"
-check "predictions, too" two_say 0 '"replications":9' "$SWSIM" predict --json --replications=9 -n 50 "$plan"
-check "what is no address is said" two_say 2 "found 'nowhere'" env SWRUN_ADDRESS=nowhere \
-    "$SWRUN" -n 5 "$dir/quick.yaml"
-
-# at_work FILE: the ranks whose process ids are in FILE.1 and FILE.2 have threads of the run. Rank 0 runs in a
-# child of its process.
-at_work()
-{
-    for rank in 1 2; do
-        test -s "$1.$rank" && read -r process <"$1.$rank" || return
-        test "$(ls "/proc/$process/task" 2>/dev/null | wc -l)" -ge 4 || return
-    done
-}
-
-on_two sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/far" \
-    "$SWRUN" -n 100000000 --timeout=5s "$dir/quick.yaml" >"$dir/out" 2>&1 </dev/null &
-job=$!
-wait_until 200 at_work "$dir/far" && sleep 1
-kill -s KILL "$(cat "$dir/far.2")"
-(sleep 30; : >"$dir/late"; kill -s KILL $job) >/dev/null 2>&1 &
-guard=$!
-wait $job 2>/dev/null
-kill $guard 2>/dev/null
-check "a rank is killed on the other machine: all end in time" test ! -e "$dir/late"
-# A member may have been there and its data not: then others wait for its data, or for rank 0, which moves them.
-check "rank 0 says whom it waited for" \
-    grep -q "rank 0, stream main: all_to_all 'Meet' on communicator dp waits for.* rank [02]" "$dir/out"
-check "and the rank beside the dead one whom it did" \
-    grep -q "rank 1, stream main: all_to_all 'Meet' on communicator dp waits for.* rank [02]" "$dir/out"
-
-# A machine vanishes: its cable is pulled, so that nobody hears an end. mpirun itself would wait for the
-# machine longer than swrun does: it gets the cable back.
-on_two sh -c 'echo $$ >"$1.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$dir/cut" \
-    "$SWRUN" -n 100000000 --timeout=60s "$dir/quick.yaml" >"$dir/out" 2>&1 </dev/null &
-job=$!
-wait_until 200 at_work "$dir/cut" && sleep 1
-ranks=$(cat "$dir/cut.0" "$dir/cut.1" "$dir/cut.2")
-for rank in $ranks; do
-    ranks="$ranks $(children $rank)"
-done
-before=0
-for rank in $ranks; do
-    runs "$rank" && before=$((before + 1))
-done
-ip -n $two link set m2 down
-left=$ranks seconds=0
-while test -n "$left" && test $seconds -lt 30; do
-    sleep 1
-    seconds=$((seconds + 1)) still=
-    for rank in $left; do
-        runs "$rank" && still="$still $rank"
-    done
-    left=$still
-done
-said=$(grep -c 'swrun: error: rank [12] is gone' "$dir/out")
-ip -n $two link set m2 up
-for try in 1 2 3 4 5 6 7 8 9 10; do
-    runs $job && sleep 0.5
-done
-kill -s KILL $job 2>/dev/null
-wait $job 2>/dev/null
-for rank in $left; do
-    kill -s KILL "$rank"
-done
-check "four processes of three ranks are at work" test $before -eq 4
-check "their cable is pulled: all end, after $seconds s" test -z "$left"
-check "rank 0 says who is gone" test "$said" -ge 1
-check "and whom it waited for" \
-    grep -q "rank 0, stream main: all_to_all 'Meet' on communicator dp waits for.* rank" "$dir/out"
+check "predictions on two machines" two_say 0 '"replications":9' "$SWSIM" predict --json --replications=9 -n 50 "$plan"
+check "swrun refuses ranks on two machines" two_say 2 'put the 3 ranks on several machines' "$SWRUN" -n 20 "$dir/quick.yaml"
+check "and says so once" sh -c 'test "$(grep -c "several machines" "$1")" -eq 1' sh "$dir/out"
 done_testing

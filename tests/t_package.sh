@@ -18,7 +18,7 @@ notes_name()
 if command -v readelf >/dev/null; then
     check "a note of swsim names Graphviz's library" notes_name "$SWSIM" graphviz
     if notes "$SWSIM" | grep -q mpi; then
-        check "a note names the MPI that was found" notes_name "$SWRUN" mpi
+        check "a note names the MPI that was found" notes_name "$SWSIM" mpi
     else
         skip "built without MPI"
     fi
