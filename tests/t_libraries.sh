@@ -154,10 +154,17 @@ mkdir "$dir/mpi"
 cat >"$dir/mpi/mpi.h" <<'END'
 typedef struct mpi_comm *MPI_Comm;
 #define MPI_BYTE 1
+#define MPI_COMM_TYPE_SHARED 1
+#define MPI_INFO_NULL 0
+#define MPI_INT 1
 #define MPI_SUCCESS 0
+#define MPI_SUM 1
+int MPI_Allreduce(const void *send, void *recv, int count, int type, int op, MPI_Comm comm);
 int MPI_Bcast(void *data, int count, int type, int root, MPI_Comm comm);
 int MPI_Comm_rank(MPI_Comm comm, int *rank);
+int MPI_Comm_free(MPI_Comm *comm);
 int MPI_Comm_size(MPI_Comm comm, int *size);
+int MPI_Comm_split_type(MPI_Comm comm, int type, int key, int info, MPI_Comm *out);
 END
 
 headers() # headers COMPILER LANGUAGE STANDARD FOLDER

@@ -57,7 +57,7 @@ enum trouble {
     CLOSES,
     FAILS_IN_SOURCE,
     DIES_AT_OPEN,
-    OTHER_PASSWORD,
+    OTHER_PORT,
     OTHER_SIZE
 };
 
@@ -215,7 +215,7 @@ static void body(const struct process *self, struct outcome *out)
         .scene = scene, .number = self->number, .batches = scene->batches[self->number]};
     struct swpipe_join join = {
         .rank = self->number, .size = self->count, .timeout_ns = 20000000000};
-    if (scene->trouble == LEAVES || scene->trouble == OTHER_PASSWORD)
+    if (scene->trouble == LEAVES || scene->trouble == OTHER_PORT)
         join.timeout_ns = 2000000000;
     if (scene->trouble == OTHER_SIZE && self->number == scene->who)
         join.size++;
@@ -231,10 +231,8 @@ static void body(const struct process *self, struct outcome *out)
         join.broadcast = processes_broadcast;
         join.arg = &copy;
     } else {
-        join.address = self->address;
-        join.password = scene->trouble == OTHER_PASSWORD && self->number == scene->who
-                            ? "open barley"
-                            : "open sesame";
+        bool other = scene->trouble == OTHER_PORT && self->number == scene->who;
+        join.address = other ? "127.0.0.1:1" : self->address;
     }
     out->status = swpipe_join(&join, &group);
     if (out->status == SWPIPE_OK)
@@ -370,17 +368,17 @@ static void test_alarms(void)
 }
 
 /* Both are told: rank 0 that one is missing, the other which two things have to be the same. */
-static void test_other_password(void)
+static void test_other_port(void)
 {
     struct scene scene = scene_of(SWPIPE_CLOCK, 12);
-    scene.trouble = OTHER_PASSWORD;
+    scene.trouble = OTHER_PORT;
     scene.who = 1;
-    play(2, &scene, "another password");
+    play(2, &scene, "another port");
     tap_ok(outcomes[0].status == SWPIPE_TIMEOUT && strstr(outcomes[0].said, "rank 1 is missing"),
-           "another password, rank 0: %s", outcomes[0].said);
+           "another port, rank 0: %s", outcomes[0].said);
     tap_ok(outcomes[1].status == SWPIPE_TIMEOUT &&
-               strstr(outcomes[1].said, "the same address, password and size"),
-           "another password, rank 1: %s", outcomes[1].said);
+               strstr(outcomes[1].said, "the same port and size"),
+           "another port, rank 1: %s", outcomes[1].said);
 }
 
 /* The group of rank 0 is the group. */
@@ -516,9 +514,11 @@ static void refuse(struct swpipe_join join, const char *words)
     swpipe_leave(group);
 }
 
-static int keep_all(void *arg, void *data, size_t bytes)
+/* What rank 0 of another machine tells: its name, and that of a socket there. */
+static int tell_elsewhere(void *arg, void *data, size_t bytes)
 {
-    (void)arg, (void)data, (void)bytes;
+    memset(data, 'x', bytes);
+    (void)arg;
     return 0;
 }
 
@@ -548,12 +548,12 @@ static void test_refusals(void)
     refuse((struct swpipe_join){.rank = 0, .size = 0, .address = "a:1"}, "a group of 0 processes");
     refuse((struct swpipe_join){.rank = 0, .size = 1, .address = "a:1", .timeout_ns = -2},
            "timeout_ns is -2");
-    refuse((struct swpipe_join){.rank = 0, .size = 1, .broadcast = keep_all, .password = "x"},
-           "has no password");
-    char password[300] = "";
-    memset(password, 'x', sizeof password - 1);
-    refuse((struct swpipe_join){.size = 1, .address = "127.0.0.1:1", .password = password},
-           "a password of 299 bytes, expected at most 250");
+    refuse((struct swpipe_join){.rank = 1, .size = 2, .address = "192.0.2.1:29500"},
+           "'192.0.2.1:29500' is the address of another machine");
+    refuse((struct swpipe_join){.rank = 1, .size = 2, .broadcast = tell_elsewhere},
+           "rank 1 is on another machine than rank 0");
+    refuse((struct swpipe_join){.rank = 1, .size = 2, .machines = 2, .broadcast = tell_elsewhere},
+           "the 2 processes of the group are on 2 machines");
     struct swpipe_group *group;
     int status = swpipe_join(NULL, &group);
     tap_ok(status == SWPIPE_USAGE, "a join that says nothing: %s", swpipe_group_error(group));
@@ -591,7 +591,7 @@ static void test_way(void)
     test_again();
     test_slow_serial();
     test_alarms();
-    test_other_password();
+    test_other_port();
     test_size();
     if (device == SWPIPE_HOST)
         test_left_open();

@@ -2,19 +2,24 @@
 /* group.c - see swpipe_group.h: joining and leaving. */
 #include "group.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "gpu/net/address.h"
+#include "base/system_words.h"
 #include "gpu/device/device_impl.h"
 #include "swpipe_impl.h"
 
 #define JOIN_NS INT64_C(60000000000)
 enum { LEAVE_TICK_NS = 1000000 };
-
-/* ---- join ------------------------------------------------------------------------------------ */
 
 static enum status check(const struct swpipe_join *join, struct diag *diag)
 {
@@ -30,9 +35,11 @@ static enum status check(const struct swpipe_join *join, struct diag *diag)
     if (!join->address == !join->broadcast)
         return diag_error(diag, STATUS_USAGE,
                           "a join needs either an address or a broadcast to find the others");
-    if (join->broadcast && join->password)
+    if (join->machines > 1)
         return diag_error(diag, STATUS_USAGE,
-                          "a join by broadcast has no password: it makes a secret of its own");
+                          "the %d processes of the group are on %d machines: they need the memory "
+                          "of one machine",
+                          join->size, join->machines);
     return STATUS_OK;
 }
 
@@ -41,32 +48,123 @@ int64_t group_deadline(const struct swpipe_group *group)
     return device_deadline(device_clock_ns(), group->patience_ns);
 }
 
-/* Rank 0 listens before anybody is told where. */
-static enum status lead(struct swpipe_group *group, const struct meeting_place *known,
+/* ---- the meeting place ----------------------------------------------------------------------- */
+
+/* A name under which the processes of one machine meet, in bytes that a broadcast carries. */
+struct meeting_place {
+    char machine[64];
+    char name[RENDEZVOUS_MAX_NAME + 1]; /* empty: rank 0 could not listen */
+};
+
+/* Names of sockets are those of one network namespace, as in a container of its own: that is the machine here. */
+static void name_machine(char out[sizeof((struct meeting_place *)0)->machine])
+{
+    char boot[40] = "?";
+    struct stat space = {0};
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && !fgets(boot, sizeof boot, file))
+        snprintf(boot, sizeof boot, "?");
+    if (file)
+        fclose(file);
+    boot[strcspn(boot, "\n")] = '\0';
+    if (stat("/proc/self/ns/net", &space) != 0)
+        space.st_ino = 0;
+    snprintf(out, sizeof((struct meeting_place *)0)->machine, "%s/%llu", boot,
+             (unsigned long long)space.st_ino);
+}
+
+/* True if a socket can be bound to the address, so that it is one of this machine. */
+static bool is_here(const struct sockaddr *address, socklen_t length)
+{
+    int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool here = probe < 0 || bind(probe, address, length) == 0 || errno != EADDRNOTAVAIL;
+    if (probe >= 0)
+        close(probe);
+    return here;
+}
+
+/* "host:port": the port names the place, the host must be this machine. */
+static enum status read_address(const char *address, struct meeting_place *place, struct diag *diag)
+{
+    const struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_DGRAM};
+    const char *colon = strrchr(address, ':');
+    struct addrinfo *found;
+    char host[256], *end;
+    unsigned long port = colon ? strtoul(colon + 1, &end, 10) : 0;
+    if (port == 0 || port > UINT16_MAX || colon[1] < '0' || colon[1] > '9' || *end ||
+        colon == address || (size_t)(colon - address) >= sizeof host)
+        return diag_error(diag, STATUS_USAGE,
+                          "found '%s', expected the address of rank 0 as host:port", address);
+    memcpy(host, address, (size_t)(colon - address));
+    host[colon - address] = '\0';
+    int failed = getaddrinfo(host, NULL, &hints, &found);
+    if (failed)
+        return diag_error(diag, STATUS_SYSTEM, "host '%s' has no address: %s", host,
+                          system_address_words(failed));
+    bool here = false;
+    for (const struct addrinfo *at = found; at && !here; at = at->ai_next)
+        here = is_here(at->ai_addr, at->ai_addrlen);
+    freeaddrinfo(found);
+    if (!here)
+        return diag_error(diag, STATUS_USAGE,
+                          "'%s' is the address of another machine: the processes of a group need "
+                          "the memory of one machine",
+                          address);
+    snprintf(place->name, sizeof place->name, "swpipe-%lu", port);
+    return STATUS_OK;
+}
+
+/* A name that nobody else can take first. */
+static enum status draw_name(struct meeting_place *place, struct diag *diag)
+{
+    uint64_t chance;
+    if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
+        return diag_error(diag, STATUS_SYSTEM, "cannot draw a name to meet under: getrandom: %s",
+                          system_words(errno));
+    name_machine(place->machine);
+    snprintf(place->name, sizeof place->name, "swpipe-%016" PRIx64, chance);
+    return STATUS_OK;
+}
+
+static enum status lead(struct swpipe_group *group, const struct meeting_place *place,
                         struct diag *diag)
 {
-    enum status status = known ? listener_open_at(known, &group->listener, diag)
-                               : listener_open("swpipe", NULL, &group->listener, diag);
+    enum status status = broker_open(group->size, &group->broker, diag);
     if (!status)
-        status = broker_open(group->size, &group->broker, diag);
-    if (!status)
-        status = broker_open_listener(group->broker, group->listener, 0, diag);
+        status = broker_listen(group->broker, place->name, diag);
     return status ? status : broker_start(group->broker, diag);
 }
 
-/* The place goes from rank 0 to all; one without addresses: rank 0 could not open it. */
+/* Rank 0 listens before the broadcast tells the others where. */
 static enum status spread(struct swpipe_group *group, const struct swpipe_join *join,
                           struct meeting_place *place, struct diag *diag)
 {
-    enum status status = group->rank == 0 ? lead(group, NULL, diag) : STATUS_OK;
-    if (group->rank == 0 && !status)
-        *place = *listener_place(group->listener);
+    char mine[sizeof place->machine];
+    enum status status = STATUS_OK;
+    if (group->rank == 0) {
+        status = draw_name(place, diag);
+        if (!status)
+            status = lead(group, place, diag);
+        if (status)
+            place->name[0] = '\0';
+    }
     if (join->broadcast(join->arg, place, sizeof *place))
         return diag_error(diag, STATUS_SYSTEM, "rank %d: the broadcast failed", group->rank);
-    if (!status && place->address_count == 0)
-        status = diag_error(diag, STATUS_VIOLATED, "rank %d: rank 0 could not join", group->rank);
-    return status;
+    if (status)
+        return status;
+    place->machine[sizeof place->machine - 1] = place->name[RENDEZVOUS_MAX_NAME] = '\0';
+    if (!place->name[0])
+        return diag_error(diag, STATUS_VIOLATED, "rank %d: rank 0 could not join", group->rank);
+    name_machine(mine);
+    if (strcmp(mine, place->machine) != 0)
+        return diag_error(diag, STATUS_USAGE,
+                          "rank %d is on another machine than rank 0, or in another network "
+                          "namespace: the processes of a group need the memory of one machine",
+                          group->rank);
+    return STATUS_OK;
 }
+
+/* ---- join ------------------------------------------------------------------------------------ */
 
 /* Rank 0, to which all others come, can say which did not. */
 static enum status reach(struct swpipe_group *group, const struct meeting_place *place,
@@ -75,11 +173,11 @@ static enum status reach(struct swpipe_group *group, const struct meeting_place 
     struct diag own;
     diag_init(&own);
     enum status status =
-        rendezvous_reach(place, 0, group->rank, deadline_ns, &group->rendezvous, &own);
+        rendezvous_find(place->name, group->rank, deadline_ns, &group->rendezvous, &own);
     bool told =
         status == STATUS_LIMIT && group->broker && broker_tell_missing(group->broker, status, diag);
     if (!told && status == STATUS_LIMIT && !group->broker && own.count)
-        diag_error(diag, status, "%s; ranks meet that have the same address, password and size",
+        diag_error(diag, status, "%s; ranks meet that have the same port and size",
                    own.messages[0].text);
     else if (!told)
         diag_take(diag, &own);
@@ -114,7 +212,7 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
     if (join->broadcast) {
         status = spread(group, join, &place, diag);
     } else {
-        status = address_place(join->address, join->password, &place, diag);
+        status = read_address(join->address, &place, diag);
         if (!status && group->rank == 0)
             status = lead(group, &place, diag);
     }
@@ -204,6 +302,5 @@ void swpipe_leave(struct swpipe_group *group)
     if (group->broker && came)
         await_others(group);
     broker_close(group->broker);
-    listener_close(group->listener);
     free(group);
 }

@@ -26,7 +26,6 @@
 struct swpipe_group {
     struct rendezvous *rendezvous;
     struct broker *broker; /* rank 0 */
-    struct listener *listener;
     int rank, size;
     int64_t patience_ns; /* RENDEZVOUS_FOREVER: no limit */
     bool in_use;         /* a pipeline of it is open */

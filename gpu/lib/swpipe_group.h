@@ -6,11 +6,10 @@
  *     process 1: swpipe_join ---+-- all have come: OK --+-- swpipe_open                ...
  *     process 2: swpipe_join --'                        '-- swpipe_open                ...
  *
- * A group has a process for each rank. They find each other by an address that all know, or through a
- * broadcast that all can take part in (swpipe_mpi.h makes one of an MPI communicator). Processes on one
- * machine share memory; others talk to rank 0 over TCP, unencrypted. Rank 0 carries their mail. All leave
- * together: swpipe_leave waits for the others, up to the time limit of the join; a process that exits without
- * it counts as dead.
+ * A group has a process for each rank, all on one machine, where they share memory. The processes find each other
+ * by an address that all know, or through a broadcast that all can take part in (swpipe_mpi.h makes one of an MPI
+ * communicator). Rank 0 carries the messages of the others. All leave together: swpipe_leave waits for the
+ * others, up to the time limit of the join; a process that exits without it counts as dead.
  *
  * A pipeline of a group holds this process's rank of the plan. All processes open the same plan, and fill it,
  * drain it and run serial iterations of it as often as the others; one pipeline of a group is open at a time.
@@ -46,11 +45,12 @@ struct swpipe_group;
 
 struct swpipe_join {
     int rank, size;
-    const char *address; /* host:port of rank 0, IPv4 */
-    /* All have the same one, or do not meet; at most 250 bytes. Other machines cannot take part without it; on rank 0's
-       machine only its user can. NULL: none, as with a broadcast, which has a secret of its own. */
-    const char *password;
-    /* In place of an address: `bytes` of rank 0's `data` go to all; 0, or it failed. */
+    int machines; /* that the processes are on, where the caller knows; more than 1 is refused, 0: not known */
+    /* host:port, the same in all processes. The host is this machine (IPv4), an address of another one is refused. The
+       port is a name: processes of one user with the same port meet, and nothing is sent to it. */
+    const char *address;
+    /* Used if `address` is NULL: it copies the first `bytes` of rank 0's `data` into `data` of every other rank. Returns
+       0; any other value means that the broadcast failed. */
     int (*broadcast)(void *arg, void *data, size_t bytes);
     void *arg;
     int64_t timeout_ns; /* the processes wait for each other; 0: 60 s; -1: no limit */
