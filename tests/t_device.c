@@ -2252,17 +2252,16 @@ static void spread_ranks(enum device_kind kind, struct rendezvous *rendezvous, i
     }
 }
 
-/* A process of it, which comes from `place` unless that is NULL: its lines go to `lines`. Never returns. */
-static void be_process(enum device_kind kind, struct broker *broker, int process,
-                       const struct meeting_place *place, int ranks, int lines)
+/* A process of it: its lines go to `lines`. Never returns. */
+static void be_process(enum device_kind kind, struct broker *broker, int process, int ranks,
+                       int lines)
 {
     struct rendezvous *rendezvous = NULL;
     struct diag diag;
     diag_init(&diag);
     int socket = broker_inherit(broker, process);
     dup2(lines, STDOUT_FILENO);
-    if (place ? rendezvous_reach(place, 0, process, INT64_MAX, &rendezvous, &diag)
-              : rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
+    if (rendezvous_join(socket, process, RENDEZVOUS_FOREVER, &rendezvous, &diag))
         tap_ok(0, "process %d joins: %s", process, diag.count ? diag.messages[0].text : "?");
     else
         spread_ranks(kind, rendezvous, ranks);
@@ -2284,57 +2283,39 @@ static void show_lines(int lines)
         fclose(file);
 }
 
-/* The first `near` of them share memory, the others are as if on machines of their own. */
-static void several_processes(enum device_kind kind, int processes, int near, int ranks)
+static void several_processes(enum device_kind kind, int processes, int ranks)
 {
     struct broker *broker = NULL;
-    struct listener *listener = NULL;
-    struct meeting_place place;
     struct diag diag;
     pid_t pids[MAX_RANKS];
     int lines[MAX_RANKS];
     diag_init(&diag);
-    char name[40];
-    snprintf(name, sizeof name, "t_device-%ld", (long)getpid());
-    if (broker_open(processes, &broker, &diag) ||
-        listener_open(name, "127.0.0.1", &listener, &diag) ||
-        (near < processes && broker_open_listener(broker, listener, 0, &diag)))
+    if (broker_open(processes, &broker, &diag))
         abort();
-    place = *listener_place(listener);
-    snprintf(place.machine, sizeof place.machine, "another");
     fflush(stdout);
-    for (int i = 0; i < near; i++)
+    for (int i = 0; i < processes; i++)
         if (broker_invite(broker, i, &diag))
             abort();
     for (int i = 0; i < processes; i++) {
         lines[i] = memfd_create("lines", 0);
         pids[i] = fork();
         if (pids[i] == 0)
-            be_process(kind, broker, i, i < near ? NULL : &place, ranks, lines[i]);
+            be_process(kind, broker, i, ranks, lines[i]);
     }
     if (broker_start(broker, &diag))
         abort();
     for (int i = 0; i < processes; i++) {
         int status = -1;
         waitpid(pids[i], &status, 0);
-        tap_is_int(status, 0, "%s, %d ranks in %d processes, %d of them far: process %d",
-                   device_kind_key(kind), ranks, processes, processes - near, i);
+        tap_is_int(status, 0, "%s, %d ranks in %d processes: process %d", device_kind_key(kind),
+                   ranks, processes, i);
         if (status == 0)
             close(lines[i]);
         else
             show_lines(lines[i]);
     }
     broker_close(broker);
-    listener_close(listener);
     diag_fini(&diag);
-}
-
-/* More than a rank a process, and processes that share no memory. */
-static void several_on_host(void)
-{
-    static const int spreads[][3] = {{2, 2, 4}, {2, 1, 2}, {2, 0, 4}, {4, 2, 4}};
-    for (size_t i = 0; i < sizeof spreads / sizeof *spreads; i++)
-        several_processes(DEVICE_KIND_HOST, spreads[i][0], spreads[i][1], spreads[i][2]);
 }
 
 /* Does this device open here? If not, `why`. */
@@ -2376,9 +2357,9 @@ static void test_kind(enum device_kind kind, bool needed, bool alone)
     tap_note("device %s", device_kind_key(kind));
     if (alone ? available(&config, &why) : available_to_others(&config)) {
         for (int ranks = 2; ranks <= MAX_RANKS && !alone; ranks += 2)
-            several_processes(kind, ranks, ranks, ranks);
+            several_processes(kind, ranks, ranks);
         if (kind == DEVICE_KIND_HOST && !alone)
-            several_on_host();
+            several_processes(kind, 2, 4); /* more than a rank a process */
         if (alone || available(&config, &why))
             single_rank(config);
         if (kind == DEVICE_KIND_HOST) {

@@ -208,9 +208,7 @@ void device_world_explain(struct device_world *world, struct diag *diag)
 
 int64_t device_now(const struct device_world *world)
 {
-    const struct rendezvous *rendezvous = world->config.rendezvous;
-    int64_t now_ns = device_clock_ns(), since_ns = now_ns - world->base_ns;
-    return rendezvous ? since_ns + rendezvous_correction_ns(rendezvous, now_ns) : since_ns;
+    return device_clock_ns() - world->base_ns;
 }
 
 enum status device_open(struct device_world *world, int rank, struct device **out,

@@ -170,7 +170,7 @@ static int current_gpu(void)
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
    through sockets. What the user has set stays, but for the name of the machine. In a process of our own nothing
    else looks at the environment when a world is opened: NCCL has not been, and no thread of the run started. */
-static void share_gpu(const struct cuda_world *world, int here, struct diag *diag)
+static void share_gpu(const struct cuda_world *world, struct diag *diag)
 {
     static const char *const settings[][2] = {
         {"NCCL_NET", "Socket"}, {"NCCL_P2P_DISABLE", "1"}, {"NCCL_SHM_DISABLE", "1"}};
@@ -179,10 +179,9 @@ static void share_gpu(const struct cuda_world *world, int here, struct diag *dia
     setenv("NCCL_HOSTID", host, 1);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         setenv(settings[i][0], settings[i][1], 0);
-    if (here == world->base.config.ranks)
-        setenv("NCCL_SOCKET_IFNAME", "lo", 0); /* all ranks are on this machine */
-    diag_note(diag, "%d ranks share %d GPU%s: not for timing", here, world->gpus,
-              world->gpus > 1 ? "s" : "");
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0); /* all ranks are on this machine */
+    diag_note(diag, "%d ranks share %d GPU%s: not for timing", world->base.config.ranks,
+              world->gpus, world->gpus > 1 ? "s" : "");
 }
 
 /* The news of an abort: which of the rendezvous' worlds, since it may arrive when the next is open, and why. */
@@ -207,13 +206,14 @@ static void hear_abort(void *arg, int from, const void *data, size_t bytes)
         end_world(world, news.why);
 }
 
-static enum status choose_gpu(struct cuda_world *world, int index, int gpus, struct diag *diag)
+static enum status choose_gpu(struct cuda_world *world, int gpus, struct diag *diag)
 {
     int wanted = world->base.config.gpu, current = current_gpu();
     world->gpus = gpus;
-    world->gpu = wanted > 0                                     ? wanted - 1
-                 : wanted == DEVICE_GPU_CURRENT && current >= 0 ? current
-                                                                : index % gpus;
+    world->gpu = wanted > 0 ? wanted - 1
+                 : wanted == DEVICE_GPU_CURRENT && current >= 0
+                     ? current
+                     : world->base.config.first_rank % gpus;
     return world->gpu < gpus ? STATUS_OK
                              : diag_error(diag, STATUS_INPUT, "there is no GPU %d, only 0 to %d",
                                           world->gpu, gpus - 1);
@@ -256,12 +256,9 @@ static enum status world_open(const struct device_config *config, struct device_
             "the cuda device runs one rank a process, not %d: expected a process for each (a "
             "group; swrun --processes, mpirun), or the host device",
             config->local_ranks);
-    int index = config->first_rank, here = config->ranks;
     if (config->own_process && device_set_environment() < 0)
         return diag_no_memory(diag);
     enum status status = find_gpu(&gpus, diag);
-    if (!status && config->rendezvous)
-        status = rendezvous_neighbours(config->rendezvous, &index, &here, diag);
     if (status)
         return status;
     struct cuda_world *world = calloc(1, sizeof *world);
@@ -274,8 +271,8 @@ static enum status world_open(const struct device_config *config, struct device_
     }
     world->base = (struct device_world){
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
-    status = choose_gpu(world, index, gpus, diag);
-    bool shared = here > gpus;
+    status = choose_gpu(world, gpus, diag);
+    bool shared = config->ranks > gpus;
     if (!status && config->gpu && config->rendezvous)
         status = find_shared(world, &shared, diag);
     if (status) {
@@ -285,7 +282,7 @@ static enum status world_open(const struct device_config *config, struct device_
     }
     world->shared = shared;
     if (shared && config->own_process)
-        share_gpu(world, here, diag);
+        share_gpu(world, diag);
     if (config->rendezvous) {
         world->number = rendezvous_count(config->rendezvous);
         rendezvous_listen(config->rendezvous, hear_abort, world);

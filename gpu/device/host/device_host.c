@@ -339,10 +339,8 @@ static enum status open_device(struct device_world *base, int rank, struct devic
     device->base = (struct device){.ops = &device_host_ops, .world = base, .rank = rank};
     device->world = world;
     snprintf(device->base.description, sizeof device->base.description, "host: %s",
-             !world->link ? "threads of this process, one a stream"
-             : rendezvous_all_near(base->config.rendezvous)
-                 ? "processes of this machine, a thread a stream"
-                 : "processes on several machines, a thread a stream");
+             world->link ? "processes of this machine, a thread a stream"
+                         : "threads of this process, one a stream");
 
     pthread_mutex_lock(&world->lock);
     bool taken = world->devices[rank];

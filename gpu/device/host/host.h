@@ -181,8 +181,7 @@ struct presence {
 };
 
 /* The contribution of another process's rank to a communicator: its arrival at a meeting, or a send. It
-   looks like one of ours, with buffers that are mapped here; or, of a process that shares no memory with
-   this one, with buffers that are fetched when the data moves. */
+   looks like one of ours, with buffers that are mapped here. */
 struct guest {
     struct presence presence;
     struct part part;
@@ -190,11 +189,9 @@ struct guest {
     struct device_p2p what;
     struct device_buffer send, recv;
     char *tag, *label;
-    bool staged;                      /* what it gets goes to memory of its user's own */
-    bool kept;                        /* and its block for itself is there already */
-    bool sits;                        /* it is not freed, but used again: host_desk.c */
-    bool far;                         /* no memory is shared with it */
-    int64_t far_send_at, far_recv_at; /* where its bytes are there */
+    bool staged; /* what it gets goes to memory of its user's own */
+    bool kept;   /* and its block for itself is there already */
+    bool sits;   /* it is not freed, but used again: host_desk.c */
 };
 
 /* One pushed operation. */
@@ -352,7 +349,7 @@ const int *comm_channel_members(const struct channel *channel, int *count);
 int64_t comm_claim(const struct channel *channel);
 bool comm_has_claim(const struct channel *channel);
 void comm_set_claim(struct channel *channel, _Atomic uint64_t *claim, int64_t at);
-/* Its members are in several processes, which all share memory. */
+/* Its members are in several processes. */
 void comm_set_near(struct channel *channel);
 /* The place of a rank among the members, or -1. */
 int comm_place_of(const struct channel *channel, int rank);
@@ -416,11 +413,9 @@ void link_close_desk(struct host_link *link, struct desk *desk, int64_t offset);
 void link_rouse(struct host_link *link, const struct channel *channel);
 /* Is the rank one of this process? */
 bool link_is_here(const struct host_link *link, int rank);
-/* Of a far guest: have so many bytes of its send here, and room for so many of its receive; bring the
-   latter there. Without the lock. False: it is gone, or *stop. Nothing to do where memory is shared. */
-bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
-                const atomic_bool *stop);
-bool link_store(struct host_link *link, const struct guest *guest, size_t recv_bytes);
+/* True if its buffers have so many bytes to send, and room for so many to receive: it is another process that says where
+   they are. */
+bool guest_has_bytes(const struct guest *guest, size_t send_bytes, size_t recv_bytes);
 void guest_free(struct guest *guest);
 
 /* ---- host_work.c ----------------------------------------------------------------------------- */

@@ -48,31 +48,17 @@ static void find_data(struct meeting *meeting, int place)
         what->staging.to_bytes > 0 ? what->staging.to : ref_address(what->recv);
 }
 
-/* Fetch from, or store to, members whose memory is not here: before and after the data moves. Returns the
-   rank that could not be reached, -1: none. `fetching` is for reports meanwhile. */
-static int fetch_far(struct host_link *link, struct meeting *meeting, const struct delivery *all,
-                     const atomic_bool *stop)
+/* Find the data of members of other processes. Returns the first rank whose buffers are too small for what it says, -1:
+   there is none. */
+static int find_guests(struct meeting *meeting, const struct delivery *all)
 {
-    for (int place = 0; link && place < all->count; place++) {
+    for (int place = 0; place < all->count; place++) {
         struct presence *from = meeting->arrived[place];
         if (from->entry)
             continue;
-        atomic_store(&meeting->fetching, from->rank);
-        if (!link_fetch(link, guest_of(from), delivery_given(all, place), delivery_got(all), stop))
+        if (!guest_has_bytes(guest_of(from), delivery_given(all, place), delivery_got(all)))
             return from->rank;
         find_data(meeting, place);
-    }
-    atomic_store(&meeting->fetching, -1);
-    return -1;
-}
-
-static int store_far(struct host_link *link, const struct meeting *meeting,
-                     const struct delivery *all)
-{
-    for (int place = 0; link && place < all->count; place++) {
-        struct presence *to = meeting->arrived[place];
-        if (!to->entry && !link_store(link, guest_of(to), delivery_got(all)))
-            return to->rank;
     }
     return -1;
 }
@@ -324,11 +310,9 @@ static void complete(struct channel *channel, struct meeting *meeting, struct ho
     assert(!meeting->moving && !meeting->done && !meeting->takes);
     meeting->moving = meeting->moved_here = true;
     world_unlock(world);
-    int unreached = fetch_far(world->link, meeting, &all, &stream->stop);
-    if (unreached < 0) {
+    int unreached = find_guests(meeting, &all);
+    if (unreached < 0)
         deliver(channel, meeting, &all);
-        unreached = store_far(world->link, meeting, &all);
-    }
     pthread_mutex_lock(&world->lock);
     if (unreached >= 0) {
         strand(meeting, stream, unreached);
@@ -380,12 +364,12 @@ static void take_own(struct channel *channel, struct meeting *meeting, struct ho
         all.own_sent = own->from_bytes > 0 ? own->from : all.sent[place];
         all.own_received = own->to_bytes > 0 ? own->to : all.received[place];
     }
-    int unreached = meeting->fetched ? -1 : fetch_far(world->link, meeting, &all, &stream->stop);
+    int unreached = meeting->found ? -1 : find_guests(meeting, &all);
     if (unreached >= 0) {
         strand(meeting, stream, unreached);
         return;
     }
-    meeting->fetched = true; /* other members here read what was found, without the lock */
+    meeting->found = true; /* other members here read what was found, without the lock */
     meeting->taking++;
     world_unlock(world);
     delivery_take(&all, place);

@@ -322,7 +322,6 @@ struct meeting *meeting_at(struct channel *channel, uint64_t position)
     if (!meeting)
         return NULL;
     meeting->unreached = -1;
-    atomic_init(&meeting->fetching, -1);
     meeting->position = position;
     meeting->next = channel->meetings[list_at(position)];
     channel->meetings[list_at(position)] = meeting;
@@ -440,8 +439,7 @@ static void explain_takings(const struct channel *channel, const struct meeting 
 static void explain_data(const struct channel *channel, const struct meeting *meeting, char *out,
                          size_t size)
 {
-    int mover = meeting_mover(channel, meeting),
-        from = meeting->unreached >= 0 ? meeting->unreached : atomic_load(&meeting->fetching);
+    int mover = meeting_mover(channel, meeting), from = meeting->unreached;
     if (from >= 0)
         append(out, size, "the data of rank %d", from);
     else if (meeting->takes)

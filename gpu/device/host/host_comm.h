@@ -38,10 +38,9 @@ struct meeting {
     bool moving, done;
     bool moved_here; /* by a thread of this process */
     bool claimed;    /* for this process, or in vain */
-    bool fetched;    /* where each takes its own: what other processes give has been found */
+    bool found;      /* where each takes its own: what other processes give has been found */
     struct piecework *shared;   /* while the data moves: what other members here may move of it */
     atomic_uint changes;        /* so often it has failed, ended, or got something to share */
-    atomic_int fetching;        /* the rank whose data this process is fetching; -1: none */
     int unreached;              /* the rank whose data cannot be had; -1: none */
     struct failure failure;     /* a mismatch: later arrivals fail with it, too */
     struct presence *arrived[]; /* [channel->count], by place; NULL: not yet, or left */

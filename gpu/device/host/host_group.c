@@ -159,8 +159,7 @@ static bool exchange(struct entry *entry)
         any = true;
         world_unlock(world);
         size_t bytes = (size_t)send->what->bytes;
-        bool here = send->entry ||
-                    link_fetch(world->link, guest_of_part(other), bytes, 0, &entry->stream->stop);
+        bool here = send->entry || guest_has_bytes(guest_of_part(other), bytes, 0);
         if (here)
             move_bytes(ref_address(receive->what->data), ref_address(send->what->data), bytes);
         pthread_mutex_lock(&world->lock);

@@ -2,9 +2,8 @@
 /*
  * host_link.c - the host device across processes: messages between the copies of a communicator.
  *
- * Device memory lies in the rendezvous' file, where every process on the machine can map it. So only
- * messages travel, and bytes where processes are on several machines: the process that moves the data
- * fetches them before, and stores them after. On one machine messages, too, go through common memory.
+ * Device memory lies in the rendezvous' file, where every process can map it. So only messages travel, most of
+ * them through common memory, too.
  *
  *     ARRIVE, LEAVE      to the members: one came to a meeting, with these buffers; left it too early
  *     DELIVERED          to the members: the data of all has moved
@@ -262,10 +261,6 @@ void guest_free(struct guest *guest)
 {
     if (guest->sits)
         return;
-    if (guest->far) {
-        free(guest->send.address);
-        free(guest->recv.address);
-    }
     free(guest->tag);
     free(guest->label);
     free(guest);
@@ -284,26 +279,6 @@ static bool bring(const struct host_link *link, struct far_ref from, struct devi
     return buffer->address;
 }
 
-/* The same of what cannot be mapped: `at` is where it is there. */
-static void announce(struct far_ref from, struct device_buffer *buffer, int64_t *at,
-                     struct device_ref *to)
-{
-    *at = from.buffer_offset + from.offset;
-    *to = (struct device_ref){from.buffer_bytes > 0 ? buffer : NULL, 0};
-}
-
-static bool bring_both(const struct host_link *link, const struct message *message,
-                       struct guest *guest, struct device_ref *send, struct device_ref *recv)
-{
-    guest->far = !rendezvous_shares(link->rendezvous, process_of(link, message->rank));
-    if (!guest->far)
-        return bring(link, message->send, &guest->send, send) &&
-               bring(link, message->recv, &guest->recv, recv);
-    announce(message->send, &guest->send, &guest->far_send_at, send);
-    announce(message->recv, &guest->recv, &guest->far_recv_at, recv);
-    return true;
-}
-
 /* Does the buffer have so many bytes there? Offset and size are what another process says. */
 static bool has_bytes(struct device_ref ref, size_t bytes)
 {
@@ -311,23 +286,10 @@ static bool has_bytes(struct device_ref ref, size_t bytes)
                           bytes <= ref.buffer->bytes - ref.offset);
 }
 
-bool link_fetch(struct host_link *link, struct guest *guest, size_t send_bytes, size_t recv_bytes,
-                const atomic_bool *stop)
+bool guest_has_bytes(const struct guest *guest, size_t send_bytes, size_t recv_bytes)
 {
-    if (!guest->far)
-        return has_bytes(guest->op.collective.send, send_bytes) &&
-               has_bytes(guest->op.collective.recv, recv_bytes);
-    guest->send.address = malloc(send_bytes + 1);
-    guest->recv.address = malloc(recv_bytes + 1);
-    return guest->send.address && guest->recv.address &&
-           rendezvous_fetch(link->rendezvous, process_of(link, guest->presence.rank),
-                            guest->far_send_at, guest->send.address, send_bytes, stop);
-}
-
-bool link_store(struct host_link *link, const struct guest *guest, size_t recv_bytes)
-{
-    return !guest->far || rendezvous_store(link->rendezvous, process_of(link, guest->presence.rank),
-                                           guest->far_recv_at, guest->recv.address, recv_bytes);
+    return has_bytes(guest->op.collective.send, send_bytes) &&
+           has_bytes(guest->op.collective.recv, recv_bytes);
 }
 
 /* NULL: no memory, or its data cannot be reached. */
@@ -343,7 +305,8 @@ static struct guest *guest_new(const struct host_link *link, const struct messag
     guest->tag = message->tagged ? strdup(tag) : NULL;
     guest->label = message->labelled ? strdup(label) : NULL;
     if ((message->tagged && !guest->tag) || (message->labelled && !guest->label) ||
-        !bring_both(link, message, guest, &send, &recv)) {
+        !bring(link, message->send, &guest->send, &send) ||
+        !bring(link, message->recv, &guest->recv, &recv)) {
         guest_free(guest);
         return NULL;
     }
@@ -608,19 +571,17 @@ static void make_claim(struct host_link *link, struct channel *channel)
     comm_set_claim(channel, word, page->offset + (int64_t)((char *)word - (char *)page->words));
 }
 
-/* Of those that share memory with this process each shares it with each other one. */
 void link_settle_channel(struct host_link *link, struct channel *channel)
 {
     int count, here = rendezvous_rank(link->rendezvous);
     const int *members = comm_channel_members(channel, &count);
-    bool alone = true, near = true;
-    for (int i = 0; i < count; i++) {
-        near = near && rendezvous_shares(link->rendezvous, process_of(link, members[i]));
+    bool alone = true;
+    for (int i = 0; i < count; i++)
         alone = alone && process_of(link, members[i]) == here;
-    }
-    if (near && !alone)
-        comm_set_near(channel);
-    if (near && !alone && process_of(link, members[0]) == here)
+    if (alone)
+        return;
+    comm_set_near(channel);
+    if (process_of(link, members[0]) == here)
         make_claim(link, channel);
 }
 
