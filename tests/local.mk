@@ -24,7 +24,6 @@ tests_in_c = \
     tests/t_early \
     tests/t_ends \
     tests/t_engines \
-    tests/t_far_clock \
     tests/t_flow_lines \
     tests/t_fuzz \
     tests/t_graph \
@@ -423,7 +422,6 @@ tests_fuzz_libfuzz_a_SOURCES = \
     tests/fuzz/fuzz_certificate.c \
     tests/fuzz/fuzz_csv.c \
     tests/fuzz/fuzz_dump.c \
-    tests/fuzz/fuzz_far.c \
     tests/fuzz/fuzz_json.c \
     tests/fuzz/fuzz_mail.c \
     tests/fuzz/fuzz_plan.c \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_rendezvous.c - members of a rendezvous, here threads of one process: values, barriers, letters, memory,
- * and what is known of members that leave or die; and the same with members that come over TCP, as from
- * other machines, and with pending_peers at the listener.
+ * and what is known of members that leave or die.
  */
 #include "gpu/net/mail.h"
 #include "gpu/net/rendezvous.h"
@@ -11,8 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <netinet/in.h>
 
 #include <pthread.h>
 #include <signal.h>
@@ -37,16 +34,13 @@ static int64_t in_ms(int64_t ms)
 struct place {
     char name[40];
     struct broker *broker;
-    struct listener *listener; /* NULL: all are near */
-    struct meeting_place from; /* as it looks from another machine */
-    int near;                  /* members that are: the first so many */
     struct diag diag;
 };
 
 static void place_open_name(struct place *place)
 {
     static int number;
-    *place = (struct place){.near = INT_MAX};
+    *place = (struct place){0};
     snprintf(place->name, sizeof place->name, "t_rendezvous-%ld-%d", (long)getpid(), number++);
     diag_init(&place->diag);
 }
@@ -60,24 +54,9 @@ static void place_open(struct place *place, int size)
         abort();
 }
 
-/* The same for members with the first `near` of them on this machine. */
-static void place_open_listener(struct place *place, int size, int near)
-{
-    place_open_name(place);
-    place->near = near;
-    if (broker_open(size, &place->broker, &place->diag) ||
-        listener_open(place->name, "127.0.0.1", &place->listener, &place->diag) ||
-        broker_open_listener(place->broker, place->listener, 0, &place->diag) ||
-        broker_start(place->broker, &place->diag))
-        abort();
-    place->from = *listener_place(place->listener);
-    snprintf(place->from.machine, sizeof place->from.machine, "another");
-}
-
 static void place_close(struct place *place)
 {
     broker_close(place->broker);
-    listener_close(place->listener);
     diag_fini(&place->diag);
 }
 
@@ -94,16 +73,8 @@ static void *find(void *arg)
 {
     struct member *member = arg;
     diag_init(&member->diag);
-    const struct place *place = member->place;
-    const struct meeting_place *where = !place->listener ? NULL
-                                        : member->rank < place->near
-                                            ? listener_place(place->listener)
-                                            : &place->from;
-    enum status status = where ? rendezvous_reach(where, 0, member->rank, in_ms(10000),
-                                                  &member->rendezvous, &member->diag)
-                               : rendezvous_find(place->name, member->rank, in_ms(10000),
-                                                 &member->rendezvous, &member->diag);
-    member->wrong += status != STATUS_OK;
+    member->wrong += rendezvous_find(member->place->name, member->rank, in_ms(10000),
+                                     &member->rendezvous, &member->diag) != STATUS_OK;
     return NULL;
 }
 
@@ -257,10 +228,10 @@ static void pass_letters(struct member *to, int first, int count)
     }
 }
 
-/* Look and sleep until so many have been heard: near, each rings; far, they come by mail, which does not. */
+/* Look and sleep until so many have been heard: each rings. */
 static void await_letters(struct member *member, int count)
 {
-    const int64_t end_ns = in_ms(20000), limit_ns = member->place->listener ? 5000000 : 20000000000;
+    const int64_t end_ns = in_ms(20000), limit_ns = 20000000000;
     for (;;) {
         unsigned seen = atomic_load(rendezvous_bell(member->rendezvous));
         rendezvous_look(member->rendezvous);
@@ -292,14 +263,14 @@ static void send_behind(struct member *to, int first)
 }
 
 /* Letters that the receiver looks for: more than a queue holds, while it does not look, then one by one. */
-static void test_passed(struct member *members, const char *where)
+static void test_passed(struct member *members)
 {
     struct member *to = &members[1];
     atomic_store(&to->last, -1);
     rendezvous_listen(to->rendezvous, hear_passed, to);
     pass_letters(to, 0, PASSED);
     await_letters(to, PASSED);
-    tap_is_int(atomic_load(&to->last), PASSED - 1, "%s: letters that are passed, in order", where);
+    tap_is_int(atomic_load(&to->last), PASSED - 1, "letters that are passed, in order");
     pthread_create(&to->thread, NULL, answer_bells, to);
     const int64_t end_ns = in_ms(20000);
     for (int i = 0; i < ROUNDS; i++) {
@@ -308,14 +279,13 @@ static void test_passed(struct member *members, const char *where)
             nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
     }
     pthread_join(to->thread, NULL);
-    tap_is_int(atomic_load(&to->last), PASSED + ROUNDS - 1, "%s: each wakes its receiver", where);
+    tap_is_int(atomic_load(&to->last), PASSED + ROUNDS - 1, "each wakes its receiver");
     pass_letters(to, PASSED + ROUNDS, 1);
     await_letters(to, PASSED + ROUNDS + 1);
     send_behind(to, PASSED + ROUNDS + 1);
-    tap_is_int(atomic_load(&to->last), PASSED + ROUNDS + 2, "%s: one by mail is heard behind them",
-               where);
-    tap_is_int(to->wrong, 0, "%s: and says what was said", where);
-    tap_is_int(rendezvous_gone(to->rendezvous), -1, "%s: and none is gone", where);
+    tap_is_int(atomic_load(&to->last), PASSED + ROUNDS + 2, "one by mail is heard behind them");
+    tap_is_int(to->wrong, 0, "and says what was said");
+    tap_is_int(rendezvous_gone(to->rendezvous), -1, "and none is gone");
     rendezvous_listen(to->rendezvous, NULL, NULL);
 }
 
@@ -612,198 +582,6 @@ static void test_outboxes(void)
     place_close(&place);
 }
 
-/* ---- far members ----------------------------------------------------------------------------- */
-
-/* Memory of a member is read and written by one that cannot map it. */
-static void test_far_memory(struct member *members)
-{
-    enum { BYTES = 300001, AT = 17 };
-    struct rendezvous *owner = members[1].rendezvous, *other = members[2].rendezvous;
-    static atomic_bool stop;
-    int64_t offset;
-    int right = 0;
-    char *mine = rendezvous_alloc(owner, BYTES, &offset, &members[1].diag), *copy = malloc(BYTES);
-    tap_ok(!rendezvous_shares(other, 1) && !rendezvous_shares(members[0].rendezvous, 1) &&
-               rendezvous_shares(owner, 1),
-           "far members share no memory");
-    if (!mine || !copy)
-        abort();
-    for (int i = 0; i < BYTES; i++)
-        mine[i] = (char)(i * 31);
-    tap_ok(rendezvous_fetch(other, 1, offset + AT, copy, BYTES - AT, &stop) &&
-               memcmp(copy, mine + AT, BYTES - AT) == 0,
-           "bytes are fetched, far from far");
-    memset(copy, 0, BYTES);
-    tap_ok(rendezvous_fetch(members[0].rendezvous, 1, offset, copy, BYTES, &stop) &&
-               memcmp(copy, mine, BYTES) == 0,
-           "near from far");
-    memset(copy, 7, BYTES);
-    tap_ok(rendezvous_store(other, 1, offset + AT, copy, BYTES - AT), "bytes are stored");
-    all_do(members, MEMBERS, meet_often); /* behind them */
-    for (int i = 0; i < BYTES; i++)
-        right += mine[i] == (i < AT ? (char)(i * 31) : 7);
-    tap_is_int(right, BYTES, "where they should be, before what is sent afterwards");
-    tap_ok(!rendezvous_fetch(other, 1, offset + (1 << 30), copy, 8, &stop) &&
-               !rendezvous_fetch(other, 1, 0, copy, 8, &stop),
-           "there are no bytes where there is no memory");
-    rendezvous_free(owner, mine, BYTES, offset);
-    free(copy);
-}
-
-/* The board of one member is on all boards a moment later. */
-static bool is_known(const struct member *members, int64_t beat_ns)
-{
-    for (int i = 0; i < MEMBERS; i++) {
-        const struct board *board = rendezvous_board(members[i].rendezvous);
-        int64_t beat = atomic_load(&board->members[2].beat_ns) - board->base_ns;
-        if (atomic_load(&board->members[2].progress) != 42 || beat != beat_ns ||
-            atomic_load(&board->members[0].wanted) != 5 || !atomic_load(&board->hung))
-            return false;
-    }
-    return true;
-}
-
-static void test_far_board(struct member *members)
-{
-    struct board *board = rendezvous_board(members[2].rendezvous),
-                 *near = rendezvous_board(members[0].rendezvous);
-    int64_t apart_ns = board->base_ns - near->base_ns;
-    tap_ok(apart_ns > -50000000 && apart_ns < 50000000, "time 0 is the same moment: %lld ns apart",
-           (long long)apart_ns);
-    atomic_store(&board->members[2].progress, 42);
-    atomic_store(&board->members[2].beat_ns, board->base_ns + 1234);
-    atomic_store(&near->members[0].wanted, 5);
-    atomic_store(&rendezvous_board(members[1].rendezvous)->hung, true);
-    for (int i = 0; i < 500 && !is_known(members, 1234); i++)
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    tap_ok(is_known(members, 1234), "the board is known everywhere");
-}
-
-/* A connection to the listener, as a pending_peer has it. */
-static int pending_peer(const struct meeting_place *place)
-{
-    struct sockaddr_in where = {.sin_family = AF_INET,
-                                .sin_port = place->port,
-                                .sin_addr = {.s_addr = place->addresses[0]}};
-    struct timeval limit = {.tv_sec = 10};
-    int far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    if (far < 0 || connect(far, (struct sockaddr *)&where, sizeof where) != 0)
-        abort();
-    return far;
-}
-
-/* Hung up on: an end, and not the time limit. */
-static bool is_turned_away(int far)
-{
-    char byte;
-    ssize_t got = recv(far, &byte, 1, 0);
-    bool away = got == 0 || (got < 0 && errno == ECONNRESET);
-    close(far);
-    return away;
-}
-
-static void test_pending_peers(void)
-{
-    struct place place;
-    struct member members[MEMBERS];
-    place_open_listener(&place, MEMBERS, 1);
-    struct handshake handshake = {.magic = HANDSHAKE_MAGIC, .rank = 1};
-    int silent = pending_peer(&place.from), guesses = pending_peer(&place.from),
-        unknown = pending_peer(&place.from), speaks = pending_peer(&place.from);
-    static const char http[sizeof handshake] = "GET / HTTP/1.1\r\n";
-    if (!mail_write(guesses, &handshake, sizeof handshake) ||
-        !mail_write(speaks, http, sizeof http))
-        abort();
-    memcpy(handshake.secret, place.from.secret, sizeof handshake.secret);
-    handshake.rank = MEMBERS;
-    if (!mail_write(unknown, &handshake, sizeof handshake))
-        abort();
-    tap_ok(is_turned_away(guesses), "without the secret no peer is let in");
-    tap_ok(is_turned_away(speaks), "nor with other words");
-    tap_ok(is_turned_away(unknown), "nor a rank that there is not");
-    struct meeting_place wrong = place.from;
-    struct rendezvous *none = NULL;
-    wrong.answer[0] ^= 1;
-    is_status(rendezvous_reach(&wrong, 0, 2, in_ms(200), &none, &place.diag), STATUS_LIMIT,
-              "nor does a member trust a broker that does not answer rightly", &place.diag);
-    place_close(&place);
-    tap_ok(is_turned_away(silent), "a silent peer is turned away at the end at the latest");
-
-    place_open_listener(&place, MEMBERS, 1);
-    silent = pending_peer(&place.from);
-    gather(members, MEMBERS, &place);
-    tap_ok(is_turned_away(silent), "once all are here no peer is pending");
-    handshake.rank = 1;
-    int large = pending_peer(&place.from);
-    tap_ok(mail_write(large, &handshake, sizeof handshake), "a late peer");
-    for (int i = 0; i < MEMBERS; i++)
-        part(&members[i]);
-    place_close(&place);
-    tap_ok(is_turned_away(large), "is not let in");
-}
-
-/* A member that knows the secret and then sends what is no mail. */
-static void test_bad_packets(void)
-{
-    static const uint32_t lengths[] = {0, PACKET_BYTES + 1, UINT32_MAX};
-    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-        struct place place;
-        struct handshake_answer answer;
-        struct handshake handshake = {.magic = HANDSHAKE_MAGIC, .rank = 1};
-        place_open_listener(&place, 2, 1);
-        memcpy(handshake.secret, place.from.secret, sizeof handshake.secret);
-        int far = pending_peer(&place.from);
-        if (!mail_write(far, &handshake, sizeof handshake) ||
-            !mail_read(far, &answer, sizeof answer) ||
-            !mail_write(far, &lengths[i], sizeof lengths[i]))
-            abort();
-        bool away = is_turned_away(far);
-        for (int k = 0; k < 1000 && !broker_is_gone(place.broker, 1); k++)
-            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        tap_ok(away && broker_is_gone(place.broker, 1), "a packet of %u bytes is the end",
-               lengths[i]);
-        place_close(&place);
-    }
-}
-
-/* All are here, whatever is said of a place. */
-static void *count_neighbours(void *arg)
-{
-    struct member *member = arg;
-    for (int i = 0; i < 2; i++) {
-        int index, count;
-        member->wrong += rendezvous_neighbours(member->rendezvous, &index, &count, &member->diag) ||
-                         index != member->rank || count != MEMBERS;
-    }
-    return NULL;
-}
-
-static void test_far(void)
-{
-    struct place place;
-    struct member members[MEMBERS];
-    place_open_listener(&place, MEMBERS, 1);
-    gather(members, MEMBERS, &place);
-    all_do(members, MEMBERS, exchange_values);
-    tap_is_int(errors_of(members, MEMBERS), 0, "far: values are for all");
-    all_do(members, MEMBERS, count_neighbours);
-    tap_is_int(errors_of(members, MEMBERS), 0, "every member knows its neighbours");
-    test_letters(members);
-    tap_is_int(errors_of(members, MEMBERS), 0, "far: barriers hold");
-    test_passed(members, "far");
-    test_far_memory(members);
-    test_far_board(members);
-    test_limits(members);
-    test_leaving(members);
-    part(&members[0]);
-    part(&members[1]);
-    listener_close(place.listener);
-    diag_fini(&place.diag);
-    test_pending_peers();
-    test_bad_packets();
-}
-
 int main(void)
 {
     struct place place;
@@ -815,7 +593,7 @@ int main(void)
     tap_is_int(errors_of(members, MEMBERS), 0, "values are for all");
     test_letters(members);
     tap_is_int(errors_of(members, MEMBERS), 0, "barriers hold");
-    test_passed(members, "near");
+    test_passed(members);
     test_memory(members);
     test_late_memory(members);
     test_limits(members);
@@ -830,6 +608,5 @@ int main(void)
     test_common_memory();
     test_outboxes();
     test_bad_queues();
-    test_far();
     return tap_done();
 }

@@ -78,8 +78,7 @@ enum run_finished { RUN_OPEN, RUN_FINISHED, RUN_INTERRUPTED };
 /* The figure with the time at which a measured run started, since 1970 in nanoseconds, to within a microsecond. */
 #define RUN_STAT_START "start_unix_ns"
 
-/* The figure with the cores that carried a measured run of the host device. Not there: they are not known, as of
-   ranks on several machines. */
+/* The figure with the cores that carried a measured run of the host device. Not there: they are not known. */
 #define RUN_STAT_CORES "cores"
 
 /* Behind a task's name: the figure with the share of a core that its work wanted. Not there: none, as of a

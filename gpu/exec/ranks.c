@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "gpu/device/device_impl.h"
-#include "gpu/net/far_clock.h"
 #include "gpu/record/journal.h"
 #include "rank_split.h"
 #include "variant.h"
@@ -180,16 +179,6 @@ static enum status keep_blocked(struct collector *collector, int rank, const cha
     return STATUS_OK;
 }
 
-/* Clocks of several machines follow each other, but not to the nanosecond. */
-static int64_t apart_ns(const struct collector *collector)
-{
-    const struct board *board = broker_board(collector->broker);
-    for (int rank = 0; rank < collector->program->ranks; rank++)
-        if (atomic_load(&board->members[rank].far))
-            return FAR_CLOCK_APART_NS;
-    return 0;
-}
-
 static enum status begin(struct collector *collector, const char *device, struct diag *diag)
 {
     collector->device = arena_strdup(&collector->arena, device);
@@ -199,7 +188,7 @@ static enum status begin(struct collector *collector, const char *device, struct
                ? STATUS_OK
                : journal_open_collecting(collector->program, &collector->options, collector->device,
                                          atomic_load(&broker_board(collector->broker)->start_ns),
-                                         apart_ns(collector), &collector->journal, diag);
+                                         &collector->journal, diag);
 }
 
 /* `text` ends with 0, and the one behind it, too. */

@@ -8,7 +8,6 @@
 
 #include "gpu/device/device_impl.h"
 #include "gpu/record/rank_report.h"
-#include "gpu/net/far_clock.h"
 #include "gpu/net/mail.h"
 #include "base/quiet_thread.h"
 #include "base/system_words.h"
@@ -110,12 +109,6 @@ static void *keep(void *arg)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Clocks of several machines follow each other, but not to the nanosecond. */
-static int64_t apart_ns(const struct swpipe_group *group)
-{
-    return rendezvous_all_near(group->rendezvous) ? 0 : FAR_CLOCK_APART_NS;
-}
-
 static void keeper_free(struct keeper *keeper)
 {
     if (!keeper)
@@ -146,7 +139,7 @@ static enum status keeper_open(struct group_recording *recording, struct run *ru
     enum status status = keeper->ends && keeper->ended ? STATUS_OK : diag_no_memory(diag);
     if (!status)
         status = journal_open_collecting(run->program, options, device, run_now(run),
-                                         apart_ns(group), &keeper->journal, diag);
+                                         &keeper->journal, diag);
     int failed = status ? 0 : quiet_thread_start(&keeper->thread, keep, keeper);
     if (failed)
         status = diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker.c - the broker of a rendezvous: a thread that carries mail and notices deaths; see broker_impl.h.
+ * broker.c - the broker of a rendezvous: a thread that carries mail and notices deaths; see rendezvous.h.
  *
- *     member 0 --- mail ---> broker --- outbox ---> member 1, 2, ...
- *                             '----- inbox ----> owner
+ *     peers[rank]: socket  ->  read a packet  ->  route: to a peer's outbox, to all, to the inbox
+ *                  outbox  ->  written as far as the socket takes it
+ *     inbox:       for the owner, broker_receive
+ *
+ * One lock protects outboxes and inbox; the rest belongs to the broker's thread.
  *
  * The state of one peer never stops the reading from another, so no send blocks for long; mail for a peer
  * that does not read waits in its outbox. Only when the owner is INBOX_BYTES behind, reading stops until it
  * has caught up: so ranks cannot log faster than the owner stores.
  */
-#include "broker_impl.h"
-
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,27 +24,64 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "listener.h"
+#include "mail.h"
 #include "base/quiet_thread.h"
 #include "base/system_words.h"
 
 enum { HELLO_MS = 1000, REFUSED_MS = 500, INBOX_BYTES = 64 << 20, OUTBOX_BYTES = 1 << 30 };
 
-/* ---- outboxes -------------------------------------------------------------------------------- */
+struct letter {
+    struct letter *next;
+    size_t bytes;
+    char packet[];
+};
 
-/* With the lock held. */
-void broker_put_in_outbox(struct broker *broker, struct peer *peer, const void *packet,
-                          size_t bytes)
+struct peer {
+    int socket;             /* -1: not there, or not any more */
+    int others;             /* the end a member inherits, until broker_start; -1: none */
+    bool hello, left, gone; /* gone: without goodbye */
+    bool in_barrier;
+    struct letter *first, **last; /* outbox */
+    size_t outbox_bytes;
+    int64_t refused_ns; /* since when no packet could be sent to it; 0: they can be */
+};
+
+struct broker {
+    int size, memory, wake;
+    int listener; /* for members that find the broker by its name; -1: none */
+    struct board *board;
+    struct peer *peers; /* [size] */
+    struct pollfd *polls;
+    pthread_t thread;
+    bool started, welcomed;
+    char packet[PACKET_BYTES]; /* being read */
+
+    pthread_mutex_t lock; /* of the rest, and of the outboxes */
+    pthread_cond_t arrived;
+    bool closing;
+    int failure;                       /* errno; the thread ends: mail is never lost silently */
+    size_t outbox_bytes, outbox_limit; /* of all peers */
+    size_t inbox_bytes;
+    struct report_node {
+        struct report_node *next;
+        struct report *report;
+    } * reports, **reports_end;
+};
+
+/* ---- outboxes: with the lock held ------------------------------------------------------------ */
+
+/* For a peer that is there and has said hello. */
+static void broker_post(struct broker *broker, struct peer *peer, const void *packet, size_t bytes)
 {
+    if (peer->socket < 0 || !peer->hello)
+        return;
     struct letter *letter = malloc(sizeof *letter + bytes);
     if (!letter) {
         broker->failure =
             ENOMEM; /* the thread ends, and with it the run: mail is never lost silently */
         return;
     }
-    *letter = (struct letter){.sent = peer->partial ? 0 : sizeof letter->length,
-                              .bytes = sizeof letter->length + bytes,
-                              .length = (uint32_t)bytes};
+    *letter = (struct letter){.bytes = bytes};
     memcpy(letter->packet, packet, bytes);
     *peer->last = letter;
     peer->last = &letter->next;
@@ -58,12 +98,6 @@ static void free_first(struct broker *broker, struct peer *peer)
     peer->outbox_bytes -= letter->bytes;
     broker->outbox_bytes -= letter->bytes;
     free(letter);
-}
-
-void broker_post(struct broker *broker, struct peer *peer, const void *packet, size_t bytes)
-{
-    if (peer->socket >= 0 && peer->hello)
-        broker_put_in_outbox(broker, peer, packet, bytes);
 }
 
 static void post_all(struct broker *broker, int except, const void *packet, size_t bytes)
@@ -99,8 +133,8 @@ static void write_outbox(struct broker *broker, struct peer *peer)
 {
     while (peer->first) {
         struct letter *letter = peer->first;
-        ssize_t sent = send(peer->socket, (char *)&letter->length + letter->sent,
-                            letter->bytes - letter->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t sent =
+            send(peer->socket, letter->packet, letter->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0) {
@@ -108,9 +142,8 @@ static void write_outbox(struct broker *broker, struct peer *peer)
             return;
         }
         peer->refused_ns = 0;
-        letter->sent += (size_t)sent;
-        if (letter->sent == letter->bytes)
-            free_first(broker, peer);
+        assert((size_t)sent == letter->bytes); /* these sockets keep packets whole */
+        free_first(broker, peer);
     }
 }
 
@@ -135,7 +168,7 @@ static void bury(struct broker *broker, int rank)
 
 /* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
    it cannot be sent to would wait for it forever. */
-static void welcome_near(struct broker *broker, int rank)
+static void welcome(struct broker *broker, int rank)
 {
     const int socket = broker->peers[rank].socket;
     const struct mail mail = {
@@ -153,12 +186,7 @@ static void welcome_all(struct broker *broker)
             return;
     broker->welcomed = true;
     for (int rank = 0; rank < broker->size; rank++)
-        atomic_store(&broker->board->members[rank].far, broker->peers[rank].partial != NULL);
-    for (int rank = 0; rank < broker->size; rank++)
-        if (broker->peers[rank].partial)
-            broker_far_welcome(broker, rank);
-        else
-            welcome_near(broker, rank);
+        welcome(broker, rank);
 }
 
 /* It is here, and hears of those that went before it came. */
@@ -237,10 +265,6 @@ static void route(struct broker *broker, int from, size_t bytes)
         mail.kind = MAIL_LEFT;
         post_all(broker, from, &mail, sizeof mail);
         break;
-    case MAIL_BOARD: broker_far_hear_news(broker, from, bytes); break;
-    case MAIL_FETCH:
-    case MAIL_DATA:
-    case MAIL_STORE:
     case MAIL_QUEUE:
     case MAIL_PASSED:
         if (mail.to >= 0 && mail.to < broker->size)
@@ -258,7 +282,7 @@ static void route(struct broker *broker, int from, size_t bytes)
     }
 }
 
-static ssize_t read_near(struct broker *broker, const struct peer *peer)
+static ssize_t read_packet(struct broker *broker, const struct peer *peer)
 {
     ssize_t got = recv(peer->socket, broker->packet, sizeof broker->packet, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -269,15 +293,12 @@ static ssize_t read_near(struct broker *broker, const struct peer *peer)
 /* Read one packet of a peer; false: its socket has ended. */
 static bool read_peer(struct broker *broker, int rank)
 {
-    struct peer *peer = &broker->peers[rank];
-    ssize_t got = peer->partial ? broker_far_read(broker, peer) : read_near(broker, peer);
+    ssize_t got = read_packet(broker, &broker->peers[rank]);
     struct mail mail;
     if (got <= 0)
         return got == 0;
     memcpy(&mail, broker->packet, sizeof mail);
-    if (mail.kind == MAIL_CLOCK) {
-        broker_far_tell_time(broker, peer);
-    } else if (mail.kind == MAIL_HELLO) {
+    if (mail.kind == MAIL_HELLO) {
         greet(broker, rank);
     } else {
         pthread_mutex_lock(&broker->lock);
@@ -295,7 +316,7 @@ static void admit(struct broker *broker)
     struct mail mail;
     unsigned user;
     struct timeval patience = {.tv_sec = HELLO_MS / 1000};
-    int socket = accept4(broker->local_listener, NULL, NULL, SOCK_CLOEXEC);
+    int socket = accept4(broker->listener, NULL, NULL, SOCK_CLOEXEC);
     if (socket < 0)
         return;
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
@@ -315,13 +336,12 @@ static void admit(struct broker *broker)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* polls: 0 the wake-up, 1 the local listener, then the peers, the listener and its pending peers. */
+/* polls: 0 the wake-up, 1 the listener, then the peers. */
 static void prepare_polls(struct broker *broker)
 {
     broker->polls[0] = (struct pollfd){.fd = broker->wake, .events = POLLIN};
     broker->polls[1] =
-        (struct pollfd){.fd = broker->welcomed ? -1 : broker->local_listener, .events = POLLIN};
-    broker_far_prepare(broker, &broker->polls[2 + broker->size]);
+        (struct pollfd){.fd = broker->welcomed ? -1 : broker->listener, .events = POLLIN};
     pthread_mutex_lock(&broker->lock);
     short reads = broker->inbox_bytes < INBOX_BYTES ? POLLIN : 0;
     for (int rank = 0; rank < broker->size; rank++) {
@@ -342,11 +362,9 @@ static bool goes_on(struct broker *broker)
     return on;
 }
 
-/* More places than `ulimit -n` allows would be refused, so there are none for a listener that is not there. */
 static bool await_news(struct broker *broker)
 {
-    nfds_t places = (nfds_t)broker->size + 2 + (broker->listener ? LISTENER_POLLS : 0);
-    bool came = poll(broker->polls, places, broker->listener ? NEWS_MS : -1) >= 0;
+    bool came = poll(broker->polls, (nfds_t)broker->size + 2, -1) >= 0;
     int error = errno;
     if (!came && error != EINTR) {
         pthread_mutex_lock(&broker->lock);
@@ -369,8 +387,6 @@ static void *serve(void *arg)
             continue;
         if (broker->polls[1].revents)
             admit(broker);
-        if (broker->listener)
-            broker_far_attend(broker, &broker->polls[2 + broker->size]);
         for (int rank = 0; rank < broker->size; rank++) {
             int socket = broker->polls[2 + rank].fd;
             if (socket >= 0 && (broker->polls[2 + rank].revents & (POLLIN | POLLHUP | POLLERR)) &&
@@ -407,7 +423,7 @@ enum status broker_open(int size, struct broker **out, struct diag *diag)
         return diag_no_memory(diag);
     broker->size = size;
     broker->outbox_limit = OUTBOX_BYTES;
-    broker->memory = broker->local_listener = broker->wake = -1;
+    broker->memory = broker->listener = broker->wake = -1;
     broker->reports_end = &broker->reports;
     enum status status = STATUS_OK;
     errno = mail_init_condition(&broker->arrived);
@@ -416,9 +432,8 @@ enum status broker_open(int size, struct broker **out, struct diag *diag)
         return refused(diag, "a condition");
     }
     pthread_mutex_init(&broker->lock, NULL); /* with default attributes it cannot fail */
-    broker_far_init(broker);
     broker->peers = calloc((size_t)size, sizeof *broker->peers);
-    broker->polls = calloc((size_t)size + 2 + LISTENER_POLLS, sizeof *broker->polls);
+    broker->polls = calloc((size_t)size + 2, sizeof *broker->polls);
     for (int rank = 0; broker->peers && rank < size; rank++)
         broker->peers[rank] = (struct peer){.socket = -1, .others = -1};
     for (int rank = 0; broker->peers && rank < size; rank++)
@@ -451,6 +466,11 @@ enum status broker_invite(struct broker *broker, int rank, struct diag *diag)
     return STATUS_OK;
 }
 
+int broker_invited(const struct broker *broker, int rank)
+{
+    return broker->peers[rank].others;
+}
+
 enum status broker_listen(struct broker *broker, const char *name, struct diag *diag)
 {
     struct sockaddr_un address;
@@ -459,24 +479,14 @@ enum status broker_listen(struct broker *broker, const char *name, struct diag *
         return diag_error(diag, STATUS_USAGE,
                           "'%s' is no name to meet under: expected 1 to %d characters", name,
                           RENDEZVOUS_MAX_NAME);
-    broker->local_listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (broker->local_listener < 0 ||
-        bind(broker->local_listener, (struct sockaddr *)&address, length) != 0 ||
-        listen(broker->local_listener, SOMAXCONN) != 0)
+    broker->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (broker->listener < 0 || bind(broker->listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(broker->listener, SOMAXCONN) != 0)
         return errno == EADDRINUSE
                    ? diag_error(diag, STATUS_SYSTEM,
                                 "another run meets under the name '%s' already", name)
                    : refused(diag, "a socket");
     return STATUS_OK;
-}
-
-enum status broker_open_listener(struct broker *broker, const struct listener *listener, int run,
-                                 struct diag *diag)
-{
-    char name[RENDEZVOUS_MAX_NAME + 1];
-    broker->listener = listener;
-    listener_run_name(listener_place(listener), run, name);
-    return broker_listen(broker, name, diag);
 }
 
 int broker_inherit(struct broker *broker, int mine)
@@ -488,8 +498,8 @@ int broker_inherit(struct broker *broker, int mine)
         if (broker->peers[rank].others >= 0 && rank != mine)
             close(broker->peers[rank].others);
     }
-    if (broker->local_listener >= 0)
-        close(broker->local_listener);
+    if (broker->listener >= 0)
+        close(broker->listener);
     close(broker->wake);
     close(broker->memory);
     munmap(broker->board, mail_board_bytes(broker->size));
@@ -536,16 +546,14 @@ void broker_close(struct broker *broker)
     }
     for (int rank = 0; broker->peers && rank < broker->size; rank++) {
         empty_outbox(broker, &broker->peers[rank]);
-        free(broker->peers[rank].partial);
         if (broker->peers[rank].socket >= 0)
             close(broker->peers[rank].socket);
         if (broker->peers[rank].others >= 0)
             close(broker->peers[rank].others);
     }
-    broker_far_fini(broker);
     free_reports(broker);
-    if (broker->local_listener >= 0)
-        close(broker->local_listener);
+    if (broker->listener >= 0)
+        close(broker->listener);
     if (broker->wake >= 0)
         close(broker->wake);
     if (broker->board)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rendezvous.c - a member's end of a rendezvous, wherever the broker is; see rendezvous_impl.h.
- *
- *     near   UNIX socket, packets kept whole; the board and all buffers are one file mapped by all
- *     far    rendezvous_far.c has the connection; the file is the member's own, and what lies in
- *            others' files goes through rendezvous_bytes.c
+ * rendezvous.c - a member's end of a rendezvous; see rendezvous_impl.h.
  */
 #include "rendezvous_impl.h"
 
@@ -18,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "listener.h"
 #include "base/quiet_thread.h"
 #include "base/system_words.h"
 
@@ -27,12 +22,15 @@
 #endif
 
 enum { VALUE_BYTES = 256 << 20, PIECE_BYTES = 256 << 10, MOST_WAIT_MS = 1000000 };
+enum { MEETING_RETRY_MS = 20 }; /* while the broker is not there yet */
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static bool send_near(const struct rendezvous *r, const struct mail *mail, const void *data,
-                      size_t bytes)
+bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const void *data,
+                          size_t bytes)
 {
+    if (bytes > RENDEZVOUS_MAX_BYTES)
+        return false;
     struct iovec parts[] = {{(void *)(uintptr_t)mail, sizeof *mail},
                             {(void *)(uintptr_t)data, bytes}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = bytes ? 2 : 1};
@@ -41,14 +39,6 @@ static bool send_near(const struct rendezvous *r, const struct mail *mail, const
         sent = sendmsg(r->socket, &message, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent >= 0;
-}
-
-bool rendezvous_send_mail(struct rendezvous *r, const struct mail *mail, const void *data,
-                          size_t bytes)
-{
-    if (bytes > RENDEZVOUS_MAX_BYTES)
-        return false;
-    return r->far ? far_send(r, mail, data, bytes) : send_near(r, mail, data, bytes);
 }
 
 /* ---- the reader ------------------------------------------------------------------------------ */
@@ -91,12 +81,8 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
         hear(r, mail, data, bytes);
         return;
     }
-    if (bytes_take(r, mail, data, bytes) || queue_take(r, mail, data, bytes))
+    if (queue_take(r, mail, data, bytes))
         return;
-    if (mail->kind == MAIL_CLOCK && r->far) {
-        far_take_moment(r, mail, data, bytes);
-        return;
-    }
     pthread_mutex_lock(&r->lock);
     switch (mail->kind) {
     case MAIL_PUT: keep_value(r, data, bytes); break;
@@ -108,17 +94,13 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
         note_end(r, &r->left, mail->from);
         break;
     case MAIL_GONE: note_end(r, &r->gone, mail->from); break;
-    case MAIL_BOARD:
-        if (r->far)
-            far_take_news(r, data, bytes);
-        break;
     default: break;
     }
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }
 
-static ssize_t read_near(struct rendezvous *r)
+static ssize_t read_packet(struct rendezvous *r)
 {
     ssize_t got;
     do
@@ -134,36 +116,28 @@ void rendezvous_lose(struct rendezvous *r, int rank)
     pthread_mutex_unlock(&r->lock);
 }
 
-void rendezvous_lose_broker(struct rendezvous *r)
-{
-    rendezvous_lose(r, r->size);
-}
-
 static void *read_mail(void *arg)
 {
     struct rendezvous *r = arg;
     struct mail mail;
     pthread_setname_np(pthread_self(), "rendezvous");
-    while (!r->far || far_await_mail(r)) {
-        ssize_t got = r->far ? far_read(r) : read_near(r);
-        if (got < (ssize_t)sizeof mail)
-            break;
+    for (ssize_t got; (got = read_packet(r)) >= (ssize_t)sizeof mail;) {
         memcpy(&mail, r->packet, sizeof mail);
         take(r, &mail, r->packet + sizeof mail, (size_t)got - sizeof mail);
     }
-    rendezvous_lose_broker(r);
+    rendezvous_lose(r, r->size); /* the broker */
     return NULL;
 }
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-enum status rendezvous_refused(struct diag *diag, int rank, const char *what)
+/* Says that `what` was refused, and why: errno. */
+static enum status rendezvous_refused(struct diag *diag, int rank, const char *what)
 {
     return diag_error(diag, STATUS_SYSTEM, "rank %d cannot meet the others: %s: %s", rank, what,
                       system_words(errno));
 }
 
-/* A wait for the socket; a far one is read by the byte. */
 static void limit_reading(const struct rendezvous *r, int64_t deadline_ns)
 {
     int64_t left_ns = deadline_ns == RENDEZVOUS_FOREVER ? 0 : deadline_ns - mail_clock_ns();
@@ -223,7 +197,7 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
         return diag_error(diag, STATUS_LIMIT, "rank %d: not all ranks came in time", r->rank);
     limit_reading(r, deadline_ns);
     errno = 0;
-    ssize_t got = r->far ? far_receive_welcome(r, &mail) : receive_welcome(r, &mail);
+    ssize_t got = receive_welcome(r, &mail);
     int error = errno;
     limit_reading(r, RENDEZVOUS_FOREVER);
     if (got < 0 && (error == EAGAIN || error == EWOULDBLOCK))
@@ -231,7 +205,7 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
     if (got == sizeof mail && mail.kind == MAIL_GONE)
         return diag_error(diag, STATUS_VIOLATED, "rank %d is gone before it came", mail.from);
     if (got != sizeof mail || mail.kind != MAIL_WELCOME || mail.number <= r->rank ||
-        mail.number > RENDEZVOUS_MAX_MEMBERS || (!r->far && r->memory < 0))
+        mail.number > RENDEZVOUS_MAX_MEMBERS || r->memory < 0)
         return diag_error(diag, STATUS_SYSTEM,
                           "rank %d was not let in: the process through which the ranks meet is "
                           "gone, or has a rank %d",
@@ -240,14 +214,8 @@ static enum status await_welcome(struct rendezvous *r, int64_t deadline_ns, stru
     return STATUS_OK;
 }
 
-/* The common file, or one of its own with the same time 0. */
-static enum status open_board(struct rendezvous *r, int64_t base_ns, struct diag *diag)
+static enum status open_board(struct rendezvous *r, struct diag *diag)
 {
-    if (r->far) {
-        far_clock_init(&r->clock, base_ns);
-        errno = mail_open_board(r->size, base_ns, &r->memory, &r->board);
-        return errno ? rendezvous_refused(diag, r->rank, "memory") : STATUS_OK;
-    }
     if (!mail_check_file(r->memory, 0, mail_board_bytes(r->size)))
         return diag_error(diag, STATUS_SYSTEM,
                           "rank %d: the common memory is too small, or could be made so", r->rank);
@@ -269,7 +237,7 @@ static enum status make_ends(struct rendezvous *r, struct diag *diag)
     return r->outgoing && r->incoming && r->senders ? STATUS_OK : diag_no_memory(diag);
 }
 
-enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag)
+static enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag)
 {
     struct rendezvous *r = calloc(1, sizeof *r);
     if (!r)
@@ -283,25 +251,24 @@ enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag
     }
     pthread_mutex_init(&r->lock, NULL); /* with default attributes these cannot fail */
     pthread_mutex_init(&r->listening, NULL);
-    pthread_mutex_init(&r->sending, NULL);
     pthread_mutex_init(&r->passing, NULL);
     *out = r;
     return STATUS_OK;
 }
 
-enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct rendezvous **out,
-                            struct diag *diag)
+/* The socket is there: come to the meeting. Takes `r`: a failure ends it. */
+static enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns,
+                                   struct rendezvous **out, struct diag *diag)
 {
     const struct mail hello = {.kind = MAIL_HELLO, .from = r->rank, .to = TO_BROKER};
-    int64_t base_ns = 0;
     enum status status = STATUS_OK;
     limit_reading(r, deadline_ns);
-    if ((r->far && !far_ask_time(r, &base_ns)) || !rendezvous_send_mail(r, &hello, NULL, 0))
+    if (!rendezvous_send_mail(r, &hello, NULL, 0))
         status = rendezvous_refused(diag, r->rank, "send");
     if (!status)
         status = await_welcome(r, deadline_ns, diag);
     if (!status)
-        status = open_board(r, base_ns, diag);
+        status = open_board(r, diag);
     if (!status)
         status = make_ends(r, diag);
     if (!status) {
@@ -320,7 +287,7 @@ enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns, struct re
 enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct rendezvous **out,
                             struct diag *diag)
 {
-    struct rendezvous *r;
+    struct rendezvous *r = NULL;
     enum status status = rendezvous_make(rank, &r, diag);
     if (status) {
         close(socket);
@@ -368,14 +335,11 @@ enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
-/* A near reader stops at once. A far one goes on until the broker has read the goodbye and hangs up: unread
-   bytes would reset the connection and lose those that were sent. */
 static void say_goodbye(struct rendezvous *r, bool failed)
 {
     struct mail bye = {.kind = MAIL_BYE, .from = r->rank, .to = TO_BROKER, .number = failed};
     (void)rendezvous_send_mail(r, &bye, NULL, 0); /* else it is gone, which is as well */
-    atomic_store(&r->leaving, true);
-    shutdown(r->socket, r->far ? SHUT_WR : SHUT_RD);
+    shutdown(r->socket, SHUT_RD);                 /* the reader stops */
     pthread_join(r->reader, NULL);
 }
 
@@ -411,7 +375,6 @@ static void leave(struct rendezvous *r, bool failed)
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->lock);
     pthread_mutex_destroy(&r->listening);
-    pthread_mutex_destroy(&r->sending);
     pthread_mutex_destroy(&r->passing);
     free(r);
 }
@@ -441,11 +404,6 @@ int rendezvous_size(const struct rendezvous *r)
 struct board *rendezvous_board(const struct rendezvous *r)
 {
     return r->board;
-}
-
-int64_t rendezvous_correction_ns(const struct rendezvous *r, int64_t now_ns)
-{
-    return r->far ? far_clock_correction(&r->clock, now_ns) : 0;
 }
 
 const atomic_int *rendezvous_wish(const struct rendezvous *r)
@@ -546,35 +504,6 @@ enum status rendezvous_get(struct rendezvous *r, const char *key, void *data, si
     }
     pthread_mutex_unlock(&r->lock);
     return status;
-}
-
-/* Every member says once on which machine it is. */
-enum status rendezvous_neighbours(struct rendezvous *r, int *index, int *count, struct diag *diag)
-{
-    char key[40], mine[sizeof((struct meeting_place *)0)->machine], theirs[sizeof mine];
-    enum status status = STATUS_OK;
-    listener_machine(mine);
-    snprintf(key, sizeof key, "machine of %d", r->rank);
-    if (!atomic_exchange(&r->located, true))
-        status = rendezvous_put(r, key, mine, sizeof mine, diag);
-    *index = *count = 0;
-    for (int rank = 0; rank < r->size && !status; rank++) {
-        size_t bytes = sizeof theirs;
-        snprintf(key, sizeof key, "machine of %d", rank);
-        status = rendezvous_get(r, key, theirs, &bytes, RENDEZVOUS_FOREVER, diag);
-        bool same = !status && memcmp(mine, theirs, sizeof mine) == 0;
-        *count += same;
-        *index += same && rank < r->rank;
-    }
-    return status;
-}
-
-bool rendezvous_all_near(const struct rendezvous *r)
-{
-    bool near = !r->far;
-    for (int rank = 0; rank < r->size && near; rank++)
-        near = !atomic_load(&r->board->members[rank].far);
-    return near;
 }
 
 enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)
@@ -714,9 +643,4 @@ void *rendezvous_map(struct rendezvous *r, int64_t offset, size_t bytes)
         address = map_new(r, offset, bytes);
     pthread_mutex_unlock(&r->lock);
     return address;
-}
-
-bool rendezvous_shares(const struct rendezvous *r, int rank)
-{
-    return rank == r->rank || (!r->far && !atomic_load(&r->board->members[rank].far));
 }

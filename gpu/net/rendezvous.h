@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rendezvous.h - where the processes of one run meet: a broker, and its members.
+ * rendezvous.h - where the processes of one run meet, on one machine: a broker, and its members.
  *
  *     member 0 ----.                  .---- member 2      a connected UNIX socket each: its end is the
  *                   >--   broker   --<                    death notice, whatever the member died of
@@ -14,18 +14,6 @@
  *
  * A member is *gone* when its socket ended before it said goodbye, and has *left* when it did. Both are
  * told to all others at once. The broker can be gone, too; then the run is over.
- *
- * Members may be on other machines than the broker, *far* from it, with a TCP connection in place of the
- * UNIX socket and a file of their own in place of the common one:
- *
- *     what is on the board   far members and the broker tell each other every few milliseconds
- *     buffers                are not mapped, but fetched and stored by the byte, through the broker
- *     CLOCK_MONOTONIC        differs: base_ns is the same moment on each machine, as exactly as a few
- *                            messages to and fro can tell; the difference in rate is corrected during
- *                            the run
- *
- * A far member is admitted when it knows the random secret of this run, and only while members are
- * missing; the connection is not encrypted. A machine that is gone is noticed within some seconds.
  *
  * Errors: STATUS_SYSTEM: sockets, threads or memory were refused. STATUS_VIOLATED: a member this
  * call would wait for is gone or has left. STATUS_LIMIT: a deadline (CLOCK_MONOTONIC) passed.
@@ -46,7 +34,7 @@ struct broker;
 #define RENDEZVOUS_FOREVER INT64_MAX
 enum { RENDEZVOUS_MAX_BYTES = 48 * 1024, RENDEZVOUS_MAX_NAME = 80 };
 enum { TO_ALL = -1, TO_BROKER = -2 }; /* all: but for the sender */
-enum { MEETING_SECRET = 16, MEETING_ADDRESSES = 16, RENDEZVOUS_MAX_MEMBERS = 1 << 16 };
+enum { RENDEZVOUS_MAX_MEMBERS = 1 << 16 };
 
 /* ---- what all see ---------------------------------------------------------------------------- */
 
@@ -54,8 +42,7 @@ struct board_member {
     _Atomic int64_t progress; /* steps so far; a watchdog compares them */
     _Atomic int64_t beat_ns;  /* when its watchdog looked around last, CLOCK_MONOTONIC */
     _Atomic int64_t
-        wanted;      /* while a run drains: iterations it has admitted, plus 1; 0: not said */
-    atomic_bool far; /* its memory is not this file; known to the members that are near */
+        wanted; /* while a run drains: iterations it has admitted, plus 1; 0: not said */
     _Alignas(64) atomic_uint bell; /* goes on with each letter that is passed to it */
     atomic_uint sleepers;          /* its threads that wait for the bell */
 };
@@ -77,19 +64,6 @@ enum status rendezvous_join(int socket, int rank, int64_t deadline_ns, struct re
 enum status rendezvous_find(const char *name, int rank, int64_t deadline_ns,
                             struct rendezvous **out, struct diag *diag);
 
-/* The broker's address and secret, in bytes that may be carried to other machines as they are; their holder
-   may take part. */
-struct meeting_place {
-    char machine[64];                      /* where that is: same there, same here */
-    char name[RENDEZVOUS_MAX_NAME + 1];    /* under which it is found on that machine */
-    uint32_t addresses[MEETING_ADDRESSES]; /* IPv4, in network order */
-    int32_t address_count;
-    uint16_t port; /* in network order */
-    char secret[MEETING_SECRET], answer[MEETING_SECRET];
-};
-/* The same from anywhere: by name on the broker's machine, else over TCP. `run` as for broker_open_listener. */
-enum status rendezvous_reach(const struct meeting_place *place, int run, int rank,
-                             int64_t deadline_ns, struct rendezvous **out, struct diag *diag);
 /* Says goodbye and frees. No thread may use it any more. NULL is allowed. */
 void rendezvous_leave(struct rendezvous *rendezvous);
 /* The same after a failure: the others need not wait for what this member would have done. */
@@ -97,9 +71,6 @@ void rendezvous_leave_failed(struct rendezvous *rendezvous);
 
 int rendezvous_rank(const struct rendezvous *rendezvous);
 int rendezvous_size(const struct rendezvous *rendezvous);
-/* The addition that turns nanoseconds since base_ns, at CLOCK_MONOTONIC now_ns, into the broker's time (gpu/net/far_clock.h);
-   near: 0. The sum never runs backwards. */
-int64_t rendezvous_correction_ns(const struct rendezvous *rendezvous, int64_t now_ns);
 struct board *rendezvous_board(const struct rendezvous *rendezvous);
 /* The wish of the broker's owner for the run: a value of gpu/exec/runtime.h. */
 const atomic_int *rendezvous_wish(const struct rendezvous *rendezvous);
@@ -117,11 +88,6 @@ enum status rendezvous_get(struct rendezvous *rendezvous, const char *key, void 
                            size_t *bytes, int64_t deadline_ns, struct diag *diag);
 /* 1, 2, ...: the same in all processes that ask in the same order. */
 int rendezvous_count(struct rendezvous *rendezvous);
-/* Among the members on this machine: which one this is, and how many they are. */
-enum status rendezvous_neighbours(struct rendezvous *rendezvous, int *index, int *count,
-                                  struct diag *diag);
-/* Is every member on the broker's machine? */
-bool rendezvous_all_near(const struct rendezvous *rendezvous);
 /* Until all members are in it. */
 enum status rendezvous_barrier(struct rendezvous *rendezvous, int64_t deadline_ns,
                                struct diag *diag);
@@ -134,7 +100,7 @@ bool rendezvous_send(struct rendezvous *rendezvous, int to, const void *data, si
 typedef void rendezvous_listener(void *arg, int from, const void *data, size_t bytes);
 void rendezvous_listen(struct rendezvous *rendezvous, rendezvous_listener *listener, void *arg);
 
-/* A letter that is heard when a thread of the receiver looks, or later: through common memory where there is some, else
+/* A letter that is heard when a thread of the receiver looks, or later: through common memory where there is room, else
    as above. Letters that one member passes to another are heard in their order. `wakes` false: a thread that sleeps need
    not hear it; of two members that pass a letter to each other and then look, one at least hears the other's. */
 bool rendezvous_pass(struct rendezvous *rendezvous, int to, const void *data, size_t bytes,
@@ -148,7 +114,7 @@ void rendezvous_ring(struct rendezvous *rendezvous);
    (NULL: there is none), is not `value` any more. */
 void rendezvous_sleep(struct rendezvous *rendezvous, unsigned seen, int64_t limit_ns,
                       const atomic_uint *word, unsigned value);
-/* After such a word has been changed (in one order for all, memory_order_seq_cst): ring for a near member, if it sleeps. */
+/* After such a word has been changed (in one order for all, memory_order_seq_cst): ring for a member, if it sleeps. */
 void rendezvous_rouse(struct rendezvous *rendezvous, int rank);
 
 /* Memory that the others can map, zeroed; `*offset` is where it lies in the file. */
@@ -161,14 +127,6 @@ void rendezvous_free_late(struct rendezvous *rendezvous, void *address, size_t b
 void rendezvous_age(struct rendezvous *rendezvous);
 /* Memory of another member, mapped until this one leaves. NULL: refused. */
 void *rendezvous_map(struct rendezvous *rendezvous, int64_t offset, size_t bytes);
-/* Can what that member allocated be mapped here? */
-bool rendezvous_shares(const struct rendezvous *rendezvous, int rank);
-/* Where it cannot: copy bytes from there, or to there; what is sent there afterwards comes afterwards.
-   False: it is gone, has no such memory, or *stop became true. */
-bool rendezvous_fetch(struct rendezvous *rendezvous, int rank, int64_t offset, void *to,
-                      size_t bytes, const atomic_bool *stop);
-bool rendezvous_store(struct rendezvous *rendezvous, int rank, int64_t offset, const void *from,
-                      size_t bytes);
 
 /* ---- the broker --------------------------------------------------------------------------------- */
 
@@ -177,21 +135,8 @@ enum status broker_open(int size, struct broker **out, struct diag *diag);
    for members that were started by others (of the same user). Before broker_start. */
 enum status broker_invite(struct broker *broker, int rank, struct diag *diag);
 enum status broker_listen(struct broker *broker, const char *name, struct diag *diag);
-/* Or, for members on other machines, a listener: it serves one broker after the other. It listens on one address:
-   `address`, or, where that is NULL, the machine's only one, or its name's. */
-struct listener;
-enum status listener_open(const char *name, const char *address, struct listener **out,
-                          struct diag *diag);
-/* Or at a place that is known beforehand (gpu/net/address.h), whose first address is one of this machine. */
-enum status listener_open_at(const struct meeting_place *place, struct listener **out,
-                             struct diag *diag);
-const struct meeting_place *listener_place(const struct listener *listener);
-void listener_close(struct listener *listener); /* NULL is allowed */
-/* The name that run `run` of the listener's has on its machine: out has room for RENDEZVOUS_MAX_NAME + 1. */
-void listener_run_name(const struct meeting_place *place, int run, char *out);
-/* Both the name of that run and the listener; the listener is borrowed. */
-enum status broker_open_listener(struct broker *broker, const struct listener *listener, int run,
-                                 struct diag *diag);
+/* The socket of an invited member, until broker_start; the broker closes it. */
+int broker_invited(const struct broker *broker, int rank);
 /* In a process that shall be a member and has inherited the broker: frees it, and returns the member's
    socket. */
 int broker_inherit(struct broker *broker, int rank);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rendezvous_queue.c - letters between members of one machine, through memory that both have mapped.
+ * rendezvous_queue.c - letters between members through memory that both have mapped.
  *
  *     sender                     common memory                          receiver
  *        |-- pass ---> | slot | slot | slot | ... |  written, taken  --- look ---> listener
@@ -124,7 +124,7 @@ static bool mail_numbered(struct rendezvous *r, int to, uint64_t number, const v
 
 bool rendezvous_pass(struct rendezvous *r, int to, const void *data, size_t bytes, bool wakes)
 {
-    if (to == r->rank || !rendezvous_shares(r, to))
+    if (to == r->rank)
         return rendezvous_send(r, to, data, bytes);
     pthread_mutex_lock(&r->passing);
     struct outgoing *out = &r->outgoing[to];

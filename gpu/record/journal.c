@@ -40,8 +40,7 @@ static enum status prepare_replay(struct journal *journal, struct diag *diag)
     bool host = options->device == DEVICE_KIND_HOST;
     if (!options->replay)
         return STATUS_OK;
-    journal->tolerance_ns =
-        journal->config.apart_ns + (host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS);
+    journal->tolerance_ns = host ? HOST_TOLERANCE_NS : CUDA_TOLERANCE_NS;
     journal->replay =
         replay_open(p, journal->tolerance_ns, options->db ? on_step : NULL, &journal->trace);
     return journal->replay ? STATUS_OK : diag_no_memory(diag);

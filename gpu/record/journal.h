@@ -85,7 +85,6 @@ struct journal;
 struct log;
 
 struct journal_config {
-    int64_t apart_ns; /* so far apart may clocks of ranks be, where they are several machines' */
     const struct program *program;
     const struct runtime_options *options;
     struct device_world *world;
@@ -102,11 +101,10 @@ struct journal_config {
 /* Opens the store, where there is one, and starts the writer. */
 enum status journal_open(const struct journal_config *config, struct journal **out,
                          struct diag *diag);
-/* One that collects; the run started at start_ns, and clocks of its ranks may be apart_ns apart. */
+/* One that collects; the run started at start_ns. */
 enum status journal_open_collecting(const struct program *program,
                                     const struct runtime_options *options, const char *device,
-                                    int64_t start_ns, int64_t apart_ns, struct journal **out,
-                                    struct diag *diag);
+                                    int64_t start_ns, struct journal **out, struct diag *diag);
 /* Takes the records of a journal elsewhere; those of one process in the order it sent them. */
 void journal_take(struct journal *journal, const void *records, size_t bytes);
 /* Makes the records taken so far durable. */

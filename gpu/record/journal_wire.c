@@ -90,17 +90,14 @@ void journal_know_clocks(struct journal *journal)
 
 enum status journal_open_collecting(const struct program *program,
                                     const struct runtime_options *options, const char *device,
-                                    int64_t start_ns, int64_t apart_ns, struct journal **out,
-                                    struct diag *diag)
+                                    int64_t start_ns, struct journal **out, struct diag *diag)
 {
-    struct journal *journal = journal_new(
-        &(struct journal_config){.program = program, .options = options, .apart_ns = apart_ns},
-        diag);
+    struct journal *journal =
+        journal_new(&(struct journal_config){.program = program, .options = options}, diag);
     if (!journal)
         return STATUS_SYSTEM;
-    const bool one_machine = apart_ns == 0;
     /* Where these are not all, the ranks may be bound to others. */
-    const int cores = one_machine && processors_are_all() ? processors_count() : 0;
+    const int cores = processors_are_all() ? processors_count() : 0;
     enum status status = journal_open_books(journal, device, start_ns, cores, diag);
     if (status) {
         journal_close(journal);

@@ -4,7 +4,6 @@
  *
  *     0 [end kind from to number bytes ...]...    packets of members; `end` is whose, and of 0x80 cuts it off
  *     1 [end kind from to number bytes ...]...    packets of the broker to a member
- *     2 ...                                       news of the board
  *
  * Good members say hello first, unless the first byte has the bit 0x40.
  */
@@ -15,8 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gpu/net/broker_impl.h"
-#include "gpu/net/rendezvous.h"
+#include "gpu/net/mail.h"
 #include "base/diag.h"
 #include "targets.h"
 
@@ -69,7 +67,7 @@ static void mail_to_broker(bool silent, const uint8_t *data, size_t size)
     FUZZ_EXPECT(broker_open(MEMBERS, &broker, &diag) == STATUS_OK);
     for (int rank = 0; rank < MEMBERS; rank++) {
         FUZZ_EXPECT(broker_invite(broker, rank, &diag) == STATUS_OK);
-        sockets[rank] = fcntl(broker->peers[rank].others, F_DUPFD_CLOEXEC, 0);
+        sockets[rank] = fcntl(broker_invited(broker, rank), F_DUPFD_CLOEXEC, 0);
         FUZZ_EXPECT(sockets[rank] >= 0);
     }
     FUZZ_EXPECT(broker_start(broker, &diag) == STATUS_OK);
@@ -121,29 +119,10 @@ static void mail_to_member(bool silent, const uint8_t *data, size_t size)
     fuzz_diag_end(&diag, status == STATUS_OK);
 }
 
-static void read_news(const uint8_t *data, size_t size)
-{
-    struct board *board;
-    int memory;
-    struct mail_news *news = malloc(size + sizeof *news);
-    FUZZ_EXPECT(news && mail_open_board(MEMBERS, 1000, &memory, &board) == 0);
-    memset(news, 0, sizeof *news);
-    memcpy(news, data, size);
-    if (mail_check_news(news, size, MEMBERS))
-        mail_read_news(board, news, 1);
-    close(memory);
-    munmap(board, mail_board_bytes(MEMBERS));
-    free(news);
-}
-
 void fuzz_mail(const uint8_t *data, size_t size)
 {
     if (size == 0)
         return;
     bool silent = data[0] & SILENT;
-    switch ((data[0] & ~SILENT) % 3) {
-    case 0: mail_to_broker(silent, data + 1, size - 1); break;
-    case 1: mail_to_member(silent, data + 1, size - 1); break;
-    default: read_news(data + 1, size - 1); break;
-    }
+    ((data[0] & ~SILENT) % 2 == 0 ? mail_to_broker : mail_to_member)(silent, data + 1, size - 1);
 }

@@ -196,8 +196,7 @@ static void collect(bool raw, const uint8_t *data, size_t size)
     struct diag diag;
     diag_init(&diag);
     arena_init(&result.arena, 0);
-    if (journal_open_collecting(good->program, &options, "host", 0, 0, &journal, &diag) ==
-        STATUS_OK) {
+    if (journal_open_collecting(good->program, &options, "host", 0, &journal, &diag) == STATUS_OK) {
         take_records(journal, raw, data, size);
         journal_pass(journal, 1000000);
         (void)journal_end(journal, &end, &result, &diag);

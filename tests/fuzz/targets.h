@@ -27,7 +27,6 @@
     X(store, 4096, true, "a trace store with changed rows: listed, loaded, compared, drawn")       \
     X(records, 2048, false, "what ranks send of their runs and predictions")                       \
     X(mail, 1024, false, "mail between ranks and their broker")                                    \
-    X(far, 1024, false, "what ranks on other machines and their broker send each other")           \
     X(certificate, 4096, true, "a certificate of a plan, right or wrong")                          \
     X(json, 4096, true, "JSON of traces, compressed or not")                                       \
     X(dump, 4096, false, "a dump of the flight recorder as pickle, made a plan")                   \
