@@ -41,7 +41,9 @@ static bool is_worker_of(const struct program *p, int thread, int rank)
 static struct run_thread *worker_after(const struct run *run, const struct run_thread *worker)
 {
     const struct program *p = run->program;
-    for (int t = worker ? worker->index + 1 : 0; t < p->thread_count; t++)
+    const ptrdiff_t next =
+        worker ? worker - run->threads + 1 : 0; /* a run that did not open has no index */
+    for (ptrdiff_t t = next; t < p->thread_count; t++)
         if (p->threads[t].kind == THREAD_WORKER && run_has(run, p->threads[t].rank))
             return &run->threads[t];
     return NULL;
