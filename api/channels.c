@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "improve/found.h"
 #include "plan/coverage.h"
 #include "base/json.h"
 #include "plan/keywords.h"
@@ -88,25 +89,36 @@ static enum status measure(const struct plan *plan, const struct predict_options
 }
 
 static enum status make_row(const struct plan *plan, const struct verify_options *verify,
-                            const struct predict_options *predict, struct channel_row *row,
-                            struct diag *diag)
+                            const struct predict_options *predict, struct found_memo *memo,
+                            struct channel_row *row, struct diag *diag)
 {
     struct plan under = *plan; /* everything else is shared */
+    struct arena arena;
     under.programs.fifo = row->fifo;
     under.programs.batch = row->batch;
-    enum status status = judge(&under, verify, row, diag);
-    return status == STATUS_OK ? measure(&under, predict, row, diag) : status;
+    arena_init(&arena, 0);
+    enum status status = found_resolve_with(&under, &arena, memo, NULL, diag);
+    if (status == STATUS_OK)
+        status = judge(&under, verify, row, diag);
+    if (status == STATUS_OK)
+        status = measure(&under, predict, row, diag);
+    arena_fini(&arena);
+    return status;
 }
 
 enum status channels_compare(const struct plan *plan, const struct verify_options *verify,
                              const struct predict_options *predict,
                              struct channel_row rows[CHANNELS], struct diag *diag)
 {
+    struct found_memo memo = {0};
     enum status status = refuse_others(plan, diag);
+    if (status == STATUS_OK)
+        status = found_memo_open(&memo, diag);
     for (int i = 0; status == STATUS_OK && i < CHANNELS; i++) {
         rows[i] = channels[i];
-        status = make_row(plan, verify, predict, &rows[i], diag);
+        status = make_row(plan, verify, predict, &memo, &rows[i], diag);
     }
+    found_memo_close(&memo);
     if (status == STATUS_OK)
         coverage_warn(plan, diag);
     return status;

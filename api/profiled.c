@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "improve/found.h"
 #include "trace/store.h"
 
 enum status profiled_read(struct option_reader reader, const char *spec, const struct plan *plan,
@@ -21,9 +22,12 @@ enum status profiled_read(struct option_reader reader, const char *spec, const s
         return status;
     status = profile_read(store, run, plan, ranks, out, reader.diag);
     enum status closed = store_close(store, reader.diag);
-    if (status == STATUS_OK && closed != STATUS_OK) {
-        profile_fini(out);
+    if (status == STATUS_OK) {
         status = closed;
+        if (status == STATUS_OK) /* with the measured times */
+            status = found_resolve(&out->plan, &out->arena, reader.diag);
+        if (status != STATUS_OK)
+            profile_fini(out);
     }
     if (status == STATUS_OK && !quiet)
         profile_note(out, path, reader.diag);

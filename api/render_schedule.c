@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "improve/found.h"
 #include "improve/frontier_costs.h"
 #include "plan/text/parse.h"
 #include "machine/lower/rank_programs.h"
@@ -32,12 +33,15 @@ static enum status complete(struct plan *plan, struct arena *arena, struct diag 
 /* The parts that the plan leaves out, and its lists. */
 static enum status fill(struct plan *plan, bool has_times, struct arena *arena, struct diag *diag)
 {
-    bool has_bytes = frontier_has_bytes(&plan->programs.stages);
+    bool has_bytes = frontier_has_bytes(&plan->programs.stages), changes = !has_times || !has_bytes;
     if (!frontier_fill_costs(&plan->programs, !has_times, has_bytes ? 0 : ACTIVATION, arena))
         return diag_no_memory(diag);
     if (!has_bytes) /* messages and parameters are no activations */
         plan->machine.memory = (struct cost_list){0};
-    return complete(plan, arena, diag);
+    enum status status = STATUS_OK;
+    if (changes || !plan->programs.generate.found)
+        status = found_resolve(plan, arena, diag);
+    return status == STATUS_OK ? complete(plan, arena, diag) : status;
 }
 
 enum status render_schedule_plan(const struct plan *plan, struct arena *arena, struct chart *out,

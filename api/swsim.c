@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "channels.h"
+#include "improve/found.h"
 #include "check/search.h"
 #include "driver_choice.h"
 #include "base/c_locale.h"
@@ -223,7 +224,10 @@ enum status asking_changed(struct asking *asking, const struct plan *plan, struc
     if (o->times)
         status = option_times(asking_reader(asking), o->times, out);
     *all = channel == CHANNELS_ALL;
-    return status == STATUS_OK ? channels_choose(out, channel, &asking->diag) : status;
+    if (status == STATUS_OK)
+        status = channels_choose(out, channel, &asking->diag);
+    return status == STATUS_OK && !*all ? found_resolve(out, &asking->arena, &asking->diag)
+                                        : status;
 }
 
 enum status asking_channels(struct asking *asking, const struct plan *plan,

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "improve/found.h"
 #include "base/input.h"
 #include "base/json.h"
 #include "base/output.h"
@@ -175,15 +176,29 @@ enum status app_write_file(struct app *app, const char *path, const char *text)
     return diag_flush(&app->diag, stdout, "");
 }
 
-enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context)
+static enum status with_plan(struct app *app, const char *path, bool as_written, plan_use *use,
+                             void *context)
 {
     struct plan plan;
     enum status status = plan_read(path, &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = use(app, &plan, context);
+    if (!as_written)
+        status = found_resolve(&plan, &plan.arena, &app->diag);
+    if (status == STATUS_OK)
+        status = use(app, &plan, context);
     plan_fini(&plan);
     return status;
+}
+
+enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context)
+{
+    return with_plan(app, path, false, use, context);
+}
+
+enum status app_with_written(struct app *app, const char *path, plan_use *use, void *context)
+{
+    return with_plan(app, path, true, use, context);
 }
 
 enum status app_with_store(struct app *app, const char *path, store_use *use, void *context)

@@ -71,11 +71,12 @@ enum status app_close_file(struct app *app, struct app_output *output, enum stat
 /* A whole file at once. */
 enum status app_write_file(struct app *app, const char *path, const char *text);
 
-/* Read the plan in `path` ("-" is standard input) or open the store that is there, hand it to `use` and
-   release it. */
+/* Read the plan in `path` ("-" is standard input), search for its lists if it wants that (improve/found.h), hand it to `use`
+   and release it; the plan as it is written, without a search; the same with the store that is in `path`. */
 typedef enum status plan_use(struct app *app, struct plan *plan, void *context);
 typedef enum status store_use(struct app *app, struct store *store, void *context);
 enum status app_with_plan(struct app *app, const char *path, plan_use *use, void *context);
+enum status app_with_written(struct app *app, const char *path, plan_use *use, void *context);
 enum status app_with_store(struct app *app, const char *path, store_use *use, void *context);
 
 /* The driver of a command: as given on its line, else the plan's, else `usual`. A note tells where line and

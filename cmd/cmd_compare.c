@@ -292,7 +292,7 @@ static enum status compare_runs(struct app *app, struct store *store, void *cont
 /* The canonical text by which runs of this plan are known. */
 static enum status canonical_text(struct app *app, struct plan *plan, void *out)
 {
-    return plan_text_in(plan, &app->arena, out, &app->diag);
+    return plan_kept_text_in(plan, &app->arena, out, &app->diag);
 }
 
 static int prediction_threads(void)

@@ -4,6 +4,7 @@
 #include "options.h"
 #include "plan_out.h"
 
+#include "improve/found.h"
 #include "plan/schedules/comms.h"
 #include "plan/schedules/generate.h"
 #include "plan/schedules/pytorch.h"
@@ -39,8 +40,8 @@ static enum status list_passes(struct app *app, struct plan *plan)
             "of another form",
             plan->name);
     if (programs->generate.given) {
-        enum status status = generate_program(&programs->generate, plan, &plan->arena,
-                                              &programs->ranks, &plan->ranks, NULL, &app->diag);
+        enum status status =
+            complete_lists_given(plan, &plan->arena, &programs->ranks, &plan->ranks, &app->diag);
         if (status != STATUS_OK)
             return status;
         programs->copies = generate_copies(&programs->generate);
@@ -126,7 +127,10 @@ static enum status export_plan(struct app *app, struct plan *plan, void *context
     const struct export_request *request = context;
     int format = request->format >= 0 ? request->format : app->json ? PLAN_JSON : PLAN_YAML;
     struct app_output output;
+    bool as_written = (format == PLAN_YAML || format == PLAN_JSON) && !is_completed(request);
     enum status status = check_options(app, plan, request, format);
+    if (status == STATUS_OK && (!as_written || request->merge))
+        status = found_resolve(plan, &plan->arena, &app->diag);
     if (status == STATUS_OK)
         status = prepare(app, plan, request);
     if (status == STATUS_OK)
@@ -189,5 +193,5 @@ enum status cmd_export(struct app *app, int argc, char **argv)
     };
     if (!options_parse(app, &command, argc, argv, &request.arguments, &status))
         return status;
-    return app_with_plan(app, request.arguments.items[0], export_plan, &request);
+    return app_with_written(app, request.arguments.items[0], export_plan, &request);
 }

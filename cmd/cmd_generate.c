@@ -6,6 +6,7 @@
 #include "options.h"
 #include "plan_out.h"
 
+#include "improve/found.h"
 #include "plan/schedules/comms.h"
 #include "plan/schedules/generate.h"
 #include "base/nearest.h"
@@ -59,7 +60,7 @@ static enum status fill_costs(struct app *app, struct generate_request *request,
 }
 
 /* The figures of a found schedule, for people; NULL: out of memory. */
-static const char *describe_found(const struct generate_figures *figures, struct arena *arena)
+static const char *describe_found(const struct found_figures *figures, struct arena *arena)
 {
     char span[UNITS_TEXT], bound[UNITS_TEXT], makespan[UNITS_TEXT];
     units_print_time(figures->span_ns, span);
@@ -79,7 +80,8 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
 {
     const struct generate_spec *spec = &request->spec;
     struct programs *programs = &plan->programs;
-    struct generate_figures figures;
+    struct found_figures figures;
+    bool found = generate_is_found(spec->schedule);
     plan->form = FORM_PROGRAMS;
     plan->ranks = spec->ranks;
     plan->name =
@@ -88,11 +90,13 @@ static enum status fill_plan(struct app *app, struct generate_request *request, 
         return diag_no_memory(&app->diag);
     enum status status = fill_costs(app, request, plan);
     if (status == STATUS_OK)
-        status = generate_program(spec, plan, &plan->arena, &programs->ranks, &plan->ranks,
-                                  &figures, &app->diag);
+        status =
+            found
+                ? found_search(spec, plan, &plan->arena, &programs->ranks, &figures, &app->diag)
+                : generate_program(spec, &plan->arena, &programs->ranks, &plan->ranks, &app->diag);
     if (status != STATUS_OK)
         return status;
-    if (figures.found && !(plan->about = describe_found(&figures, &plan->arena)))
+    if (found && !(plan->about = describe_found(&figures, &plan->arena)))
         return diag_no_memory(&app->diag);
     bool comms = request->comms || spec->megatron;
     generate_channel(spec, &programs->fifo, &programs->batch);

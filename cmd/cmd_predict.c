@@ -17,6 +17,7 @@
 #include "mpi_workers.h"
 #include "warned.h"
 
+#include "improve/found.h"
 #include "api/profiled.h"
 #include "api/unexplained.h"
 #include "plan/coverage.h"
@@ -520,6 +521,8 @@ static enum status predict_file(struct app *app, struct predict_request *request
         status = option_times(app_reader(app), line->times, &plan);
     if (status == STATUS_OK)
         status = channels_choose(&plan, request->p2p, &app->diag);
+    if (status == STATUS_OK && request->p2p != CHANNELS_ALL)
+        status = found_resolve(&plan, &plan.arena, &app->diag);
     if (status == STATUS_OK && request->p2p == CHANNELS_ALL)
         status = show_channels(app, &plan, &(struct verify_options){.program = {.iterations = -1}},
                                &request->predict);

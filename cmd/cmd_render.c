@@ -418,7 +418,7 @@ static enum status take(struct app *app, const struct render_options *options,
     if (status != STATUS_OK)
         return status;
     return store ? app_with_store(app, rendering.path, take_run, &rendering)
-                 : app_with_plan(app, rendering.path, take_plan, &rendering);
+                 : app_with_written(app, rendering.path, take_plan, &rendering);
 }
 
 static enum status render_all(struct app *app, struct render_options *options,

@@ -14,6 +14,7 @@
 #include "warned.h"
 #include "witness.h"
 
+#include "improve/found.h"
 #include "api/finding.h"
 #include "check/stopwatch.h"
 #include "check/verify.h"
@@ -336,6 +337,8 @@ static enum status verify_one(struct app *app, struct plan *plan, void *context)
         options_check_plan(app, request->arguments, plan, request->driver, BOTH_DRIVERS);
     if (chosen == STATUS_OK)
         chosen = channels_choose(plan, request->p2p, &app->diag);
+    if (chosen == STATUS_OK && request->p2p != CHANNELS_ALL)
+        chosen = found_resolve(plan, &plan->arena, &app->diag);
     if (chosen != STATUS_OK)
         return chosen;
     if (request->p2p == CHANNELS_ALL)
@@ -357,7 +360,7 @@ static enum status verify_all(struct app *app, struct verify_request *request,
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < plans->count && !interrupts_seen(); i++) {
-        status = app_worse(status, app_with_plan(app, plans->items[i], verify_one, request));
+        status = app_worse(status, app_with_written(app, plans->items[i], verify_one, request));
         app_report(app);
     }
     return status;

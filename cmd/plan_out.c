@@ -114,8 +114,8 @@ enum status plan_write_csv(struct app *app, const struct plan *plan, bool later,
                           "%s: only rank programs can be written as a PyTorch schedule",
                           plan->name);
     if (plan->programs.generate.given) {
-        enum status status = generate_program(&plan->programs.generate, plan, &app->arena, &ranks,
-                                              &rank_count, NULL, &app->diag);
+        enum status status =
+            complete_lists_given(plan, &app->arena, &ranks, &rank_count, &app->diag);
         if (status != STATUS_OK)
             return status;
     }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "improve/found.h"
 #include "plan/coverage.h"
 #include "base/input.h"
 #include "base/json.h"
@@ -177,7 +178,9 @@ static enum status check_files(char **paths, enum form form, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     char *text = read_file(paths[1], &length, diag);
-    status = text ? check(&plan, text, length, form, diag) : STATUS_SYSTEM;
+    status = text ? found_resolve(&plan, &plan.arena, diag) : STATUS_SYSTEM;
+    if (status == STATUS_OK)
+        status = check(&plan, text, length, form, diag);
     free(text);
     plan_fini(&plan);
     return status;

@@ -20,6 +20,7 @@
 #include "starter.h"
 #include "warned.h"
 
+#include "improve/found.h"
 #include "gpu/exec/variant.h"
 #include "machine/memory.h"
 #include "base/nearest.h"
@@ -214,7 +215,7 @@ static enum status run_plan(struct app *app, struct run_request *request, struct
 {
     enum status status = check_shortcuts(app, request, plan);
     if (status == STATUS_OK && request->runtime.db)
-        status = plan_text_in(plan, &app->arena, &request->runtime.plan_text, &app->diag);
+        status = plan_kept_text_in(plan, &app->arena, &request->runtime.plan_text, &app->diag);
     return status == STATUS_OK ? run_drivers(app, request, plan) : status;
 }
 
@@ -328,7 +329,9 @@ static enum status replay_witness(struct app *app, const struct run_request *req
     if (status != STATUS_OK)
         return status;
     catch_signals();
-    status = replay_plan(app, request, &plan, &replayed);
+    status = found_resolve(&plan, &plan.arena, &app->diag);
+    if (status == STATUS_OK)
+        status = replay_plan(app, request, &plan, &replayed);
     plan_fini(&plan);
     return status;
 }
@@ -421,6 +424,8 @@ static enum status run_file(struct app *app, struct run_request *request, const 
         catch_signals();
         status = warned_find(app, &plan, &request->warnings);
     }
+    if (status == STATUS_OK)
+        status = found_resolve(&plan, &plan.arena, &app->diag);
     if (status == STATUS_OK)
         status = run_plan(app, request, &plan);
     if (request->werror && request->warnings.count)

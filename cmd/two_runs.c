@@ -9,6 +9,7 @@
 #include "run_spec.h"
 #include "two_runs_text.h"
 
+#include "improve/found.h"
 #include "api/unexplained.h"
 #include "plan/coverage.h"
 #include "plan/text/parse.h"
@@ -125,7 +126,9 @@ static enum status predict_own(struct comparer *comparer)
     enum status status = plan_parse(name, text, strlen(text), &plan, &app->diag);
     if (status != STATUS_OK)
         return status;
-    status = predict_second(app, &plan, comparer);
+    status = found_resolve(&plan, &plan.arena, &app->diag);
+    if (status == STATUS_OK)
+        status = predict_second(app, &plan, comparer);
     plan_fini(&plan);
     return status;
 }

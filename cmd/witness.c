@@ -266,7 +266,7 @@ static enum status store_all(struct witness *witness, const char *path)
     const struct verify_report *report = witness->report;
     struct store *store = NULL;
     const char *text = NULL;
-    enum status status = plan_text_in(witness->plan, &app->arena, &text, &app->diag);
+    enum status status = plan_kept_text_in(witness->plan, &app->arena, &text, &app->diag);
     if (status == STATUS_OK)
         status = store_open(path, true, &store, &app->diag);
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {

@@ -8,6 +8,7 @@
 
 #include "frontier_axes.h"
 #include "frontier_costs.h"
+#include "found.h"
 
 #include "plan/schedules/generate.h"
 #include "plan/keywords.h"
@@ -52,8 +53,9 @@ enum status frontier_open(const struct plan *plan, const struct frontier_options
                           struct arena *arena, struct frontier *out, struct diag *diag)
 {
     struct frontier made = {.plan = plan, .options = options, .arena = arena};
+    struct plan like = complete_lists_like(plan);
     struct rank_program *lists;
-    enum status status = complete_lists_fill(plan, arena, &lists, &made.ranks, diag);
+    enum status status = complete_lists_fill(&like, arena, &lists, &made.ranks, diag);
     if (status != STATUS_OK)
         return status;
     struct frontier_shape shape = frontier_shape_of(lists, made.ranks);
@@ -100,6 +102,8 @@ static struct generate_spec spec_of(const struct frontier *f, const struct candi
     if (given->given && strcmp(given->schedule, schedule) == 0)
         spec = *given;
     spec.given = true;
+    spec.found = NULL;
+    spec.found_given = false;
     spec.schedule = schedule;
     spec.ranks = f->ranks;
     spec.chunks = candidate->at[AXIS_CHUNKS];
@@ -114,6 +118,8 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
 {
     struct plan made = *f->plan;
     struct programs *programs = &made.programs;
+    if (!programs->generate.found_given)
+        programs->generate.found = NULL;
     programs->stages.balance = (enum balance_kind)candidate->at[AXIS_BALANCE];
     programs->stages.checkpoint = (enum checkpoint)candidate->at[AXIS_CHECKPOINT];
     programs->fifo = (enum fifo_rule)candidate->at[AXIS_CHANNEL];
@@ -148,33 +154,21 @@ static enum status or_fate(enum status status, enum fate fate, struct candidate 
     return STATUS_OK;
 }
 
-/* The lists are found here; completing them finds them again, kept. */
-static enum status note_limits(const struct plan *plan, struct arena *arena,
-                               struct candidate *candidate, struct diag *diag)
-{
-    struct generate_figures figures;
-    struct rank_program *lists;
-    int count;
-    if (candidate->at[AXIS_HELD] != HELD_FIT)
-        return STATUS_OK;
-    enum status status =
-        generate_program(&plan->programs.generate, plan, arena, &lists, &count, &figures, diag);
-    if (status != STATUS_OK)
-        return status;
-    candidate->held_least = figures.least_limit;
-    candidate->held_most = figures.most_limit;
-    return STATUS_OK;
-}
-
 /* The plan is judged as it is printed: lists in the place of `generate:` may mean another plan, as `balance: found`
-   looks at both. Lists that are found are kept (plan/schedules/bubble_kept.h). */
-static enum status check_possible(const struct frontier *f, const struct plan *plan,
-                                  struct arena *arena, struct candidate *candidate,
+   looks at both. Lists that are found stand beside it. */
+static enum status check_possible(const struct frontier *f, struct plan *plan, struct arena *arena,
+                                  struct found_memo *memo, struct candidate *candidate,
                                   struct diag *diag)
 {
     struct rank_program *lists;
+    struct found_figures figures;
     int count;
-    enum status status = note_limits(plan, arena, candidate, diag);
+    bool found = found_is_wanted(plan);
+    enum status status = found_resolve_with(plan, arena, memo, &figures, diag);
+    if (status == STATUS_OK && found && candidate->at[AXIS_HELD] == HELD_FIT) {
+        candidate->held_least = figures.least_limit;
+        candidate->held_most = figures.most_limit;
+    }
     if (status == STATUS_OK)
         status = complete_lists_fill(plan, arena, &lists, &count, diag);
     if (status != STATUS_OK)
@@ -246,21 +240,21 @@ static enum status measure(const struct plan *plan, struct candidate *candidate,
 
 /* Its time and memory, unless that is more than there is. */
 static enum status load(const struct frontier *f, struct candidate *candidate, struct arena *arena,
-                        struct plan *plan, struct diag *diag)
+                        struct found_memo *memo, struct plan *plan, struct diag *diag)
 {
     candidate->fate = FATE_UNTRIED;
     candidate->bytes = 0;
     candidate->left_bytes = INT64_MAX;
     enum status status = frontier_plan(f, candidate, arena, plan, diag);
     if (status == STATUS_OK)
-        status = check_possible(f, plan, arena, candidate, diag);
+        status = check_possible(f, plan, arena, memo, candidate, diag);
     if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)
         status = weigh(f, plan, arena, candidate, diag);
     return status;
 }
 
 static enum status judge(const struct frontier *f, struct candidate *candidate, struct arena *arena,
-                         struct diag *diag)
+                         struct found_memo *memo, struct diag *diag)
 {
     struct plan plan;
     enum status status = STATUS_OK;
@@ -268,7 +262,7 @@ static enum status judge(const struct frontier *f, struct candidate *candidate, 
     if (frontier_microbatches(f, candidate) == 0)
         candidate->fate = FATE_IMPOSSIBLE;
     else
-        status = load(f, candidate, arena, &plan, diag);
+        status = load(f, candidate, arena, memo, &plan, diag);
     if (status == STATUS_OK && candidate->fate == FATE_UNTRIED)
         status = prove(&plan, f->options->interrupted, candidate, diag);
     if (status == STATUS_OK && candidate->fate == FATE_PROVED)
@@ -277,13 +271,13 @@ static enum status judge(const struct frontier *f, struct candidate *candidate, 
 }
 
 static enum status try_one(const struct frontier *f, struct candidate *candidate, bool given,
-                           struct diag *diag)
+                           struct found_memo *memo, struct diag *diag)
 {
     struct arena arena;
     struct diag said;
     arena_init(&arena, 0);
     diag_init(&said);
-    enum status status = judge(f, candidate, &arena, &said);
+    enum status status = judge(f, candidate, &arena, memo, &said);
     if (given && (candidate->fate == FATE_IMPOSSIBLE || candidate->fate == FATE_REFUSED))
         status = STATUS_INPUT;
     if (status != STATUS_OK)
@@ -296,14 +290,16 @@ static enum status try_one(const struct frontier *f, struct candidate *candidate
 enum status frontier_try(struct frontier *f, size_t first, size_t step, struct diag *diag)
 {
     const struct frontier_options *options = f->options;
-    enum status status = STATUS_OK;
+    struct found_memo memo;
+    enum status status = found_memo_open(&memo, diag);
     for (size_t i = first; status == STATUS_OK && i < f->count; i += step) {
         if (options->interrupted && atomic_load(options->interrupted))
             break;
         if (options->progress)
             options->progress(options->progress_arg, i, f->count);
-        status = try_one(f, &f->candidates[i], i == 0, diag);
+        status = try_one(f, &f->candidates[i], i == 0, &memo, diag);
     }
+    found_memo_close(&memo);
     return status;
 }
 

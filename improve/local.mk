@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # improve: better plans: edits, proved repairs, tuning.
 libimprove_a_SOURCES += \
+    improve/bubble.c improve/bubble.h \
+    improve/bubble_channel.c \
+    improve/bubble_search.c \
     improve/diff.c improve/diff.h \
     improve/edits.c improve/edits.h \
     improve/edits_calls.c \
@@ -11,6 +14,7 @@ libimprove_a_SOURCES += \
     improve/edits_lists.c \
     improve/edits_pipeline.c \
     improve/edits_pipeline_apply.c \
+    improve/found.c improve/found.h \
     improve/frontier.c improve/frontier.h \
     improve/frontier_axes.c improve/frontier_axes.h \
     improve/frontier_costs.c improve/frontier_costs.h \

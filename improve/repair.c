@@ -4,6 +4,7 @@
 
 #include "diff.h"
 #include "edits.h"
+#include "found.h"
 #include "check/stopwatch.h"
 #include "base/hash.h"
 #include "plan/text/parse.h"
@@ -43,6 +44,7 @@ struct repair_search {
     size_t seen_count, seen_cap;
     struct beam next; /* ways to go on from, one edit longer than the present ones */
     bool partly;      /* the result so far is good for some of the drivers only */
+    struct found_memo memo;
 };
 
 /* ---- budget ---------------------------------------------------------------------------------- */
@@ -111,6 +113,19 @@ static enum status parse_text(const char *text, struct plan *out, struct diag *d
     enum status status = plan_parse("repaired.yaml", text, strlen(text), out, diag);
     if (status == STATUS_OK)
         edits_number(out);
+    return status;
+}
+
+/* The same, to be judged: with the lists of a schedule that is found. */
+static enum status parse_judged(struct repair_search *search, const char *text, struct plan *out,
+                                struct diag *diag)
+{
+    enum status status = parse_text(text, out, diag);
+    if (status != STATUS_OK)
+        return status;
+    status = found_resolve_with(out, &out->arena, &search->memo, NULL, diag);
+    if (status != STATUS_OK)
+        plan_fini(out);
     return status;
 }
 
@@ -348,7 +363,7 @@ static enum status try_candidate(struct repair_search *search, const struct part
     if (status != STATUS_OK || !text)
         return status;
     struct plan plan;
-    status = parse_text(text, &plan, diag);
+    status = parse_judged(search, text, &plan, diag);
     if (status != STATUS_OK)
         return status;
     search->candidates_left--;
@@ -463,7 +478,7 @@ static enum status begin(struct repair_search *search, const struct plan *plan,
     is_known(search, search->original);
     struct plan copy;
     struct judgement judgement;
-    status = parse_text(search->original, &copy, search->diag);
+    status = parse_judged(search, search->original, &copy, search->diag);
     if (status != STATUS_OK)
         return status;
     const uint64_t before = search->steps_left;
@@ -500,13 +515,16 @@ enum status repair_find(const struct plan *plan, const struct repair_options *op
         .until_ns = end_of_time(options, candidates),
     };
     struct partial root;
-    enum status status = begin(search, plan, &root);
+    enum status status = found_memo_open(&search->memo, diag);
+    if (status == STATUS_OK)
+        status = begin(search, plan, &root);
     if (status == STATUS_OK && !out->why_not)
         status = try_edits(search, &root, UINT64_MAX);
     if (status == STATUS_OK && !is_finished(search))
         status = try_more_edits(search);
     if (status == STATUS_OK && !out->found && !out->why_not)
         out->why_not = "every edit suggested by the counterexample was tried";
+    found_memo_close(&search->memo);
     if (status != STATUS_OK)
         repair_fini(out);
     return status;

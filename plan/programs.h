@@ -374,6 +374,9 @@ struct generate_spec {
     bool moe_overlap;             /* the two passes of a steady pair are one piece of work */
     enum megatron_order megatron; /* NONE: passes alone, whose messages are added as PyTorch does */
     int memory; /* schedules that are found: activations of a stage a rank holds; 0: by the schedule, GENERATE_FIT */
+    struct rank_program
+        *found; /* schedules that are found: the list of each rank, after the search; else NULL */
+    bool found_given; /* the text of the plan has these lists: they are not searched for */
     struct mark mark;
 };
 

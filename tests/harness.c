@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "improve/found.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
 #include "tap.h"
@@ -228,7 +229,9 @@ bool plan_try(const char *text, plan_check *check, void *context)
     enum status status =
         text ? plan_parse("random.yaml", text, strlen(text), &plan, &diag) : diag_no_memory(&diag);
     if (status == STATUS_OK) {
-        status = check_drivers(check, context, &plan, &diag);
+        status = found_resolve(&plan, &plan.arena, &diag);
+        if (status == STATUS_OK)
+            status = check_drivers(check, context, &plan, &diag);
         plan_fini(&plan);
     }
     if (status != STATUS_OK)

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/schedules/bubble_search.h"
-#include "plan/schedules/bubble_kept.h"
+#include "improve/found.h"
 #include "plan/schedules/comms.h"
 #include "plan/schedules/generate.h"
 #include "base/hash.h"
 #include "plan/text/parse.h"
+#include "plan/text/print.h"
 #include "plan/schedules/rank_memory.h"
 #include "sim/predict/predict.h"
 #include "harness.h"
@@ -116,9 +116,9 @@ static int64_t check_found(const struct generate_spec *spec, const struct costs 
     struct arena arena;
     struct diag diag;
     struct rank_program *ranks = NULL;
-    struct generate_figures figures = {0};
+    struct found_figures figures = {0};
     struct walked walked = {0};
-    int count = 0, chunks = chunks_of(spec->schedule);
+    int chunks = chunks_of(spec->schedule);
     plan_init(&plan);
     arena_init(&arena, 0);
     diag_init(&diag);
@@ -126,12 +126,11 @@ static int64_t check_found(const struct generate_spec *spec, const struct costs 
     plan.programs.times[ACTION_I] = (struct action_time){true, costs->i};
     plan.programs.times[ACTION_W] = (struct action_time){true, costs->w};
     plan.programs.links.all.latency = (struct amount){true, costs->latency};
-    bool ok = generate_program(spec, &plan, &arena, &ranks, &count, &figures, &diag) == STATUS_OK;
+    bool ok = found_search(spec, &plan, &arena, &ranks, &figures, &diag) == STATUS_OK;
     ok = ok && walk(spec, costs, ranks, spec->ranks * chunks, 0.5, &walked);
     tap_ok(ok, "%s p%d m%d is found and has no deadlock", spec->schedule, spec->ranks,
            spec->microbatches);
-    tap_ok(figures.found && figures.span_ns == walked.span &&
-               figures.makespan_ns == walked.makespan,
+    tap_ok(figures.span_ns == walked.span && figures.makespan_ns == walked.makespan,
            "span %lld and makespan %lld are those of its lists", (long long)figures.span_ns,
            (long long)figures.makespan_ns);
     tap_ok(walked.held <= memory, "at most %d activations are held, got %g", memory, walked.held);
@@ -214,20 +213,6 @@ static void test_published(void)
     free(text);
 }
 
-/* Is what is kept what was found? */
-static void check_same(const struct rank_program *a, const struct rank_program *b, int ranks)
-{
-    bool same = true;
-    for (int rank = 0; rank < ranks && same; rank++) {
-        same = a[rank].count == b[rank].count;
-        for (size_t i = 0; i < a[rank].count && same; i++)
-            same = a[rank].actions[i].kind == b[rank].actions[i].kind &&
-                   a[rank].actions[i].stage == b[rank].actions[i].stage &&
-                   a[rank].actions[i].microbatch == b[rank].actions[i].microbatch;
-    }
-    tap_ok(same, "the lists that are kept are those that were found");
-}
-
 /* Stages of unlike costs: how far what is found is from the bound, over a grid. The bound need not be reached. */
 static void test_unlike(void)
 {
@@ -239,8 +224,8 @@ static void test_unlike(void)
         struct arena arena;
         struct diag diag;
         struct rank_program *ranks;
-        struct generate_figures figures = {0};
-        int count = 0, p = i % 3 == 0 ? 4 : 8;
+        struct found_figures figures = {0};
+        int p = i % 3 == 0 ? 4 : 8;
         struct generate_spec spec = spec_of(schedules[i % 4], p, (2 + i % 3) * p);
         int64_t times[3][STAGES];
         plan_init(&plan);
@@ -254,8 +239,7 @@ static void test_unlike(void)
                 .items = times[pass], .count = (size_t)(p * chunks_of(spec.schedule))};
         }
         plan.programs.links.all.latency = (struct amount){true, 100 * (i % 3)};
-        bool ok =
-            generate_program(&spec, &plan, &arena, &ranks, &count, &figures, &diag) == STATUS_OK;
+        bool ok = found_search(&spec, &plan, &arena, &ranks, &figures, &diag) == STATUS_OK;
         double over =
             ok ? 100.0 * (double)(figures.span_ns - figures.bound_ns) / (double)figures.bound_ns
                : INFINITY;
@@ -271,38 +255,73 @@ static void test_unlike(void)
            sum / CASES, worst);
 }
 
-/* An order is kept for its problem and for no other one, until enough others came after it. */
+/* The lists of a text that keeps them are those that were found. */
+static void check_same(const struct rank_program *a, const struct rank_program *b, int ranks)
+{
+    bool same = true;
+    for (int rank = 0; rank < ranks && same; rank++) {
+        same = a[rank].count == b[rank].count;
+        for (size_t i = 0; i < a[rank].count && same; i++)
+            same = a[rank].actions[i].kind == b[rank].actions[i].kind &&
+                   a[rank].actions[i].stage == b[rank].actions[i].stage &&
+                   a[rank].actions[i].microbatch == b[rank].actions[i].microbatch;
+    }
+    tap_ok(same, "the lists that are kept are those that were found");
+}
+
+/* An answer is remembered for its question, and for no other one. */
+static void check_memo(struct plan *plan, struct arena *arena, struct diag *diag)
+{
+    struct found_memo memo;
+    const struct rank_program *first = plan->programs.generate.found;
+    int64_t *time_ns = &plan->programs.times[ACTION_F].time_ns;
+    if (found_memo_open(&memo, diag))
+        abort();
+    for (int i = 0; i < 2; i++) {
+        tap_is_int(found_resolve_with(plan, arena, &memo, NULL, diag), STATUS_OK, "time %d", i);
+        check_same(first, plan->programs.generate.found, 3);
+        tap_is_int(memo.next, 1, "there was one search");
+    }
+    *time_ns += 1;
+    tap_is_int(found_resolve_with(plan, arena, &memo, NULL, diag), STATUS_OK, "other costs");
+    tap_is_int(memo.next, 2, "are another question");
+    *time_ns -= 1;
+    found_memo_close(&memo);
+}
+
+/* A plan prints as it was written; the text that a run keeps has the lists, and nothing is searched for again. */
 static void test_kept(void)
 {
-    enum { RANKS = 3, OTHERS = 40 };
-    static const int rank_of[RANKS] = {0, 1, 2}, left[RANKS] = {50, 50, 50};
-    static const int64_t later[RANKS] = {40, 40, 40};
-    int64_t up[RANKS] = {0}, down[RANKS] = {0};
-    struct pass_times times[RANKS] = {{20, 20, 10}, {20, 20, 10}, {20, 20, 10}};
-    int limits[RANKS] = {RANKS, RANKS, RANKS};
-    struct bubble_problem problem = {RANKS, RANKS, 6,    rank_of, times, later,
-                                     up,    down,  left, 0,       limits};
-    struct rank_program *found = NULL, *again = NULL;
-    struct bubble_figures figures, kept;
+    static const char text[] = "swplan: 1\nname: kept\ntimes: {F: 3ms, I: 2ms, W: 1ms}\n"
+                               "generate: {schedule: zb_1p, ranks: 3, microbatches: 5}\n";
+    struct plan plan, again;
     struct arena arena;
+    struct diag diag;
+    struct program *program;
+    const struct program_options options = {.driver = DRIVER_NONE, .iterations = 1};
+    const char *kept = "", *plain = "", *twice = "";
     arena_init(&arena, 0);
-    tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "not known yet");
-    tap_is_int(bubble_search(&problem, NULL, &arena, &found, &figures), STATUS_OK, "a search");
-    bubble_kept_add(&problem, false, found, &figures);
-    tap_ok(bubble_kept_find(&problem, false, &arena, &again, &kept), "known now");
-    check_same(found, again, RANKS);
-    tap_ok(kept.span_ns == figures.span_ns && kept.makespan_ns == figures.makespan_ns, "figures");
-    tap_ok(!bubble_kept_find(&problem, true, &arena, &again, &kept), "not with a known order");
-    limits[1]--;
-    tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "not with less on a rank");
-    limits[1]++;
-    for (int i = 1; i <= OTHERS; i++) {
-        times[RANKS - 1].w_ns = 10 + i;
-        tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "other costs");
-        bubble_kept_add(&problem, false, found, &figures);
-    }
-    times[RANKS - 1].w_ns = 10;
-    tap_ok(!bubble_kept_find(&problem, false, &arena, &again, &kept), "pushed out by others");
+    diag_init(&diag);
+    if (plan_parse("kept.yaml", text, strlen(text), &plan, &diag))
+        abort();
+    tap_ok(found_is_wanted(&plan), "its lists are to be found");
+    tap_is_int(program_build(&plan, &options, &program, &diag), STATUS_INPUT, "it is not lowered");
+    tap_is_int(found_resolve(&plan, &arena, &diag), STATUS_OK, "a search");
+    tap_is_int(program_build(&plan, &options, &program, &diag), STATUS_OK, "it is lowered");
+    program_close(program);
+    tap_is_int(plan_text_in(&plan, &arena, &plain, &diag), STATUS_OK, "it prints");
+    tap_ok(!strstr(plain, "programs:"), "as it was written");
+    tap_is_int(plan_kept_text_in(&plan, &arena, &kept, &diag), STATUS_OK, "a run keeps it");
+    if (plan_parse("kept.yaml", kept, strlen(kept), &again, &diag))
+        abort();
+    tap_ok(!found_is_wanted(&again), "the text that is kept has the lists");
+    check_same(plan.programs.generate.found, again.programs.generate.found, 3);
+    tap_is_int(plan_text_in(&again, &arena, &twice, &diag), STATUS_OK, "it prints");
+    tap_ok(strcmp(kept, twice) == 0, "as it was kept");
+    check_memo(&plan, &arena, &diag);
+    plan_fini(&again);
+    plan_fini(&plan);
+    diag_fini(&diag);
     arena_fini(&arena);
 }
 
@@ -338,21 +357,19 @@ static void write_channel_plan(uint64_t seed, char *buf, size_t cap)
     fclose(out);
 }
 
-/* The time that the choice of an order gives on its channels (plan/schedules/bubble_channel.c) is the machine's. */
+/* The time that the choice of an order gives on its channels (improve/bubble_channel.c) is the machine's. */
 static bool channels_agree(const char *text, int *held_up)
 {
     struct plan plan;
     struct arena arena;
     struct diag diag;
-    struct rank_program *ranks;
-    struct generate_figures figures = {0};
+    struct found_figures figures = {0};
     struct prediction prediction;
     const struct predict_options options = {.seed = 1, .replications = 1, .threads = 1};
-    int count = 0;
     arena_init(&arena, 0);
     diag_init(&diag);
     if (plan_parse("found.yaml", text, strlen(text), &plan, &diag) ||
-        generate_program(&plan.programs.generate, &plan, &arena, &ranks, &count, &figures, &diag) ||
+        found_resolve_with(&plan, &arena, NULL, &figures, &diag) ||
         predict(&plan, &options, &prediction, &diag)) {
         diag_print(&diag, "t_found", false, stderr);
         abort();
@@ -386,7 +403,7 @@ static void test_channels(void)
 
 struct limited {
     enum status status;
-    struct generate_figures figures;
+    struct found_figures figures;
     int64_t most_bytes; /* of a rank */
 };
 
@@ -396,7 +413,6 @@ static struct limited find_limited(const char *generate, const char *costs, int6
     struct plan plan;
     struct arena arena;
     struct diag diag;
-    struct rank_program *ranks;
     struct rank_memory *memory;
     char text[1024];
     int count = 0;
@@ -409,8 +425,7 @@ static struct limited find_limited(const char *generate, const char *costs, int6
     out.status = plan_parse("found.yaml", text, strlen(text), &plan, &diag);
     if (out.status != STATUS_OK)
         abort();
-    out.status = generate_program(&plan.programs.generate, &plan, &arena, &ranks, &count,
-                                  &out.figures, &diag);
+    out.status = found_resolve_with(&plan, &arena, NULL, &out.figures, &diag);
     if (out.status == STATUS_OK && rank_memory_find(&plan, &arena, &memory, &count, &diag))
         abort();
     for (int rank = 0; out.status == STATUS_OK && rank < count; rank++)

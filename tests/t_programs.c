@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "plan/schedules/comms.h"
+#include "improve/found.h"
 #include "plan/schedules/generate.h"
 #include "machine/machine.h"
 #include "machine/lower/rank_programs.h"
@@ -121,7 +122,7 @@ static void check_order(struct generate_spec spec, int rank, const char *want)
     int count = 0;
     arena_init(&arena, 0);
     diag_init(&diag);
-    enum status status = generate_program(&spec, NULL, &arena, &ranks, &count, NULL, &diag);
+    enum status status = generate_program(&spec, &arena, &ranks, &count, &diag);
     tap_is_int(status, STATUS_OK, "%s is generated", spec.schedule);
     if (status == STATUS_OK) {
         tap_is_int(count, spec.ranks, "for all ranks");
@@ -171,7 +172,7 @@ static void test_megatron_table(void)
     diag_init(&diag);
     struct generate_spec spec = spec_of("interleaved_1f1b", 2, 2, 5);
     spec.group = 3;
-    tap_is_int(generate_program(&spec, NULL, &arena, &ranks, &count, NULL, &diag), STATUS_OK,
+    tap_is_int(generate_program(&spec, &arena, &ranks, &count, &diag), STATUS_OK,
                "interleaved with group 3");
     tap_is_int(ranks ? (int)ranks[0].count : 0, 20, "20 passes on rank 0");
     for (size_t i = 0; ranks && i < 20; i++) {
@@ -194,7 +195,7 @@ static void test_warm_ups(void)
     arena_init(&arena, 0);
     diag_init(&diag);
     struct generate_spec spec = spec_of("interleaved_1f1b", 4, 2, 8);
-    generate_program(&spec, NULL, &arena, &ranks, &count, NULL, &diag);
+    generate_program(&spec, &arena, &ranks, &count, &diag);
     for (int rank = 0; rank < count; rank++) {
         int forwards = 0;
         while (ranks[rank].actions[forwards].kind == ACTION_F)
@@ -205,6 +206,15 @@ static void test_warm_ups(void)
     arena_fini(&arena);
 }
 
+/* By rules, or found. */
+static enum status make_lists(const struct generate_spec *spec, struct arena *arena,
+                              struct rank_program **ranks, int *count, struct diag *diag)
+{
+    *count = spec->ranks;
+    return generate_is_found(spec->schedule) ? found_search(spec, NULL, arena, ranks, NULL, diag)
+                                             : generate_program(spec, arena, ranks, count, diag);
+}
+
 static void check_refusal(struct generate_spec spec, const char *message)
 {
     struct arena arena;
@@ -213,8 +223,8 @@ static void check_refusal(struct generate_spec spec, const char *message)
     int count;
     arena_init(&arena, 0);
     diag_init(&diag);
-    tap_is_int(generate_program(&spec, NULL, &arena, &ranks, &count, NULL, &diag), STATUS_INPUT,
-               "refused: %s", message);
+    tap_is_int(make_lists(&spec, &arena, &ranks, &count, &diag), STATUS_INPUT, "refused: %s",
+               message);
     tap_ok(has_message(&diag, message), "says so");
     tap_ok(diag.count == 1 && diag.messages[0].mark.line == 3, "once, with the place");
     diag_fini(&diag);
@@ -408,9 +418,13 @@ static void begin_plan(struct plan *plan)
 
 static void begin_generated(struct plan *plan, struct generate_spec spec)
 {
+    struct diag diag;
     begin_plan(plan);
     plan->ranks = spec.ranks;
     plan->programs.generate = spec;
+    diag_init(&diag);
+    (void)found_resolve(plan, &plan->arena, &diag);
+    diag_fini(&diag);
 }
 
 static void begin_written(struct plan *plan, int ranks, const char *const *texts)
@@ -890,7 +904,7 @@ static void check_schedule(struct generate_spec spec)
     int count = 0;
     arena_init(&arena, 0);
     diag_init(&diag);
-    bool ok = generate_program(&spec, NULL, &arena, &ranks, &count, NULL, &diag) == STATUS_OK;
+    bool ok = make_lists(&spec, &arena, &ranks, &count, &diag) == STATUS_OK;
     int chunks = spec.chunks ? spec.chunks : default_chunks(spec.schedule);
     int microbatches = spec.microbatches / generate_copies(&spec);
     tap_ok(ok && is_complete(ranks, count, spec.ranks * chunks, microbatches,
@@ -996,7 +1010,7 @@ static void test_pytorch(void)
     is_rank(&lowered[0], print_rank(&given[0], want), "as PyTorch does, rank 0");
     is_rank(&lowered[1], print_rank(&given[1], want), "as PyTorch does, rank 1");
     struct generate_spec spec = spec_of("interleaved_zero_bubble", 2, 2, 8);
-    generate_program(&spec, NULL, &arena, &made, &count, NULL, &diag);
+    generate_program(&spec, &arena, &made, &count, &diag);
     comms_merge_bw(&arena, made, count, &diag);
     comms_add(&arena, made, count, 1, &diag);
     is_rank(&made[0], print_rank(&given[0], want), "and generated the same, rank 0");

@@ -83,7 +83,7 @@ static enum status count_in_flight(const struct plan *plan, int stages, struct a
         return STATUS_OK;
     }
     if (spec->given)
-        status = generate_program(spec, NULL, arena, &ranks, &rank_count, NULL, diag);
+        status = generate_program(spec, arena, &ranks, &rank_count, diag);
     if (status == STATUS_OK)
         status = comms_map_stages(arena, ranks, rank_count, 1, &map, diag);
     if (status != STATUS_OK || map.stages < stages)

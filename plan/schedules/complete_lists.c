@@ -28,13 +28,23 @@ int complete_lists_copies(const struct plan *plan)
     return programs->generate.given ? generate_copies(&programs->generate) : given;
 }
 
-/* The lists as the plan has them or its generator makes them. */
-static enum status given_lists(const struct plan *plan, struct arena *arena,
-                               struct rank_program **ranks, int *rank_count, struct diag *diag)
+struct plan complete_lists_like(const struct plan *plan)
+{
+    struct plan like = *plan;
+    struct generate_spec *spec = &like.programs.generate;
+    if (spec->given && generate_is_found(spec->schedule)) {
+        spec->schedule = generate_rule_like(spec->schedule);
+        spec->memory = 0;
+    }
+    return like;
+}
+
+enum status complete_lists_given(const struct plan *plan, struct arena *arena,
+                                 struct rank_program **ranks, int *rank_count, struct diag *diag)
 {
     const struct programs *programs = &plan->programs;
     if (programs->generate.given)
-        return generate_program(&programs->generate, plan, arena, ranks, rank_count, NULL, diag);
+        return generate_program(&programs->generate, arena, ranks, rank_count, diag);
     *rank_count = plan->ranks;
     *ranks = ARENA_ARRAY(arena, (size_t)plan->ranks, struct rank_program);
     if (!*ranks)
@@ -97,7 +107,7 @@ static enum status complete(const struct plan *plan, struct arena *arena,
 {
     const struct parallel_spec *spec = &plan->programs.parallel;
     struct rank_program *given, *with;
-    enum status status = given_lists(plan, arena, &given, rank_count, diag);
+    enum status status = complete_lists_given(plan, arena, &given, rank_count, diag);
     if (status != STATUS_OK)
         return status;
     size_t count = (size_t)*rank_count;

@@ -14,6 +14,14 @@
 /* The copies of the model that the stages of a plan of FORM_PROGRAMS are. */
 int complete_lists_copies(const struct plan *plan);
 
+/* The same plan, but for a schedule that is found, whose lists need not be there yet: one that rules make stands in its
+   place, with the same stages on each rank and the same microbatches. */
+struct plan complete_lists_like(const struct plan *plan);
+
+/* The lists as the plan has them or its generator makes them, without what is added. */
+enum status complete_lists_given(const struct plan *plan, struct arena *arena,
+                                 struct rank_program **ranks, int *rank_count, struct diag *diag);
+
 /* The complete lists of a plan of FORM_PROGRAMS: generated if it has `generate:`, with messages
    added if it has none. In `arena`; the plan is not changed. */
 enum status complete_lists_fill(const struct plan *plan, struct arena *arena,

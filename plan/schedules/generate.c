@@ -333,6 +333,14 @@ bool generate_is_found(const char *schedule)
     return false;
 }
 
+const char *generate_rule_like(const char *schedule)
+{
+    for (size_t i = 0; i < GENERATORS; i++)
+        if (strcmp(generators[i].name, schedule) == 0)
+            return generators[i].chunks == TWO_CHUNKS ? "zbv" : "zb_h1";
+    return schedule;
+}
+
 int generate_memory(const struct generate_spec *spec)
 {
     for (size_t i = 0; spec->memory <= 0 && i < GENERATORS; i++)
@@ -516,41 +524,6 @@ static enum status build_lists(const struct generate_spec *spec, const struct ge
     return STATUS_OK;
 }
 
-/* 1F1B with a backward in two halves, W at once. */
-static void build_1f1b_split(struct list_builder *b)
-{
-    int warm = min_int(b->p - b->rank - 1, b->m);
-    for (int i = 0; i < warm; i++)
-        generate_push(b, ACTION_F, b->rank, i);
-    for (int i = 0; i < b->m; i++) {
-        if (warm + i < b->m)
-            generate_push(b, ACTION_F, b->rank, warm + i);
-        generate_push(b, ACTION_I, b->rank, i);
-        generate_push(b, ACTION_W, b->rank, i);
-    }
-}
-
-/* In V shape the search begins with ZB-V. */
-static enum status find_lists(const struct generate_spec *spec, const struct generator *generator,
-                              const struct plan *costs, struct arena *arena,
-                              struct rank_program **ranks, struct generate_figures *figures,
-                              struct diag *diag)
-{
-    static const struct generator line[] = {
-        {.build = build_zb_h1}, {.build = build_zb_h2}, {.build = build_1f1b_split}};
-    static const struct generator vee[] = {{.build = generate_zbv}};
-    bool is_vee = generator->chunks == TWO_CHUNKS;
-    struct known_lists known = {.begins = is_vee};
-    enum status status = STATUS_OK;
-    size_t count = is_vee ? sizeof vee / sizeof *vee : sizeof line / sizeof *line;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++)
-        status = build_lists(spec, is_vee ? &vee[i] : &line[i], arena, &known.lists[known.count++],
-                             diag);
-    return status == STATUS_OK ? generate_found(spec, is_vee ? FOUND_VEE : FOUND_LINE, costs,
-                                                &known, arena, ranks, figures, diag)
-                               : status;
-}
-
 /* The generator of `spec`, and `spec` with its chunks. */
 static enum status fill_spec(const struct generate_spec *spec, const struct generator **generator,
                              struct generate_spec *filled, struct diag *diag)
@@ -564,29 +537,41 @@ static enum status fill_spec(const struct generate_spec *spec, const struct gene
     return check_spec(filled, *generator, diag);
 }
 
-enum status generate_check(const struct generate_spec *spec, struct diag *diag)
+enum status generate_check(const struct generate_spec *spec, struct generate_spec *filled,
+                           struct diag *diag)
 {
     const struct generator *generator = NULL;
-    struct generate_spec filled;
-    return fill_spec(spec, &generator, &filled, diag);
+    return fill_spec(spec, &generator, filled, diag);
 }
 
-enum status generate_program(const struct generate_spec *spec, const struct plan *costs,
-                             struct arena *arena, struct rank_program **ranks, int *rank_count,
-                             struct generate_figures *figures, struct diag *diag)
+/* The lists that a search has left in `spec`. */
+static enum status copy_found(const struct generate_spec *spec, struct arena *arena,
+                              struct rank_program **ranks, struct diag *diag)
+{
+    if (!spec->found)
+        return diag_error_at(diag, NULL, NULL, spec->mark,
+                             "%s: found no lists, expected those that a search has found: "
+                             "'swsim generate' writes them",
+                             spec->schedule);
+    struct rank_program *copy = ARENA_ARRAY(arena, (size_t)spec->ranks, struct rank_program);
+    if (!copy)
+        return diag_no_memory(diag);
+    memcpy(copy, spec->found, (size_t)spec->ranks * sizeof *copy);
+    *ranks = copy;
+    return STATUS_OK;
+}
+
+enum status generate_program(const struct generate_spec *spec, struct arena *arena,
+                             struct rank_program **ranks, int *rank_count, struct diag *diag)
 {
     const struct generator *generator = NULL;
     struct generate_spec filled;
-    struct generate_figures found = {0};
     enum status status = fill_spec(spec, &generator, &filled, diag);
     if (status != STATUS_OK)
         return status;
     status = generator->build ? build_lists(&filled, generator, arena, ranks, diag)
-                              : find_lists(&filled, generator, costs, arena, ranks, &found, diag);
-    if (status != STATUS_OK)
-        return status;
-    *rank_count = filled.ranks;
-    if (figures)
-        *figures = found;
-    return STATUS_OK;
+                              : copy_found(&filled, arena, ranks, diag);
+    if (status == STATUS_OK)
+        *rank_count = filled.ranks;
+    return status;
 }

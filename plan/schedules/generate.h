@@ -19,17 +19,11 @@ const char *generate_about(size_t index);
 
 /* Is it found from costs and a memory limit? Else rules make it. */
 bool generate_is_found(const char *schedule);
+/* A schedule that rules make, with as many chunks and the same stages on each rank as this one, which is found. */
+const char *generate_rule_like(const char *schedule);
 /* The activations of a stage that a rank may hold in one that is found, as `spec` or else its schedule says; the
    machine's memory may allow fewer, and with GENERATE_FIT more. */
 int generate_memory(const struct generate_spec *spec);
-
-/* The figures of a schedule that was found; spans and bounds are those of bubble.h. */
-struct generate_figures {
-    bool found; /* else the schedule is one that rules make, and the rest is 0 */
-    int64_t span_ns, makespan_ns;
-    int64_t bound_ns, work_ns;   /* no order has a smaller span; the most that a rank does */
-    int least_limit, most_limit; /* activations that a rank may hold, of the ranks */
-};
 
 /* The channel that a plan has unless it says another: Megatron has a communicator for each pair of ranks, or on two ranks one
    for each way, where it does not send batches. */
@@ -38,14 +32,15 @@ void generate_channel(const struct generate_spec *spec, enum fifo_rule *fifo, bo
 /* How many copies of the model a schedule's stages are; 1 unless the schedule is bidirectional. */
 int generate_copies(const struct generate_spec *spec);
 
-/* Is there such a schedule, and can it have these parameters? The refusals are those of generate_program. */
-enum status generate_check(const struct generate_spec *spec, struct diag *diag);
+/* Is there such a schedule, and can it have these parameters? *filled has its number of chunks, too. The refusals are
+   those of generate_program. */
+enum status generate_check(const struct generate_spec *spec, struct generate_spec *filled,
+                           struct diag *diag);
 
-/* Generate `spec` (0 chunks: 1, or 2 for the V-shaped). Passes and messages cost what the plan `costs` says; NULL: 1
-   a pass, nothing a message. An unknown schedule or parameters it cannot have are described in diag at spec->mark,
-   without a file: STATUS_INPUT. `figures` may be NULL. */
-enum status generate_program(const struct generate_spec *spec, const struct plan *costs,
-                             struct arena *arena, struct rank_program **ranks, int *rank_count,
-                             struct generate_figures *figures, struct diag *diag);
+/* Generate `spec` (0 chunks: 1, or 2 for the V-shaped). The lists of a schedule that is found from costs are those of
+   spec->found: nothing is searched for here. An unknown schedule, parameters it cannot have and lists that are missing
+   are described in diag at spec->mark, without a file: STATUS_INPUT. */
+enum status generate_program(const struct generate_spec *spec, struct arena *arena,
+                             struct rank_program **ranks, int *rank_count, struct diag *diag);
 
 #endif

@@ -5,7 +5,6 @@
  *     generate.c         the table of schedules, their conditions, lists with a warm-up and steady pairs
  *     generate_megatron.c  passes with the messages between them, as Megatron sends them
  *     generate_vee.c     two chunks a rank: ZB-V, DualPipe, DualPipeV
- *     generate_found.c   schedules that are found from costs and a memory limit
  */
 #ifndef SWSIM_GENERATE_INTERNAL_H
 #define SWSIM_GENERATE_INTERNAL_H
@@ -53,23 +52,5 @@ void generate_megatron(struct list_builder *b, const struct generate_pattern *pa
 void generate_zbv(struct list_builder *b);
 void generate_dualpipe(struct list_builder *b);
 void generate_dualpipe_v(struct list_builder *b);
-
-/* ---- generate_found.c ------------------------------------------------------------------------ */
-
-enum found_kind { FOUND_LINE, FOUND_VEE };
-
-/* Lists of schedules that are made by rules, for the same ranks and chunks: what is found is as good as each that keeps
-   within the memory. The search begins with the first where `begins`. */
-struct known_lists {
-    struct rank_program *lists[3];
-    size_t count;
-    bool begins;
-};
-
-/* The lists of all ranks; `spec` says the memory. */
-enum status generate_found(const struct generate_spec *spec, enum found_kind kind,
-                           const struct plan *costs, const struct known_lists *known,
-                           struct arena *arena, struct rank_program **ranks,
-                           struct generate_figures *figures, struct diag *diag);
 
 #endif

@@ -4,16 +4,10 @@ libplan_a_SOURCES += \
     plan/schedules/actions.c plan/schedules/actions.h \
     plan/schedules/arithmetic.c plan/schedules/arithmetic.h \
     plan/schedules/balance.c plan/schedules/balance.h \
-    plan/schedules/bubble.c plan/schedules/bubble.h \
-    plan/schedules/bubble_channel.c plan/schedules/bubble_channel.h \
-    plan/schedules/bubble_kept.c plan/schedules/bubble_kept.h \
-    plan/schedules/bubble_search.c plan/schedules/bubble_search.h \
     plan/schedules/comms.c plan/schedules/comms.h \
     plan/schedules/complete_lists.c plan/schedules/complete_lists.h \
     plan/schedules/costs.c plan/schedules/costs.h \
-    plan/schedules/found_limits.c plan/schedules/found_limits.h \
     plan/schedules/generate.c plan/schedules/generate.h \
-    plan/schedules/generate_found.c \
     plan/schedules/generate_internal.h \
     plan/schedules/generate_megatron.c \
     plan/schedules/generate_vee.c \

@@ -32,25 +32,15 @@ static void mark_lists(struct search *search, const struct rank_program *lists, 
                 mark_message(search, &lists[i].actions[k]);
 }
 
-/* The ranks of stages do not depend on the number of microbatches: for one there is little to search. */
-static struct plan with_little_search(const struct plan *plan)
-{
-    struct plan small = *plan;
-    struct generate_spec *spec = &small.programs.generate;
-    if (spec->given && generate_is_found(spec->schedule))
-        spec->microbatches = 1;
-    return small;
-}
-
 static enum status read_lists(const struct plan *plan, struct arena *scratch, struct search *search,
                               struct diag *diag)
 {
-    struct plan small = with_little_search(plan);
-    enum status status = complete_lists_fill_all(&small, scratch, &search->ranks,
+    struct plan made = complete_lists_like(plan);
+    enum status status = complete_lists_fill_all(&made, scratch, &search->ranks,
                                                  &search->rank_count, &search->differing, diag);
     if (status == STATUS_OK)
         status = comms_map_stages(scratch, search->ranks, search->rank_count,
-                                  complete_lists_copies(&small), &search->map, diag);
+                                  complete_lists_copies(&made), &search->map, diag);
     if (status != STATUS_OK)
         return status;
     search->forward = ARENA_ARRAY(scratch, (size_t)search->map.stages, bool);

@@ -15,6 +15,7 @@
 #include "csv.h"
 #include "base/input.h"
 #include "parse_internal.h"
+#include "plan/schedules/generate.h"
 #include "base/printable.h"
 #include "base/system_words.h"
 
@@ -438,6 +439,14 @@ static const struct form_key {
     {"threads", FORM_THREADS, "host programs"},
 };
 
+/* "generate" may stand beside the lists that a search has found for it. */
+static bool has_found(const struct parser *parser)
+{
+    const struct node *generate = node_find(parser->root, "generate");
+    const struct node *schedule = generate ? node_find(generate, "schedule") : NULL;
+    return schedule && schedule->kind == NODE_SCALAR && generate_is_found(schedule->text);
+}
+
 static bool find_form(struct parser *parser, const struct form_key **out)
 {
     *out = NULL;
@@ -445,7 +454,7 @@ static bool find_form(struct parser *parser, const struct form_key **out)
         for (size_t i = 0; i < FIELD_COUNT(form_keys); i++) {
             if (strcmp(key->text, form_keys[i].key) != 0)
                 continue;
-            if (*out)
+            if (*out && !((*out)->form == form_keys[i].form && has_found(parser)))
                 return parse_error(parser, key->mark,
                                    "found \"%s\" beside \"%s\", expected one form a plan",
                                    key->text, (*out)->key);

@@ -174,7 +174,8 @@ static void check_schedule(struct parser *parser, const struct generate_spec *ge
 {
     struct diag refused;
     diag_init(&refused);
-    if (generate_check(generate, &refused) != STATUS_OK) {
+    struct generate_spec filled;
+    if (generate_check(generate, &filled, &refused) != STATUS_OK) {
         if (refused.count > 0)
             parse_error(parser, generate->mark, "%s", refused.messages[0].text);
         else
@@ -192,6 +193,43 @@ static void check_said(struct parser *parser, const char *key, int given, int sa
                     given, said);
 }
 
+/* True if the action is a pass that a schedule with split backwards has on this rank. `spec` says its chunks. */
+static bool is_pass_of(const struct action *action, const struct generate_spec *spec, int rank)
+{
+    int stages = spec->ranks * spec->chunks, stage = action->stage;
+    bool split = action->kind == ACTION_F || action->kind == ACTION_I || action->kind == ACTION_W;
+    return split && action->microbatch < spec->microbatches &&
+           (stage == rank || (spec->chunks > 1 && stage == stages - 1 - rank));
+}
+
+/* Lists beside a schedule that is found are those of an earlier search; no pass stands in them twice. */
+static void take_found(struct parser *parser, struct generate_spec *generate)
+{
+    struct programs *programs = &parser->plan->programs;
+    struct generate_spec filled;
+    if (!programs->ranks || parser->status != STATUS_OK ||
+        generate_check(generate, &filled, parser->diag) != STATUS_OK)
+        return;
+    size_t passes = 3 * (size_t)filled.chunks * (size_t)filled.microbatches;
+    bool fits = parser->plan->ranks == filled.ranks;
+    for (int rank = 0; fits && rank < filled.ranks; rank++) {
+        const struct rank_program *list = &programs->ranks[rank];
+        fits = list->count == passes;
+        for (size_t i = 0; fits && i < list->count; i++)
+            fits = is_pass_of(&list->actions[i], &filled, rank);
+    }
+    if (!fits) {
+        parse_error(parser, generate->mark,
+                    "found other \"programs\" beside \"generate\", expected F, I and W of each "
+                    "microbatch on %d ranks, as %s has them",
+                    filled.ranks, filled.schedule);
+        return;
+    }
+    generate->found = programs->ranks;
+    generate->found_given = true;
+    programs->ranks = NULL;
+}
+
 void parse_generate(struct parser *parser, const struct node *value)
 {
     struct plan *plan = parser->plan;
@@ -205,8 +243,9 @@ void parse_generate(struct parser *parser, const struct node *value)
         return;
     check_said(parser, "ranks", plan->ranks, generate->ranks);
     check_said(parser, "copies", plan->programs.copies, generate_copies(generate));
-    plan->ranks = generate->ranks;
     check_schedule(parser, generate);
+    take_found(parser, generate);
+    plan->ranks = generate->ranks;
 }
 
 /* A communicator for all was "rank" in earlier plans. */

@@ -364,9 +364,9 @@ static int write_bytes(void *data, unsigned char *buffer, size_t size)
     return 0;
 }
 
-enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
+static enum status print_to(const struct plan *plan, bool kept, FILE *out, struct diag *diag)
 {
-    struct printer printer = {.plan = plan, .out = out};
+    struct printer printer = {.plan = plan, .out = out, .kept = kept};
     printer.default_stream = names_find(&plan->streams, PLAN_IMPLICIT_STREAM);
     printer.default_group = names_find(&plan->groups, PLAN_IMPLICIT_GROUP);
     if (!yaml_emitter_initialize(&printer.emitter))
@@ -391,22 +391,32 @@ enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
                                : diag_no_memory(diag);
 }
 
-enum status plan_text(const struct plan *plan, char **out, struct diag *diag)
+enum status plan_print(const struct plan *plan, FILE *out, struct diag *diag)
+{
+    return print_to(plan, false, out, diag);
+}
+
+static enum status text_of(const struct plan *plan, bool kept, char **out, struct diag *diag)
 {
     struct text_stream stream;
     *out = NULL;
     if (!text_open(&stream))
         return diag_no_memory(diag);
-    enum status status = plan_print(plan, stream.out, diag);
+    enum status status = print_to(plan, kept, stream.out, diag);
     *out = text_close(&stream, status == STATUS_OK, NULL);
     return status == STATUS_OK && !*out ? diag_no_memory(diag) : status;
 }
 
-enum status plan_text_in(const struct plan *plan, struct arena *arena, const char **out,
-                         struct diag *diag)
+enum status plan_text(const struct plan *plan, char **out, struct diag *diag)
+{
+    return text_of(plan, false, out, diag);
+}
+
+static enum status text_in(const struct plan *plan, bool with_found, struct arena *arena,
+                           const char **out, struct diag *diag)
 {
     char *text;
-    enum status status = plan_text(plan, &text, diag);
+    enum status status = text_of(plan, with_found, &text, diag);
     const char *kept = status == STATUS_OK ? arena_strdup(arena, text) : NULL;
     free(text);
     if (status == STATUS_OK && !kept)
@@ -414,4 +424,16 @@ enum status plan_text_in(const struct plan *plan, struct arena *arena, const cha
     if (kept)
         *out = kept;
     return status;
+}
+
+enum status plan_text_in(const struct plan *plan, struct arena *arena, const char **out,
+                         struct diag *diag)
+{
+    return text_in(plan, false, arena, out, diag);
+}
+
+enum status plan_kept_text_in(const struct plan *plan, struct arena *arena, const char **out,
+                              struct diag *diag)
+{
+    return text_in(plan, true, arena, out, diag);
 }

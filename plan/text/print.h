@@ -23,4 +23,9 @@ enum status plan_text(const struct plan *plan, char **out, struct diag *diag);
 enum status plan_text_in(const struct plan *plan, struct arena *arena, const char **out,
                          struct diag *diag);
 
+/* The text that is kept with a run, in `arena`: beside `generate` it has the lists that were found for it, so that whoever
+   reads the text need not search for them. */
+enum status plan_kept_text_in(const struct plan *plan, struct arena *arena, const char **out,
+                              struct diag *diag);
+
 #endif

@@ -25,6 +25,7 @@ struct printer {
     yaml_emitter_t emitter;
     const struct plan *plan;
     FILE *out;
+    bool kept; /* with the lists of a schedule that is found */
     struct arena scratch;
     int default_stream, default_group; /* of PLAN_IMPLICIT_STREAM and _GROUP, -1: not in use */
     bool failed;

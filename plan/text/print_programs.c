@@ -53,14 +53,16 @@ void put_program(struct printer *printer, const struct rank_program *program)
 static void print_rank_programs(struct printer *printer)
 {
     const struct plan *plan = printer->plan;
-    if (!plan->programs.ranks || plan->programs.generate.given)
+    bool found = plan->programs.generate.given;
+    const struct rank_program *ranks = found ? plan->programs.generate.found : plan->programs.ranks;
+    if (!ranks || (found && !printer->kept && !plan->programs.generate.found_given))
         return;
     yaml_emitter_set_width(&printer->emitter, PROGRAM_WIDTH);
     put_word(printer, "programs");
     open_map(printer, BLOCK);
     for (int rank = 0; rank < plan->ranks; rank++) {
         put_number(printer, rank);
-        put_program(printer, &plan->programs.ranks[rank]);
+        put_program(printer, &ranks[rank]);
     }
     close_map(printer);
 }

@@ -148,10 +148,10 @@ static enum status begin_run(struct recorder *recorder)
                                               [DRIVER_CLOCK] = RUN_DRIVER_CLOCK,
                                               [DRIVER_DATAFLOW] = RUN_DRIVER_DATAFLOW};
     const struct program *p = recorder->program;
-    char *text = NULL;
-    enum status status = plan_text(recorder->plan, &text, recorder->diag);
-    if (status != STATUS_OK)
-        return status;
+    struct arena arena;
+    const char *text = "";
+    arena_init(&arena, 0);
+    enum status status = plan_kept_text_in(recorder->plan, &arena, &text, recorder->diag);
     const struct run_info info = {
         .kind = RUN_SIMULATED,
         .plan_name = recorder->plan->name,
@@ -163,8 +163,9 @@ static enum status begin_run(struct recorder *recorder)
         .iterations_wanted = p->tasks ? p->options.iterations : 0,
         .created_unix_s = (int64_t)time(NULL),
     };
-    status = store_begin_run(recorder->store, &info, &recorder->run, recorder->diag);
-    free(text);
+    if (status == STATUS_OK)
+        status = store_begin_run(recorder->store, &info, &recorder->run, recorder->diag);
+    arena_fini(&arena);
     return status;
 }
 

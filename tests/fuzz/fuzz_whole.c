@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check/verify.h"
+#include "improve/found.h"
 #include "plan/text/parse.h"
 #include "sim/predict/predict.h"
 #include "sim/predict/report.h"
@@ -159,6 +160,7 @@ void fuzz_whole(const uint8_t *data, size_t size)
     diag_init(&diag);
     if (plan_parse("fuzz.yaml", (const char *)data, size, &plan, &diag) == STATUS_OK) {
         bool small = is_small(&plan), story = size % STORIES == 0;
+        small = small && found_resolve(&plan, &plan.arena, &diag) == STATUS_OK;
         if (small && plan.form == FORM_PIPELINE) {
             judge(&plan, DRIVER_CLOCK, story);
             judge(&plan, DRIVER_DATAFLOW, story);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bubble_search.c - see bubble_search.h. */
-#include "bubble_search.h"
+/* bubble_search.c - see bubble.h: the search. */
+#include "bubble.h"
 
 #include <assert.h>
 #include <stdlib.h>

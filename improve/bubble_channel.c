@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bubble_channel.c - see bubble_channel.h.
+ * bubble_channel.c - see bubble.h: lists whose messages share channels.
  *
  * A rank has a queue for its passes and one for each channel. Every queue goes on while the time at which its head can
  * start is known; no clock is needed, because which queue goes first does not change any time.
  */
-#include "bubble_channel.h"
+#include "bubble.h"
 
 #include <string.h>
 
-#include "comms.h"
+#include "plan/schedules/comms.h"
 
 /* Queue 0 has the passes; the others are named by the channel, as `key_of` says. */
 enum { MOST_QUEUES = 16 };

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bubble.h - how long an order of passes takes, and the least that any order takes.
+ * bubble.h - orders of passes with split backwards: how long they take, and a search for a short one.
  *
  * A schedule with split backwards is an order of F and I on each rank; the W fill its gaps. The search is for the least
  * span: the longest time, over the ranks, from the start of the first pass to the end of the last. All times are in
- * nanoseconds. Source: Qi et al. 2023, "Zero bubble pipeline parallelism", for the objective and the memory.
+ * nanoseconds.
+ *
+ *     bubble.c          the time of an order whose messages start when their content is there, and the least time of any
+ *     bubble_channel.c  the time of lists whose messages share channels
+ *     bubble_search.c   the search
+ *
+ * Sources: Qi et al. 2023 (zero bubble), for the objective and the memory, and 2024 (controllable memory: V-Min, V-Half,
+ * V-ZB are repeated blocks).
  */
 #ifndef SWSIM_BUBBLE_H
 #define SWSIM_BUBBLE_H
@@ -46,6 +53,8 @@ struct bubble_figures {
     int64_t makespan_ns;
 };
 
+/* ---- one order ------------------------------------------------------------------------------- */
+
 /* Working memory for one problem. */
 struct bubble_room;
 
@@ -65,5 +74,30 @@ int64_t bubble_backward_ns(const struct bubble_problem *problem, int stage, int 
 
 /* No order has a smaller span. */
 int64_t bubble_bound(const struct bubble_problem *problem);
+
+/* ---- lists on shared channels (`p2p: {fifo}`) ------------------------------------------------- */
+
+/* Lists with messages, each pass and message taking what the problem says; a message waits for those before it on its
+   channel and for its other end, as in the machine. Messages go one by one and without buffers: batches, eager messages
+   and those of metadata are not followed. False: the lists hang, or there is no memory. */
+bool bubble_channel_evaluate(const struct bubble_problem *problem, enum fifo_rule fifo,
+                             const struct rank_program *lists, struct bubble_figures *out);
+
+/* The most activations that a rank holds at one time, rounded up. */
+int bubble_channel_held(const struct bubble_problem *problem, const struct rank_program *list);
+
+/* True if no rank of these lists holds more activations than the problem allows. */
+bool bubble_channel_fits(const struct bubble_problem *problem, const struct rank_program *lists);
+
+/* ---- the search ------------------------------------------------------------------------------ */
+
+/* Three kinds of candidates are tried: leads (one stage a rank: how many forwards a rank is ahead), repeated blocks (two
+   stages a rank in V shape) and the order `known`, lists whose W are left out (NULL: none). The best candidate is then
+   changed step by step while that helps. The amount of work is limited, not the time: the same problem gives the same
+   order on every machine. *ranks has the passes of each rank, W included, in `arena`.
+   STATUS_OK with *ranks NULL: no candidate keeps within the memory. STATUS_SYSTEM: out of memory, not described. */
+enum status bubble_search(const struct bubble_problem *problem, const struct rank_program *known,
+                          struct arena *arena, struct rank_program **ranks,
+                          struct bubble_figures *figures);
 
 #endif
