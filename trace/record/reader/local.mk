@@ -7,15 +7,10 @@ libimport_a_SOURCES += \
     trace/record/reader/recorded_comms.c \
     trace/record/reader/recorded_copies.c \
     trace/record/reader/recorded_form.c \
-    trace/record/reader/recorded_groups.c \
     trace/record/reader/recorded_internal.h \
-    trace/record/reader/recorded_known.c \
-    trace/record/reader/recorded_maps.c \
     trace/record/reader/recorded_memory.c \
     trace/record/reader/recorded_order.c \
     trace/record/reader/recorded_queries.c \
-    trace/record/reader/recorded_run.c trace/record/reader/recorded_run.h \
-    trace/record/reader/recorded_times.c \
+    trace/record/reader/recorded_run.c \
     trace/record/reader/recorded_values.c \
-    trace/record/reader/recorded_walk.h \
     trace/record/reader/tapes.c trace/record/reader/tapes.h

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorded.c - see recorded.h. */
-#include "recorded_run.h"
+#include "recorded_internal.h"
 
 #include "trace/job/host_form.h"
 
@@ -46,7 +46,7 @@ static enum status read_all(struct recorded_job *job, const struct source *sourc
     return status;
 }
 
-/* A program may do what a plan has no words for: its reader knows all of that. */
+/* A program may do what a plan has no words for. The parser of plans finds it. */
 static enum status refuse(const char *path, const struct diag *why, struct diag *diag)
 {
     for (size_t i = 0; i < why->count; i++)

@@ -4,7 +4,7 @@
  *
  * Handles and addresses are used again for other objects; at each moment they mean the one that lives then.
  */
-#include "recorded_walk.h"
+#include "recorded_internal.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -287,7 +287,7 @@ static bool wait_for_event(const struct walk *walk, struct recorded_stream *stre
     if (event->ready_ns > stream->ready_ns)
         stream->ready_ns = event->ready_ns;
     /* counted as a push: a sync of the stream waits for the event, too */
-    return walk_count_push(walk, stream) && walk_known_wait(walk, stream, event) &&
+    return walk_count_push(walk, stream) && walk_frontier_wait(walk, stream, event) &&
            walk_add(walk, stream, &op);
 }
 
@@ -376,7 +376,7 @@ bool walk_await_event(const struct walk *walk, struct recorded_event *event)
 static bool take_sync_event(const struct walk *walk)
 {
     struct recorded_event *event = walk_event(walk, walk->item->word[0]);
-    return event && walk_await_event(walk, event) && walk_learn_event(walk, event, true);
+    return event && walk_await_event(walk, event) && walk_observe_event(walk, event, true);
 }
 
 static bool sync_stream(const struct walk *walk, const struct recorded_stream *stream)
@@ -392,7 +392,7 @@ static bool sync_stream(const struct walk *walk, const struct recorded_stream *s
 
 bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream)
 {
-    return sync_stream(walk, stream) && walk_learn_stream(walk, stream, true);
+    return sync_stream(walk, stream) && walk_observe_stream(walk, stream, true);
 }
 
 bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream)
@@ -405,7 +405,7 @@ bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream)
 static bool take_sync_stream(const struct walk *walk)
 {
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
-    return stream && walk_await_stream(walk, stream) && walk_learn_stream(walk, stream, true);
+    return stream && walk_await_stream(walk, stream) && walk_observe_stream(walk, stream, true);
 }
 
 bool walk_sync_device(const struct walk *walk, int device)
@@ -414,7 +414,7 @@ bool walk_sync_device(const struct walk *walk, int device)
     op.op.sync = SYNC_DEVICE;
     op.device = op.event_device = device;
     recorded_clock_sync(walk->job, &op, recorded_clock_ready(walk->process, device, NULL));
-    return walk_add(walk, NULL, &op) && walk_learn_device(walk, device);
+    return walk_add(walk, NULL, &op) && walk_observe_device(walk, device);
 }
 
 bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op)
@@ -551,7 +551,7 @@ static bool take_host_call(const struct walk *walk)
 static bool take_host_bound(const struct walk *walk, bool begins)
 {
     struct recorded_op op = walk_op(walk, OP_HOST);
-    walk->thread->hosting = begins;
+    walk->thread->in_host_function = begins;
     if (begins && !walk_order_host(walk))
         return false;
     op.begins = begins;
@@ -684,7 +684,7 @@ static bool await_externals(const struct walk *walk, const struct recorded_graph
 {
     for (size_t i = 0; i < graph->ops.count; i++) {
         const struct recorded_event *event = external_of(walk, &graph->ops.items[i], OP_WAIT);
-        if (event && !walk_known_wait(walk, stream, event))
+        if (event && !walk_frontier_wait(walk, stream, event))
             return false;
     }
     return true;
@@ -735,7 +735,7 @@ static bool take_after(const struct walk *walk)
     op.by_lock = is_by_luck(walk);
     op.in_time = walk->item->word[2] == RECORDING_IN_TIME;
     return walk_order_follow(walk, (size_t)thread - 1, count) &&
-           walk_known_hear(walk, (size_t)thread - 1, count) &&
+           walk_order_merge(walk, (size_t)thread - 1, count) &&
            (walk->job->options->order != RECORDED_LOCKS || walk_add(walk, NULL, &op));
 }
 
@@ -841,7 +841,7 @@ static bool add_seen(const struct walk *walk)
         struct recorded_op op = walk_op(walk, OP_AWAIT);
         op.after_thread = (int64_t)t;
         op.after_count = before;
-        if (!walk_known_hear(walk, t, before) || !walk_add(walk, NULL, &op))
+        if (!walk_order_merge(walk, t, before) || !walk_add(walk, NULL, &op))
             return false;
     }
     return true;
@@ -855,7 +855,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
         return diag_no_memory(job->diag);
     for (size_t i = 0; i < process->tapes.thread_count; i++)
         process->threads[i] = (struct recorded_thread){0};
-    if (!walk_order_begin(job, process) || !walk_known_begin(job, process))
+    if (!walk_order_begin(job, process))
         return diag_no_memory(job->diag);
     while ((walk.item = tapes_next(&process->tapes, &walk.number))) {
         walk.thread = &process->threads[walk.number];
@@ -868,7 +868,7 @@ enum status recorded_walk(struct recorded_job *job, struct recorded_process *pro
         if (walk.item->kind != RECORDING_PUSH)
             walk.thread->push = 0;
         if (!is_idle(&walk))
-            walk.thread->did = walk.thread->place;
+            walk.thread->acted = walk.thread->place;
     }
     recorded_queries_end(job, process);
     return STATUS_OK;

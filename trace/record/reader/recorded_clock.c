@@ -9,23 +9,221 @@
  * Where the stream was idle the work began a launch latency after its push; where it was not, what lies between `ready` and
  * its start is the device's own and counts as its time. A wait takes as long as what it waits for; only the time behind
  * that is the CPU's. The work of several ranks begins with the last of them: its time is the least over the ranks.
+ *
+ * The device's times are records of CUPTI. A record has a correlation, which belongs to the number of a call (PUSHED_AS); the
+ * call's own item comes behind that number (PUSH). CUPTI's clock is mapped piece by piece: a straight line between two ties
+ * (CLOCK), before the first and behind the last one the line through both.
  */
 #include "recorded_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/sort.h"
+
 /* Clocks that are tied well disagree by less. */
 #define TRUSTED_NS 100000
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 void recorded_clock_contradict(struct recorded_job *job, int64_t by_ns)
 {
-    job->contradiction_ns = later(job->contradiction_ns, by_ns);
+    job->contradiction_ns = max_i64(job->contradiction_ns, by_ns);
+}
+
+/* ---- measured times -------------------------------------------------------------------------- */
+
+struct tie {
+    uint64_t there_ns;
+    int64_t here_ns;
+};
+
+struct alias {
+    uint64_t correlation, number;
+};
+
+struct reading {
+    struct recorded_job *job;
+    struct recorded_process *process;
+    struct tie *ties;
+    struct alias *aliases;
+    size_t tie_count, alias_count;
+};
+
+/* ---- the items -------------------------------------------------------------------------------- */
+
+static size_t count_items(const struct tapes *tapes, enum recording_kind kind)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < tapes->thread_count; t++)
+        for (size_t i = 0; i < tapes->threads[t].count; i++)
+            count += tapes->threads[t].items[i]->kind == kind;
+    return count;
+}
+
+static void read_time(struct reading *reading, const struct recording_item *item)
+{
+    struct recorded_times *times = &reading->process->times;
+    const uint64_t *word = item->word;
+    switch ((enum recording_kind)item->kind) {
+    case RECORDING_CLOCK:
+        reading->ties[reading->tie_count++] = (struct tie){word[0], (int64_t)word[1]};
+        break;
+    case RECORDING_PUSHED_AS:
+        reading->aliases[reading->alias_count++] = (struct alias){word[1], word[0]};
+        break;
+    case RECORDING_DEVICE_OP:
+        if (word[4] == 0 || word[5] < word[4])
+            break; /* CUPTI has no times of it */
+        times->items[times->count++] =
+            (struct recorded_span){.push = word[0],
+                                   .node = word[6],
+                                   .start_ns = (int64_t)(word[4] & INT64_MAX),
+                                   .end_ns = (int64_t)(word[5] & INT64_MAX)};
+        break;
+    case RECORDING_LOST: times->lost += word[0] < UINT32_MAX ? word[0] : UINT32_MAX; break;
+    default: break;
+    }
+}
+
+static bool read_times(struct reading *reading)
+{
+    const struct tapes *tapes = &reading->process->tapes;
+    struct arena *arena = reading->job->arena;
+    reading->ties = ARENA_ARRAY(arena, count_items(tapes, RECORDING_CLOCK) + 1, struct tie);
+    reading->aliases =
+        ARENA_ARRAY(arena, count_items(tapes, RECORDING_PUSHED_AS) + 1, struct alias);
+    reading->process->times.items =
+        ARENA_ARRAY(arena, count_items(tapes, RECORDING_DEVICE_OP) + 1, struct recorded_span);
+    if (!reading->ties || !reading->aliases || !reading->process->times.items)
+        return false;
+    for (size_t t = 0; t < tapes->thread_count; t++)
+        for (size_t i = 0; i < tapes->threads[t].count; i++)
+            read_time(reading, tapes->threads[t].items[i]);
+    return true;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------ */
+
+static int by_correlation(const void *left, const void *right)
+{
+    const struct alias *a = left, *b = right;
+    return (a->correlation > b->correlation) - (a->correlation < b->correlation);
+}
+
+/* Correlations become numbers of calls; 0: that of no recorded call. */
+static void name_calls(struct reading *reading)
+{
+    struct recorded_times *times = &reading->process->times;
+    if (reading->alias_count > 1)
+        qsort(reading->aliases, reading->alias_count, sizeof *reading->aliases, by_correlation);
+    for (size_t i = 0; i < times->count; i++) {
+        const struct alias key = {.correlation = times->items[i].push};
+        const struct alias *found = reading->alias_count > 0
+                                        ? bsearch(&key, reading->aliases, reading->alias_count,
+                                                  sizeof *reading->aliases, by_correlation)
+                                        : NULL;
+        times->items[i].push = found ? found->number : 0;
+    }
+}
+
+/* ---- the clock -------------------------------------------------------------------------------- */
+
+static int by_time(const void *left, const void *right)
+{
+    const struct tie *a = left, *b = right;
+    return (a->there_ns > b->there_ns) - (a->there_ns < b->there_ns);
+}
+
+static int64_t on_line(const struct tie *a, const struct tie *b, int64_t there_ns)
+{
+    const double width = (double)(b->there_ns - a->there_ns);
+    const double rate = width > 0 ? (double)(b->here_ns - a->here_ns) / width : 1;
+    const double since = (double)(there_ns - (int64_t)a->there_ns) * rate;
+    return since > -2e18 && since < 2e18 ? a->here_ns + (int64_t)since : a->here_ns;
+}
+
+static int64_t to_host_anyhow(const struct reading *reading, int64_t there_ns)
+{
+    const struct tie *first = reading->ties, *last = first + reading->tie_count - 1;
+    const size_t low = SORT_FIRST(i, 0, reading->tie_count, (int64_t)first[i].there_ns > there_ns);
+    if (low == 0)
+        return on_line(first, last, there_ns);
+    if (low == reading->tie_count)
+        return last->here_ns + on_line(first, last, there_ns) -
+               on_line(first, last, (int64_t)last->there_ns);
+    return on_line(&first[low - 1], &first[low], there_ns);
+}
+
+static int64_t to_host(const struct reading *reading, int64_t there_ns)
+{
+    const int64_t here_ns = to_host_anyhow(reading, there_ns);
+    return here_ns < 0 ? 0 : here_ns > INT64_MAX / 2 ? INT64_MAX / 2 : here_ns;
+}
+
+/* Ties that let the host's clock go back while the device's goes on contradict each other: no time passes between them. */
+static void put_span_on_host(const struct reading *reading, struct recorded_span *span)
+{
+    span->start_ns = to_host(reading, span->start_ns);
+    span->end_ns = to_host(reading, span->end_ns);
+    recorded_clock_contradict(reading->job, span->start_ns - span->end_ns);
+    if (span->end_ns < span->start_ns)
+        span->end_ns = span->start_ns;
+}
+
+/* False: nothing ties the clocks, and times say nothing. */
+static bool put_on_host(struct reading *reading)
+{
+    struct recorded_times *times = &reading->process->times;
+    if (reading->tie_count == 0)
+        return false;
+    qsort(reading->ties, reading->tie_count, sizeof *reading->ties, by_time);
+    for (size_t i = 0; i < reading->tie_count; i++)
+        if (reading->ties[i].here_ns < 0 || reading->ties[i].here_ns > INT64_MAX / 4 ||
+            reading->ties[i].there_ns > INT64_MAX / 2)
+            return false;
+    for (size_t i = 0; i < times->count; i++)
+        put_span_on_host(reading, &times->items[i]);
+    return true;
+}
+
+/* ---- all -------------------------------------------------------------------------------------- */
+
+static int by_call(const void *left, const void *right)
+{
+    const struct recorded_span *a = left, *b = right;
+    if (a->push != b->push)
+        return a->push < b->push ? -1 : 1;
+    if (a->node != b->node)
+        return a->node < b->node ? -1 : 1;
+    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+bool recorded_times_read(struct recorded_job *job, struct recorded_process *process)
+{
+    struct reading reading = {.job = job, .process = process};
+    struct recorded_times *times = &process->times;
+    if (!read_times(&reading))
+        return false;
+    name_calls(&reading);
+    if (!put_on_host(&reading))
+        times->count = 0;
+    if (times->count > 1)
+        qsort(times->items, times->count, sizeof *times->items, by_call);
+    while (times->unasked < times->count && times->items[times->unasked].push == 0)
+        times->unasked++;
+    job->timed |= times->count > times->unasked;
+    return true;
+}
+
+size_t recorded_times_find(const struct recorded_process *process, uint64_t push,
+                           const struct recorded_span **out)
+{
+    const struct recorded_times *times = &process->times;
+    const size_t low = SORT_FIRST(i, 0, times->count, times->items[i].push >= push);
+    size_t high = low;
+    *out = &times->items[low];
+    while (high < times->count && times->items[high].push == push)
+        high++;
+    return push > 0 ? high - low : 0;
 }
 
 /* ---- the walk --------------------------------------------------------------------------------- */
@@ -46,7 +244,7 @@ int64_t recorded_clock_ready(const struct recorded_process *process, int device,
     for (size_t i = 0; i < process->stream_count; i++) {
         const struct recorded_stream *other = &process->streams[i];
         if (other->device == device && (!stream || recorded_comes_before(other, stream)))
-            ready_ns = later(ready_ns, other->ready_ns);
+            ready_ns = max_i64(ready_ns, other->ready_ns);
     }
     return ready_ns;
 }
@@ -65,7 +263,7 @@ static bool note_latency(struct recorded_job *job, const struct recorded_op *op)
     if (!arena_grow(job->arena, (void **)&job->latencies, job->latency_count, &job->latency_cap,
                     sizeof *job->latencies))
         return false;
-    job->latencies[job->latency_count++] = later(time->start_ns - effect_ns(op), 0);
+    job->latencies[job->latency_count++] = max_i64(time->start_ns - effect_ns(op), 0);
     return true;
 }
 
@@ -90,7 +288,7 @@ bool recorded_clock_push(struct recorded_job *job, const struct recorded_process
     time->end_ns = spans[0].end_ns;
     for (size_t i = 1; i < count; i++) {
         time->start_ns = spans[i].start_ns < time->start_ns ? spans[i].start_ns : time->start_ns;
-        time->end_ns = later(time->end_ns, spans[i].end_ns);
+        time->end_ns = max_i64(time->end_ns, spans[i].end_ns);
     }
     stream->ready_ns = time->end_ns;
     recorded_clock_contradict(job, op->begin_ns - time->start_ns);
@@ -132,7 +330,7 @@ int64_t recorded_clock_host_time(const struct recorded_op *op)
     const struct recorded_device_time *time = &op->device_time;
     const int64_t took_ns = op->end_ns - op->begin_ns;
     const int64_t until_ns = time->known ? time->start_ns - op->begin_ns : took_ns;
-    return later(until_ns < took_ns ? until_ns : took_ns, 0);
+    return max_i64(until_ns < took_ns ? until_ns : took_ns, 0);
 }
 
 int64_t recorded_clock_time(const struct recorded_op *op)
@@ -147,18 +345,12 @@ int64_t recorded_clock_time(const struct recorded_op *op)
            (busy && time->ready_ns < time->start_ns ? time->ready_ns : time->start_ns);
 }
 
-static int ascending(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* The lower quartile: some launches were late for reasons of their own. */
 int64_t recorded_clock_latency(struct recorded_job *job)
 {
     if (job->latency_count == 0)
         return 0;
-    qsort(job->latencies, job->latency_count, sizeof *job->latencies, ascending);
+    sort_i64(job->latencies, job->latency_count);
     return job->latencies[job->latency_count / 4];
 }
 
@@ -282,7 +474,7 @@ static void meet(struct part *parts, size_t count)
         least_ns = part_ns(&parts[i]) < least_ns ? part_ns(&parts[i]) : least_ns;
     for (size_t i = 0; count > 1 && i < count; i++) {
         int64_t *meets_ns = &parts[i].op->device_time.meets_ns;
-        *meets_ns = later(*meets_ns, least_ns);
+        *meets_ns = max_i64(*meets_ns, least_ns);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recorded_copies.c - memory, copies and fills of a recording; see recorded_walk.h. */
-#include "recorded_walk.h"
+/* recorded_copies.c - memory, copies and fills of a recording; see recorded_internal.h. */
+#include "recorded_internal.h"
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 

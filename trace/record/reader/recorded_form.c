@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 int recorded_rank(const struct recorded_process *process, int device)
 {
     for (int i = 0; i < process->device_count; i++)
@@ -100,14 +102,7 @@ static size_t last_before(const struct recorded_process *process, const struct b
                           size_t thread, uint64_t count)
 {
     const struct recorded_ops *ops = &process->threads[thread].ops;
-    size_t low = 0, high = ops->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (ops->items[middle].place <= count)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, ops->count, ops->items[i].place > count);
     while (low > 0 && is_device_thread(bodies, thread) && !is_in_body(bodies, thread, low - 1))
         low--;
     return low > 0 ? low - 1 : SIZE_MAX;
@@ -163,22 +158,16 @@ static bool put_time(const struct writing *writing, int64_t until_ns)
     return !writing->job->timed || job_add_time(writing->job->out, writing->thread, until_ns, NULL);
 }
 
-static int64_t within(int64_t time_ns, int64_t from_ns, int64_t to_ns)
-{
-    return time_ns < from_ns ? from_ns : time_ns > to_ns ? to_ns : time_ns;
-}
-
 /* The moment up to which an operation takes the thread's time: what comes behind it until the call's end is the CPU's. */
 static int64_t passed_ns(const struct writing *writing, const struct recorded_op *op)
 {
     const struct recorded_device_time *time = &op->device_time;
     if (op->op.kind == OP_AWAIT && op->after_thread >= 0) {
         const struct recorded_ops *others = &writing->process->threads[op->after_thread].ops;
-        return within(others->items[op->after_place].end_ns, writing->thread->clock_ns,
-                      op->begin_ns);
+        return min_i64(others->items[op->after_place].end_ns, op->begin_ns);
     }
     if (op->op.kind == OP_SYNC)
-        return within(time->ready_ns, op->begin_ns, op->end_ns);
+        return max_i64(op->begin_ns, min_i64(time->ready_ns, op->end_ns));
     return time->pushes ? op->begin_ns + recorded_clock_host_time(op) : writing->thread->clock_ns;
 }
 
@@ -267,45 +256,70 @@ static bool put_value(const struct writing *writing, const struct recorded_op *o
     return to->body_count == 0 || put(writing, to);
 }
 
+static void set_times(const struct writing *writing, const struct recorded_op *op,
+                      struct host_op *to)
+{
+    if (!writing->job->timed || !op->device_time.pushes)
+        return;
+    if (!to->is_graph)
+        to->time_ns = recorded_clock_time(op);
+    if (writing->bodies)
+        to->host_time_ns = recorded_clock_host_time(op);
+}
+
+/* The thread's rank has no number in the plan; `rank` is that of the operation. */
+static void set_ranks(const struct writing *writing, const struct recorded_op *op, int rank,
+                      struct host_op *to)
+{
+    const int home = writing->thread->host.rank;
+    const int event_rank = recorded_rank(writing->process, op->event_device);
+    const bool syncs_event = to->kind == OP_SYNC && to->sync == SYNC_EVENT;
+    to->device = rank == home || syncs_event ? 0 : 1 + rank;
+    if (syncs_event && event_rank != home)
+        to->object_rank = 1 + event_rank;
+    if (to->kind == OP_WAIT && event_rank != rank)
+        to->object_rank = 1 + event_rank;
+}
+
+/* One operation of the plan, or several, or none. */
+static bool put_placed(const struct writing *writing, const struct recorded_op *op, int rank,
+                       struct host_op *to)
+{
+    const struct recorded_job *job = writing->job;
+    if (op->value > 0)
+        return put_value(writing, op, to);
+    if (to->kind == OP_GROUP && !place_parts(writing, op, rank, to))
+        return false;
+    if (to->kind == OP_GROUP && to->part_count == 0)
+        return true;
+    if (to->kind == OP_COLLECTIVE || to->kind == OP_GROUP)
+        to->sm = job->options->sm_slots > 0;
+    if (to->kind == OP_COLLECTIVE && to->work.root >= 0)
+        to->work.root = recorded_comm_rank(job, to->comm, to->work.root);
+    if (!recorded_memory_list(writing->job, writing->process, op, rank, false, -1, &to->reads) ||
+        !recorded_memory_list(writing->job, writing->process, op, rank, true, -1, &to->writes))
+        return false;
+    return to->kind == OP_ALLOC || to->kind == OP_FREE ? put_memory(writing, op, to)
+           : to->kind == OP_CALLBACK                   ? put_callback(writing, op, to)
+                                                       : put(writing, to);
+}
+
+/* The operation, and the flag that is set behind it. */
 static bool put_op(const struct writing *writing, const struct recorded_op *op)
 {
-    struct recorded_job *job = writing->job;
     struct host_op to = op->op;
-    if (job->timed && op->device_time.pushes && !to.is_graph)
-        to.time_ns = recorded_clock_time(op);
-    if (job->timed && op->device_time.pushes && writing->bodies)
-        to.host_time_ns = recorded_clock_host_time(op);
-    const bool cpu = to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT;
-    const int rank = cpu ? writing->thread->host.rank : recorded_rank(writing->process, op->device);
-    const int event_rank = recorded_rank(writing->process, op->event_device);
-    if ((to.kind == OP_AWAIT && op->after_thread < 0) || op->begins || op->ends)
-        return put_flag(writing, OP_SIGNAL, op->signal);
-    to.device = rank == writing->thread->host.rank ? 0 : 1 + rank;
-    if ((to.kind == OP_WAIT || (to.kind == OP_SYNC && to.sync == SYNC_EVENT)) && event_rank != rank)
-        to.object_rank = 1 + event_rank;
-    if (to.kind == OP_SYNC && to.sync == SYNC_EVENT) {
-        to.device = 0;
-        to.object_rank = event_rank == writing->thread->host.rank ? 0 : 1 + event_rank;
-    }
+    const bool is_host = to.kind == OP_COMPUTE || to.kind == OP_HOST || to.kind == OP_AWAIT;
+    const int rank =
+        is_host ? writing->thread->host.rank : recorded_rank(writing->process, op->device);
+    const bool is_left_out =
+        (to.kind == OP_AWAIT && op->after_thread < 0) || op->begins || op->ends;
     if (to.kind == OP_CALLBACK && !writing->bodies)
-        return plan_add_unrecorded(job->plan, "host functions in a graph", "a plan has none");
-    if (op->value > 0)
-        return put_value(writing, op, &to) && put_flag(writing, OP_SIGNAL, op->signal);
-    if (to.kind == OP_GROUP && !place_parts(writing, op, rank, &to))
-        return false;
-    if (to.kind == OP_GROUP && to.part_count == 0)
-        return put_flag(writing, OP_SIGNAL, op->signal);
-    if (to.kind == OP_COLLECTIVE || to.kind == OP_GROUP)
-        to.sm = job->options->sm_slots > 0;
-    if (to.kind == OP_COLLECTIVE && to.work.root >= 0)
-        to.work.root = recorded_comm_rank(job, to.comm, to.work.root);
-    if (!recorded_memory_list(job, writing->process, op, rank, false, -1, &to.reads) ||
-        !recorded_memory_list(job, writing->process, op, rank, true, -1, &to.writes))
-        return false;
-    const bool done = to.kind == OP_ALLOC || to.kind == OP_FREE ? put_memory(writing, op, &to)
-                      : to.kind == OP_CALLBACK                  ? put_callback(writing, op, &to)
-                                                                : put(writing, &to);
-    return done && put_flag(writing, OP_SIGNAL, op->signal);
+        return plan_add_unrecorded(writing->job->plan, "host functions in a graph",
+                                   "a plan has none");
+    set_times(writing, op, &to);
+    set_ranks(writing, op, rank, &to);
+    return (is_left_out || put_placed(writing, op, rank, &to)) &&
+           put_flag(writing, OP_SIGNAL, op->signal);
 }
 
 /* A function that never ran, or did nothing that was seen, has an empty body. */
@@ -444,11 +458,6 @@ static bool write_processes(struct recorded_job *job)
 
 /* ---- the plan --------------------------------------------------------------------------------- */
 
-static int ascending(const void *left, const void *right)
-{
-    return *(const int *)left - *(const int *)right;
-}
-
 /* Clocks of hosts are taken for right: all processes begin on one line. */
 static void find_begin(struct recorded_job *job)
 {
@@ -470,9 +479,7 @@ static void number_ranks(struct recorded_job *job)
     for (size_t i = 0; i < job->process_count; i++) {
         struct recorded_process *process = &job->processes[i];
         process->first_rank = rank;
-        if (process->device_count > 1)
-            qsort(process->devices, (size_t)process->device_count, sizeof *process->devices,
-                  ascending);
+        sort_int(process->devices, (size_t)process->device_count);
         rank += process->device_count > 0 ? process->device_count : 1;
     }
     job->plan->ranks = rank;
@@ -533,7 +540,7 @@ static const char *about_queries(const struct recorded_job *job)
 {
     const int way = job->options->queries;
     const size_t waits = (way == RECORDED_QUERIES_SEEN ? 0 : job->loops) +
-                         (way == RECORDED_QUERIES_WAIT ? job->yeses : 0);
+                         (way == RECORDED_QUERIES_WAIT ? job->ready_answers : 0);
     if (waits == 0)
         return "";
     return arena_printf(job->arena, "; by --queries=%s %zu quer%s asked until the answer was yes",

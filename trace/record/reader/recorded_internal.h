@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorded_internal.h - what a walk over recordings finds, before it is a plan.
+ * recorded_internal.h - the walk over the items of a recording, in the order of their ends, and what it finds.
  *
- * recorded_calls.c, recorded_copies.c, recorded_maps.c and recorded_groups.c make operations of items, recorded_memory.c
- * knows the allocations, recorded_comms.c the communicators, recorded_form.c writes the plan. All of it lives in the
- * plan's arena; false: no memory.
+ * recorded_calls.c walks. It takes the items of CUDA itself; recorded_copies.c takes those about the content of memory,
+ * recorded_memory.c those of allocations, recorded_comms.c those of NCCL, recorded_queries.c queries, recorded_values.c values
+ * in memory. recorded_order.c says what happens before what, recorded_clock.c when it happened, and recorded_form.c makes
+ * threads of the operations. All of it lives in the plan's arena; false or NULL: no memory.
  */
 #ifndef SWSIM_RECORDED_INTERNAL_H
 #define SWSIM_RECORDED_INTERNAL_H
@@ -88,23 +89,23 @@ struct recorded_thread {
     struct recorded_ops ops;
     uint64_t place; /* items so far */
     int device;
-    uint64_t did;                     /* the place of the last item that is no query */
-    int depth;                        /* of groups */
-    uint64_t push;                    /* the number of the next call that pushes; 0: none */
-    struct recorded_op group;         /* under way; its parts */
-    uint64_t *after;                  /* by thread: the items that it is known to come after, ... */
-    struct recorded_followed *orders; /* ... and how it came to know */
+    uint64_t acted;           /* the place of the last item that is no query */
+    int depth;                /* of groups */
+    uint64_t push;            /* the number of the next call that pushes; 0: none */
+    struct recorded_op group; /* under way; its parts */
+    uint64_t *after; /* its vector clock: by thread the number of items that it comes after */
+    struct recorded_followed *orders; /* the places where an entry of that clock grew */
     size_t order_count, order_cap;
-    size_t *met;  /* by thread: how many of its orders this one has, too */
-    bool hosting; /* it executes a host function: the order of a stream is its own */
-    struct recorded_lesson *lessons;
-    size_t lesson_count, lesson_cap;
-    size_t *heard;    /* by thread: how many of its lessons this one has, too */
-    int home;         /* its rank, once the plan has it ... */
-    const char *name; /* ... and its name there; NULL: it is none of the plan's */
+    size_t *orders_merged; /* by thread: how many of its `orders` are in this clock */
+    bool in_host_function; /* the order of its stream is its own */
+    struct recorded_observation *observations;
+    size_t observation_count, observation_cap;
+    size_t *observations_merged; /* by thread: how many of its observations this thread has */
+    int home;                    /* its rank in the plan */
+    const char *name;            /* in the plan; NULL: it is not in the plan */
 };
 
-/* From a place among its items on a thread comes after so many items of another one. */
+/* From this place on the thread comes after the first `count` items of another one. */
 struct recorded_followed {
     uint64_t place, count;
     size_t thread;
@@ -116,35 +117,33 @@ struct recorded_host_call {
     struct recorded_use call;
 };
 
-/* A thread's query of a stream or an event that was answered with no, of which it has heard nothing since. See
-   recorded_queries.c. */
-struct recorded_asker {
+/* A thread that queries a stream or an event (recorded_queries.c). */
+struct recorded_poller {
     size_t thread;
     uint64_t records; /* of the event, at the query */
     uint64_t place;   /* of the first no among the thread's items */
-    bool asked;
+    bool not_ready;   /* the last answer was no, and nothing has told the thread more since */
 };
-struct recorded_askers {
-    struct recorded_asker *items;
+struct recorded_pollers {
+    struct recorded_poller *items;
     size_t count, cap;
 };
 
-/* A thread knows that so many pushes of a stream are done, and so many because it, or one that it comes after, has waited.
-   See recorded_known.c. */
-struct recorded_known {
+/* How many of a stream's first pushes the thread has observed to be complete (recorded_order.c). */
+struct recorded_observed {
     size_t thread;
-    uint64_t pushes, waited;
+    uint64_t pushes, waited; /* by waits and answers; by waits alone */
 };
 
-/* It has learned that, at a place among its items. */
-struct recorded_lesson {
+/* The place among a thread's items where it observed that. */
+struct recorded_observation {
     uint64_t place, pushes;
     size_t stream;
     bool by_wait;
 };
 
-/* First pushes of other streams, by stream, that are done where the work at hand is. */
-struct recorded_behind {
+/* How many of the first pushes of each stream are complete: a list by stream, of those that have any (recorded_order.c). */
+struct recorded_frontier {
     struct {
         size_t stream;
         uint64_t pushes;
@@ -166,13 +165,13 @@ struct recorded_stream {
     int64_t ready_ns; /* its work so far has ended */
     uint64_t
         holds; /* devices, as bits, whose later streams come after it: of copies between devices */
-    struct recorded_askers askers;
-    struct recorded_known *known;
-    size_t known_count, known_cap;
-    struct recorded_behind behind;
-    struct recorded_use used;   /* by the last push or record */
-    struct recorded_use looked; /* by the last query whose answer was clear */
-    bool tangled;               /* some pushes and records came in an order that was not seen */
+    struct recorded_pollers pollers;
+    struct recorded_observed *observed;
+    size_t observed_count, observed_cap;
+    struct recorded_frontier frontier; /* what its next work comes behind */
+    struct recorded_use used;          /* by the last push or record */
+    struct recorded_use certain;       /* the last query whose answer could only be yes */
+    bool unordered; /* some of its pushes and records came in an order that was not seen */
 };
 
 struct recorded_event {
@@ -182,13 +181,14 @@ struct recorded_event {
     int64_t capture;
     int64_t ready_ns; /* the record is done */
     uint64_t records, synced;
-    struct recorded_use recorded; /* the last time ... */
-    size_t stream;                /* ... in that one: it is done when so many pushes are, ... */
-    uint64_t pushes, implied;     /* ... and so many are when it is */
-    struct recorded_behind behind;
+    struct recorded_use recorded; /* by the last record ... */
+    size_t stream;                /* ... in this stream */
+    uint64_t pushes;  /* the record is complete when this many pushes of the stream are */
+    uint64_t implied; /* this many are complete when the record is */
+    struct recorded_frontier frontier; /* of the record */
     int64_t synced_by;
-    struct recorded_askers askers;
-    struct recorded_use looked; /* by the last query whose answer was clear */
+    struct recorded_pollers pollers;
+    struct recorded_use certain; /* as of a stream */
 };
 
 struct recorded_block {
@@ -325,7 +325,8 @@ struct recorded_job {
     size_t orders_in_time; /* of threads, by calls that may give up in another run */
     size_t unordered_uses; /* by two threads, without an order that was seen */
     size_t awaited_values; /* places in memory where streams wait for a value */
-    size_t yeses, noes;    /* of queries, that could have been otherwise */
+    size_t ready_answers,
+        not_ready_answers; /* of queries: yes and no, where another run may have the other */
     size_t loops;          /* of queries that end with a yes */
     bool unseen; /* libraries or calls that the recorder does not see, or does not model */
     struct {
@@ -351,8 +352,7 @@ struct recorded_job {
 
 enum status recorded_walk(struct recorded_job *job, struct recorded_process *process);
 
-/* ---- recorded_times.c ------------------------------------------------------------------------- */
-
+/* The times that the devices measured. */
 bool recorded_times_read(struct recorded_job *job, struct recorded_process *process);
 /* All that a call had a device do. */
 size_t recorded_times_find(const struct recorded_process *process, uint64_t push,
@@ -452,5 +452,145 @@ bool recorded_queries_say(struct recorded_job *job);
 /* ---- recorded_form.c -------------------------------------------------------------------------- */
 
 bool recorded_write(struct recorded_job *job);
+
+/* ---- recorded_run.c ----------------------------------------------------------------------------- */
+
+/* Fills options->run, a trace like those of our own runs, behind recorded_write. A span for each operation of a device, from
+   CUPTI's records, on its stream; one for each call that pushes or waits, on its thread. Streams, threads and operations have
+   the names of the plan. A rank waits in an operation of several ranks for those that come later: all but the least time over
+   the ranks. There are no iterations. STATUS_INPUT: no operation has a measured time. */
+enum status recorded_run(struct recorded_job *job);
+
+/* ---- the walk ----------------------------------------------------------------------------------- */
+
+struct walk {
+    struct recorded_job *job;
+    struct recorded_process *process;
+    struct recorded_thread *thread;
+    size_t number; /* of the thread */
+    const struct recording_item *item;
+};
+
+/* ---- recorded_calls.c ------------------------------------------------------------------------- */
+
+/* When the item's call was over. */
+int64_t walk_end_ns(const struct walk *walk);
+/* An operation of the thread, on its device. */
+struct recorded_op walk_op(const struct walk *walk, enum op_kind kind);
+/* To the thread; a push to a stream that is captured goes to the graph. `stream` NULL: no push. */
+bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
+              const struct recorded_op *op);
+/* The stream of a handle, which was made before the recording began if it is not known; the default streams are
+   those of the thread and its device. Good until the next stream is made. */
+struct recorded_stream *walk_stream(const struct walk *walk, uint64_t handle);
+/* Later pushes to `stream` come after all that was pushed to `before`. */
+bool walk_join(const struct walk *walk, struct recorded_stream *stream,
+               struct recorded_stream *before);
+bool walk_use_device(struct recorded_process *process, int device);
+
+/* A push to a stream, on its device. */
+bool walk_push(const struct walk *walk, struct recorded_stream *stream, struct recorded_op *op);
+/* The event of a handle, as of streams. */
+struct recorded_event *walk_event(const struct walk *walk, uint64_t handle);
+/* The plan waits for what there is now; the latter two do not where the thread has waited for the same before. */
+bool walk_sync_stream(const struct walk *walk, struct recorded_stream *stream);
+bool walk_await_event(const struct walk *walk, struct recorded_event *event);
+bool walk_await_stream(const struct walk *walk, struct recorded_stream *stream);
+bool walk_sync_device(const struct walk *walk, int device);
+bool walk_is_legacy(const struct recorded_stream *stream);
+/* The stream of a device that has its copies with other devices which wait for all work of both. Good until the next
+   stream is made. */
+struct recorded_stream *walk_peer_stream(const struct walk *walk, int device);
+
+/* The walk's item is a call that a plan has no words for, `name` of the arena or for good. */
+bool walk_unmodelled(const struct walk *walk, const char *name);
+
+/* ---- recorded_order.c: what happens before what --------------------------------------------------- */
+
+bool walk_order_begin(struct recorded_job *job, struct recorded_process *process);
+/* The thread goes on after the first `count` items of another one; it has observed what that one had observed by then. */
+bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count);
+bool walk_order_merge(const struct walk *walk, size_t other, uint64_t count);
+/* True if several threads let others go on by this object, so that they may do so in another order than in the run. */
+bool walk_order_has_several(const struct walk *walk, uint64_t object);
+/* The item begins a host function, which comes behind the call that pushed it. */
+bool walk_order_host(const struct walk *walk);
+/* The thread uses an object whose last use is `before`: counts uses that nothing orders. */
+void walk_order_use(const struct walk *walk, const struct recorded_use *before);
+/* A use by the item. */
+struct recorded_use walk_order_here(const struct walk *walk);
+void walk_order_accesses(const struct walk *walk, const struct recorded_op *op);
+/* True if the thread is seen to come after that use. */
+bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use);
+
+/* A push or a record: the stream's frontier gets what the legacy stream's order puts in front of it. */
+bool walk_frontier_push(const struct walk *walk, struct recorded_stream *stream);
+/* The event is recorded in the stream; the stream waits for the event. */
+bool walk_frontier_record(const struct walk *walk, struct recorded_event *event,
+                          struct recorded_stream *stream);
+bool walk_frontier_wait(const struct walk *walk, struct recorded_stream *stream,
+                        const struct recorded_event *event);
+/* True if all later work of the stream comes behind the first pushes of another one. */
+bool walk_frontier_includes(const struct recorded_stream *stream, size_t other, uint64_t pushes);
+
+/* The thread has observed that all work of the stream, or the record, is complete. */
+bool walk_order_observe_stream(const struct walk *walk, struct recorded_stream *stream,
+                               bool by_wait);
+bool walk_order_observe_event(const struct walk *walk, struct recorded_event *event, bool by_wait);
+/* True if the thread has observed that the first pushes of the stream, or the event's last record, are complete; `by_wait`:
+   by waits alone. */
+bool walk_has_observed(const struct walk *walk, const struct recorded_stream *stream,
+                       uint64_t pushes, bool by_wait);
+bool walk_has_observed_record(const struct walk *walk, const struct recorded_event *event,
+                              bool by_wait);
+
+/* ---- recorded_queries.c ------------------------------------------------------------------------- */
+
+/* The thread has pushed to the stream; it has recorded the event there. */
+bool walk_count_push(const struct walk *walk, struct recorded_stream *stream);
+bool walk_note_record(const struct walk *walk, struct recorded_event *event,
+                      struct recorded_stream *stream);
+/* As walk_order_observe_stream and _event; a wait also ends a loop of queries. Of a device: of all its streams, by a wait. */
+bool walk_observe_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait);
+bool walk_observe_event(const struct walk *walk, struct recorded_event *event, bool by_wait);
+bool walk_observe_device(const struct walk *walk, int device);
+bool walk_take_query_stream(const struct walk *walk);
+bool walk_take_query_event(const struct walk *walk);
+
+/* ---- recorded_copies.c: the walk's item, of each of these kinds -------------------------------- */
+
+bool walk_take_reset(const struct walk *walk);
+bool walk_take_alloc(const struct walk *walk);
+bool walk_take_alloc_async(const struct walk *walk);
+bool walk_take_free(const struct walk *walk);
+bool walk_take_free_async(const struct walk *walk);
+bool walk_take_copy(const struct walk *walk);
+bool walk_take_copy_2d(const struct walk *walk);
+bool walk_take_copy_batch(const struct walk *walk);
+bool walk_take_fill(const struct walk *walk);
+bool walk_take_touch(const struct walk *walk);
+
+/* Its memory is given back: what was done to it without an order is a race. `waits`: for the device, first. */
+bool walk_free_block(const struct walk *walk, size_t block, bool waits);
+
+/* ---- recorded_memory.c: the walk's item, of each of these kinds --------------------------------- */
+
+bool walk_take_physical(const struct walk *walk);
+bool walk_take_physical_kept(const struct walk *walk);
+bool walk_take_physical_end(const struct walk *walk);
+bool walk_take_map(const struct walk *walk);
+bool walk_take_unmap(const struct walk *walk);
+
+/* ---- recorded_values.c: the walk's item, of this kind ------------------------------------------- */
+
+bool walk_take_value(const struct walk *walk, bool writes);
+
+/* ---- recorded_comms.c: the walk's item, of each of these kinds -------------------------------- */
+
+bool walk_take_comm(const struct walk *walk);
+bool walk_take_comm_end(const struct walk *walk);
+bool walk_take_exchange(const struct walk *walk);
+bool walk_take_group(const struct walk *walk);
+bool walk_take_group_end(const struct walk *walk);
 
 #endif

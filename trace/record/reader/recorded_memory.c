@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recorded_memory.c - see recorded_internal.h. Live allocations are sorted by address. */
+/*
+ * recorded_memory.c - the allocations of a recording and the accesses to them. Live allocations are sorted by address.
+ *
+ * A mapping is an allocation of its addresses, and ends with them. Mappings behind each other are one memory to the
+ * accesses of the program. Memory that is mapped a second time, even if the first mapping has ended, has two names, and no
+ * plan says that they are one memory: the plan tells of such mappings.
+ */
 #include "recorded_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/sort.h"
 
 /* The number of live allocations that begin at or before an address. */
 static size_t count_before(const struct recorded_process *process, uint64_t address)
@@ -179,18 +187,11 @@ bool recorded_memory_overwrite(struct recorded_job *job, struct recorded_process
 
 /* ---- pieces ----------------------------------------------------------------------------------- */
 
-static int ascending(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Sorted, each once. */
-static size_t tidy(uint64_t *items, size_t count)
+static size_t sort_once(uint64_t *items, size_t count)
 {
     size_t kept = 0;
-    if (count > 0)
-        qsort(items, count, sizeof *items, ascending);
+    sort_u64(items, count);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || items[kept - 1] != items[i])
             items[kept++] = items[i];
@@ -211,8 +212,8 @@ static bool cut_block(struct recorded_job *job, struct recorded_block *block)
                block->end_count * sizeof *block->cuts);
     block->cuts[most - 2] = 0;
     block->cuts[most - 1] = block->bytes;
-    block->cut_count = tidy(block->cuts, most);
-    block->begin_count = tidy(block->begins, block->begin_count);
+    block->cut_count = sort_once(block->cuts, most);
+    block->begin_count = sort_once(block->begins, block->begin_count);
     for (size_t i = 0; i < most; i++)
         block->pieces[i] = -1;
     return true;
@@ -229,14 +230,7 @@ bool recorded_memory_cut(struct recorded_job *job, struct recorded_process *proc
 /* The first of a sorted list that is greater. */
 static uint64_t next_above(const uint64_t *items, size_t count, uint64_t value, uint64_t otherwise)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (items[middle] <= value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const size_t low = SORT_FIRST(i, 0, count, items[i] > value);
     return low < count ? items[low] : otherwise;
 }
 
@@ -312,6 +306,99 @@ bool recorded_memory_list(struct recorded_job *job, const struct recorded_proces
                                            owner == rank ? 0 : 1 + owner))
                 return false;
         }
+    }
+    return true;
+}
+
+/* ---- memory that is mapped to reserved addresses ----------------------------------------------- */
+
+/* Of the live handle, or NULL: its number may have been that of other memory before. */
+static struct recorded_physical *find_physical(const struct walk *walk, uint64_t handle)
+{
+    struct recorded_process *process = walk->process;
+    for (size_t i = process->physical_count; i-- > 0;)
+        if (process->physicals[i].handle == handle && process->physicals[i].ends > 0)
+            return &process->physicals[i];
+    return NULL;
+}
+
+static struct recorded_physical *add_physical(const struct walk *walk, uint64_t handle,
+                                              enum recording_memory memory, int device)
+{
+    struct recorded_process *process = walk->process;
+    if (!arena_grow(walk->job->arena, (void **)&process->physicals, process->physical_count,
+                    &process->physical_cap, sizeof *process->physicals))
+        return NULL;
+    struct recorded_physical *physical = &process->physicals[process->physical_count++];
+    *physical =
+        (struct recorded_physical){.handle = handle, .ends = 1, .memory = memory, .device = device};
+    return physical;
+}
+
+bool walk_take_physical(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word;
+    return add_physical(walk, word[0], (enum recording_memory)(word[2] & 3), (int)(word[3] & 63)) !=
+           NULL;
+}
+
+bool walk_take_physical_kept(const struct walk *walk)
+{
+    struct recorded_physical *physical = find_physical(walk, walk->item->word[0]);
+    if (physical)
+        physical->ends++;
+    return true;
+}
+
+bool walk_take_physical_end(const struct walk *walk)
+{
+    struct recorded_physical *physical = find_physical(walk, walk->item->word[0]);
+    if (physical)
+        physical->ends--;
+    return true;
+}
+
+static bool was_mapped(const struct recorded_physical *physical, uint64_t from, uint64_t to)
+{
+    for (size_t i = 0; i < physical->mapped_count; i++)
+        if (physical->mapped[i].from < to && from < physical->mapped[i].to)
+            return true;
+    return false;
+}
+
+/* Memory of a handle that another process gave is known from its first mapping on. */
+bool walk_take_map(const struct walk *walk)
+{
+    const uint64_t *word = walk->item->word, from = word[3], to = word[3] + word[1];
+    struct recorded_physical *physical = find_physical(walk, word[2]);
+    size_t block;
+    if (word[1] == 0)
+        return true;
+    if (!physical)
+        physical = add_physical(walk, word[2], RECORDING_MEMORY_DEVICE, walk->thread->device);
+    if (!physical ||
+        !recorded_memory_begin(walk->job, walk->process, word[0], word[1], physical->memory,
+                               physical->device, &block) ||
+        !arena_grow(walk->job->arena, (void **)&physical->mapped, physical->mapped_count,
+                    &physical->mapped_cap, sizeof *physical->mapped))
+        return false;
+    walk->process->blocks[block].mapped = true;
+    const bool again = was_mapped(physical, from, to);
+    physical->mapped[physical->mapped_count].from = from;
+    physical->mapped[physical->mapped_count++].to = to;
+    return !again || walk_unmodelled(walk, "cuMemMap of memory that was mapped before");
+}
+
+/* It promises to wait for nothing: "this function exhibits synchronous behavior for most use cases" (CUDA driver API). */
+bool walk_take_unmap(const struct walk *walk)
+{
+    const uint64_t from = walk->item->word[0], bytes = walk->item->word[1];
+    const struct recorded_process *process = walk->process;
+    for (size_t i = process->live_count; i-- > 0;) {
+        const size_t block = process->by_address[i];
+        const struct recorded_block *at = &process->blocks[block];
+        if (at->mapped && at->address - from < bytes && !walk_free_block(walk, block, false))
+            return false;
     }
     return true;
 }

@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorded_order.c - uses of one event or memory by two threads that no call was seen to order.
+ * recorded_order.c - what happens before what in every run: between threads, and between the work of streams and threads.
  *
- * Each thread has a vector clock: how many items of each other thread it comes after; and a list of when it came to know
- * that, because one that comes after a place of it knows what it knew there. A host function comes after the call that
- * pushed it. All that is in a clock was seen, so the list of uses may be too long, and never too short. Such uses are a
- * mistake of the program, or it orders its threads by means that are not seen: nobody can tell which.
+ * Threads. Each thread has a vector clock: how many items of each other thread it comes after; and a list of the places where
+ * an entry of that clock grew, because a thread that comes after a place of this one comes after all that this one came after
+ * there. A host function comes after the call that pushed it. The clocks hold only what was seen, so the count of uses without
+ * an order may be too large, and never too small. Such a use is a mistake of the program, or the program orders its
+ * threads by means that are not seen: nobody can tell which.
+ *
+ * Streams. The work of a stream is its pushes, numbered; a record is a push here, too. A *frontier* says of each stream how
+ * many of its first pushes are complete. A stream has a frontier of all that its next work comes behind, by events and by the
+ * order of the legacy stream; an event has that of its record. What a thread has *observed* to be complete is the
+ * frontier of all that it waited for, or had the answer yes to.
+ *
+ *     thread A   push to s   record e in s             push to t        wait for all of t    unlock
+ *     stream t                              wait for e
+ *     thread B                                                                                  lock   has observed s up to e
+ *
+ * Observations go to the threads that come after this one, as entries of clocks do.
+ *
+ * The number of a push means something only where all of the stream's pushes came in an order that was seen; in another run
+ * of an *unordered* stream it may be that of another push. Frontiers hold nothing of such a stream and nothing is observed
+ * of it, nor by a wait that may come before the record that it found.
  */
-#include "recorded_walk.h"
+#include "recorded_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/sort.h"
 
 /* ---- host functions ------------------------------------------------------------------------------ */
 
 static int by_number(const void *left, const void *right)
 {
     const struct recorded_host_call *a = left, *b = right;
-    return (a->number > b->number) - (a->number < b->number);
+    return compare_u64(a->number, b->number);
 }
 
 /* A function may begin before the call that pushes it has ended. So all these calls are looked up beforehand. */
@@ -35,19 +54,11 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
                 (struct recorded_host_call){tape->items[i]->word[1], {t, i + 1}};
         }
     }
-    if (process->host_call_count > 0)
-        qsort(process->host_calls, process->host_call_count, sizeof *process->host_calls,
-              by_number);
+    SORT(process->host_calls, process->host_call_count, by_number);
     return true;
 }
 
 /* ---- objects of several threads ------------------------------------------------------------------ */
-
-static int ascending(const void *left, const void *right)
-{
-    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
 
 /* It may turn out later than the object orders threads. So they are looked up beforehand. */
 static bool list_several(struct recorded_job *job, struct recorded_process *process)
@@ -62,8 +73,7 @@ static bool list_several(struct recorded_job *job, struct recorded_process *proc
                 return false;
             process->several[process->several_count++] = item->word[0];
         }
-    if (process->several_count > 0)
-        qsort(process->several, process->several_count, sizeof *process->several, ascending);
+    sort_u64(process->several, process->several_count);
     return true;
 }
 
@@ -71,7 +81,8 @@ bool walk_order_has_several(const struct walk *walk, uint64_t object)
 {
     const struct recorded_process *process = walk->process;
     return object != 0 && process->several_count > 0 &&
-           bsearch(&object, process->several, process->several_count, sizeof object, ascending);
+           bsearch(&object, process->several, process->several_count, sizeof object,
+                   compare_items_u64);
 }
 
 /* ---- clocks -------------------------------------------------------------------------------------- */
@@ -82,16 +93,18 @@ bool walk_order_begin(struct recorded_job *job, struct recorded_process *process
     for (size_t i = 0; i < count; i++) {
         struct recorded_thread *thread = &process->threads[i];
         thread->after = ARENA_ARRAY(job->arena, count, uint64_t);
-        thread->met = ARENA_ARRAY(job->arena, count, size_t);
-        if (!thread->after || !thread->met)
+        thread->orders_merged = ARENA_ARRAY(job->arena, count, size_t);
+        thread->observations_merged = ARENA_ARRAY(job->arena, count, size_t);
+        if (!thread->after || !thread->orders_merged || !thread->observations_merged)
             return false;
         memset(thread->after, 0, count * sizeof *thread->after);
-        memset(thread->met, 0, count * sizeof *thread->met);
+        memset(thread->orders_merged, 0, count * sizeof *thread->orders_merged);
+        memset(thread->observations_merged, 0, count * sizeof *thread->observations_merged);
     }
     return list_host_calls(job, process) && list_several(job, process);
 }
 
-static bool learn(const struct walk *walk, size_t other, uint64_t count)
+static bool come_after(const struct walk *walk, size_t other, uint64_t count)
 {
     struct recorded_thread *thread = walk->thread;
     if (thread->after[other] >= count)
@@ -108,13 +121,13 @@ static bool learn(const struct walk *walk, size_t other, uint64_t count)
 bool walk_order_follow(const struct walk *walk, size_t other, uint64_t count)
 {
     const struct recorded_thread *from = &walk->process->threads[other];
-    size_t *met = &walk->thread->met[other];
-    for (; *met < from->order_count && from->orders[*met].place <= count; ++*met) {
-        const struct recorded_followed order = from->orders[*met];
-        if (!learn(walk, order.thread, order.count))
+    size_t *merged = &walk->thread->orders_merged[other];
+    for (; *merged < from->order_count && from->orders[*merged].place <= count; ++*merged) {
+        const struct recorded_followed order = from->orders[*merged];
+        if (!come_after(walk, order.thread, order.count))
             return false;
     }
-    return learn(walk, other, count);
+    return come_after(walk, other, count);
 }
 
 bool walk_order_host(const struct walk *walk)
@@ -130,8 +143,9 @@ bool walk_order_host(const struct walk *walk)
 
 bool walk_order_is_behind(const struct walk *walk, const struct recorded_use *use)
 {
-    return walk->thread->hosting || walk->job->options->order == RECORDED_SEEN || use->place == 0 ||
-           use->thread == walk->number || walk->thread->after[use->thread] >= use->place;
+    return walk->thread->in_host_function || walk->job->options->order == RECORDED_SEEN ||
+           use->place == 0 || use->thread == walk->number ||
+           walk->thread->after[use->thread] >= use->place;
 }
 
 void walk_order_use(const struct walk *walk, const struct recorded_use *before)
@@ -141,7 +155,7 @@ void walk_order_use(const struct walk *walk, const struct recorded_use *before)
 
 struct recorded_use walk_order_here(const struct walk *walk)
 {
-    return walk->thread->hosting
+    return walk->thread->in_host_function
                ? (struct recorded_use){0}
                : (struct recorded_use){.thread = walk->number, .place = walk->thread->place};
 }
@@ -153,7 +167,7 @@ static bool overlap(const struct recorded_access *one, const struct recorded_acc
     return one->from < other_end && other->from < one_end;
 }
 
-static void take_access(const struct walk *walk, const struct recorded_access *access)
+static void order_access(const struct walk *walk, const struct recorded_access *access)
 {
     struct recorded_block *block = &walk->process->blocks[access->block];
     if (overlap(access, &block->last_write))
@@ -167,8 +181,226 @@ static void take_access(const struct walk *walk, const struct recorded_access *a
 void walk_order_accesses(const struct walk *walk, const struct recorded_op *op)
 {
     for (size_t i = 0; i < op->access_count; i++)
-        take_access(walk, &op->accesses[i]);
+        order_access(walk, &op->accesses[i]);
 }
+
+/* ---- frontiers ----------------------------------------------------------------------------------- */
+
+/* The place of the stream in the list, or where it would stand. */
+static size_t frontier_place(const struct recorded_frontier *list, size_t stream)
+{
+    return SORT_FIRST(i, 0, list->count, list->items[i].stream >= stream);
+}
+
+static bool frontier_has(const struct recorded_frontier *list, size_t stream, uint64_t pushes)
+{
+    const size_t place = frontier_place(list, stream);
+    return place < list->count && list->items[place].stream == stream &&
+           list->items[place].pushes >= pushes;
+}
+
+bool walk_frontier_includes(const struct recorded_stream *stream, size_t other, uint64_t pushes)
+{
+    return !stream->unordered && frontier_has(&stream->frontier, other, pushes);
+}
+
+/* A stream that has ended is not added: a program that makes them again and again has no long lists. */
+static bool frontier_add(const struct walk *walk, struct recorded_frontier *list, size_t stream,
+                         uint64_t pushes)
+{
+    const size_t place = frontier_place(list, stream);
+    if (place < list->count && list->items[place].stream == stream) {
+        if (pushes > list->items[place].pushes)
+            list->items[place].pushes = pushes;
+        return true;
+    }
+    if (!walk->process->streams[stream].live || pushes == 0)
+        return true;
+    if (!arena_grow(walk->job->arena, (void **)&list->items, list->count, &list->cap,
+                    sizeof *list->items))
+        return false;
+    memmove(&list->items[place + 1], &list->items[place],
+            (list->count - place) * sizeof *list->items);
+    list->items[place].stream = stream;
+    list->items[place].pushes = pushes;
+    list->count++;
+    return true;
+}
+
+/* The first pushes of a stream, and what these come behind. */
+static bool frontier_add_all(const struct walk *walk, struct recorded_frontier *list, size_t stream,
+                             uint64_t pushes, const struct recorded_frontier *frontier)
+{
+    if (frontier_has(list, stream, pushes))
+        return true;
+    for (size_t i = 0; i < frontier->count; i++)
+        if (!frontier_add(walk, list, frontier->items[i].stream, frontier->items[i].pushes))
+            return false;
+    return frontier_add(walk, list, stream, pushes);
+}
+
+static void frontier_drop_ended(const struct recorded_process *process,
+                                struct recorded_frontier *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++)
+        if (process->streams[list->items[i].stream].live)
+            list->items[kept++] = list->items[i];
+    list->count = kept;
+}
+
+static size_t stream_index(const struct walk *walk, const struct recorded_stream *stream)
+{
+    return (size_t)(stream - walk->process->streams);
+}
+
+/* True if all work of the stream so far comes in front of the item, in every run. */
+static bool is_ordered(const struct walk *walk, const struct recorded_stream *stream)
+{
+    return stream->capture < 0 && !stream->unordered && walk_order_is_behind(walk, &stream->used);
+}
+
+bool walk_frontier_push(const struct walk *walk, struct recorded_stream *stream)
+{
+    const struct recorded_process *process = walk->process;
+    for (size_t i = 0; stream->blocking && stream->capture < 0 && i < process->stream_count; i++) {
+        const struct recorded_stream *other = &process->streams[i];
+        if (other != stream && other->device == stream->device && other->pushes > 0 &&
+            recorded_comes_before(other, stream) && is_ordered(walk, other) &&
+            !frontier_add_all(walk, &stream->frontier, i, other->pushes, &other->frontier))
+            return false;
+    }
+    return true;
+}
+
+bool walk_frontier_record(const struct walk *walk, struct recorded_event *event,
+                          struct recorded_stream *stream)
+{
+    event->stream = stream_index(walk, stream);
+    event->pushes = event->implied = stream->pushes;
+    event->frontier.count = 0;
+    if (stream->unordered || stream->capture >= 0)
+        return true;
+    frontier_drop_ended(walk->process, &stream->frontier);
+    for (size_t i = 0; i < stream->frontier.count; i++)
+        if (!frontier_add(walk, &event->frontier, stream->frontier.items[i].stream,
+                          stream->frontier.items[i].pushes))
+            return false;
+    return true;
+}
+
+/* True if the frontier of the event at this item is the same in every run. */
+static bool is_ordered_event(const struct walk *walk, const struct recorded_event *event)
+{
+    return event->records > 0 && event->capture < 0 &&
+           walk_order_is_behind(walk, &event->recorded) &&
+           !walk->process->streams[event->stream].unordered;
+}
+
+bool walk_frontier_wait(const struct walk *walk, struct recorded_stream *stream,
+                        const struct recorded_event *event)
+{
+    return stream->capture >= 0 || stream->unordered || !is_ordered_event(walk, event) ||
+           &walk->process->streams[event->stream] == stream ||
+           frontier_add_all(walk, &stream->frontier, event->stream, event->implied,
+                            &event->frontier);
+}
+
+/* ---- observations -------------------------------------------------------------------------------- */
+
+static struct recorded_observed *find_observed(const struct walk *walk,
+                                               const struct recorded_stream *stream)
+{
+    for (size_t i = 0; i < stream->observed_count; i++)
+        if (stream->observed[i].thread == walk->number)
+            return &stream->observed[i];
+    return NULL;
+}
+
+static struct recorded_observed *need_observed(const struct walk *walk,
+                                               struct recorded_stream *stream)
+{
+    struct recorded_observed *found = find_observed(walk, stream);
+    if (found)
+        return found;
+    if (!arena_grow(walk->job->arena, (void **)&stream->observed, stream->observed_count,
+                    &stream->observed_cap, sizeof *stream->observed))
+        return NULL;
+    stream->observed[stream->observed_count] = (struct recorded_observed){.thread = walk->number};
+    return &stream->observed[stream->observed_count++];
+}
+
+/* The thread has observed that the first pushes of the stream are complete; this is noted where it is new. */
+static bool observe(const struct walk *walk, size_t stream, uint64_t pushes, bool by_wait)
+{
+    struct recorded_thread *thread = walk->thread;
+    struct recorded_observed *observed = need_observed(walk, &walk->process->streams[stream]);
+    if (!observed)
+        return false;
+    assert(observed->waited <= observed->pushes);
+    if (observed->pushes >= pushes && (!by_wait || observed->waited >= pushes))
+        return true;
+    observed->pushes = observed->pushes < pushes ? pushes : observed->pushes;
+    observed->waited = by_wait && observed->waited < pushes ? pushes : observed->waited;
+    if (!arena_grow(walk->job->arena, (void **)&thread->observations, thread->observation_count,
+                    &thread->observation_cap, sizeof *thread->observations))
+        return false;
+    thread->observations[thread->observation_count++] = (struct recorded_observation){
+        .place = thread->place, .stream = stream, .pushes = pushes, .by_wait = by_wait};
+    return true;
+}
+
+static bool observe_all(const struct walk *walk, size_t stream, uint64_t pushes,
+                        const struct recorded_frontier *frontier, bool by_wait)
+{
+    for (size_t i = 0; i < frontier->count; i++)
+        if (!observe(walk, frontier->items[i].stream, frontier->items[i].pushes, by_wait))
+            return false;
+    return observe(walk, stream, pushes, by_wait);
+}
+
+bool walk_order_observe_stream(const struct walk *walk, struct recorded_stream *stream,
+                               bool by_wait)
+{
+    return !is_ordered(walk, stream) || observe_all(walk, stream_index(walk, stream),
+                                                    stream->pushes, &stream->frontier, by_wait);
+}
+
+bool walk_order_observe_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
+{
+    return !is_ordered_event(walk, event) ||
+           observe_all(walk, event->stream, event->implied, &event->frontier, by_wait);
+}
+
+bool walk_order_merge(const struct walk *walk, size_t other, uint64_t count)
+{
+    const struct recorded_thread *from = &walk->process->threads[other];
+    size_t *merged = &walk->thread->observations_merged[other];
+    for (; *merged < from->observation_count && from->observations[*merged].place <= count;
+         ++*merged) {
+        const struct recorded_observation item = from->observations[*merged];
+        if (!observe(walk, item.stream, item.pushes, item.by_wait))
+            return false;
+    }
+    return true;
+}
+
+bool walk_has_observed(const struct walk *walk, const struct recorded_stream *stream,
+                       uint64_t pushes, bool by_wait)
+{
+    const struct recorded_observed *observed = find_observed(walk, stream);
+    return !stream->unordered && observed &&
+           (by_wait ? observed->waited : observed->pushes) >= pushes;
+}
+
+bool walk_has_observed_record(const struct walk *walk, const struct recorded_event *event,
+                              bool by_wait)
+{
+    return walk_order_is_behind(walk, &event->recorded) &&
+           walk_has_observed(walk, &walk->process->streams[event->stream], event->pushes, by_wait);
+}
+
+/* ---- what the plan says of it ------------------------------------------------------------------ */
 
 static bool say_locks(struct recorded_job *job)
 {

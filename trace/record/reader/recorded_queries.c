@@ -2,75 +2,77 @@
 /*
  * recorded_queries.c - queries of events and streams: which of their answers another run could have otherwise.
  *
- * A yes is a wait of the plan, and could have been a no, unless the thread knew: from a wait, or from a yes before. A
- * no could have been a yes; it is told by the yes that a loop of queries ends with, and counts itself where the thread
- * never gets that, or learns by a wait instead: then the program has gone the way of the no.
+ * A yes (cudaSuccess) is a wait of the plan. Another run could have a no in its place (cudaErrorNotReady), unless the thread had
+ * observed the work to be complete (recorded_order.c). A no could be a yes in another run. It counts together with the yes that
+ * a loop of queries ends with; it counts on its own where the thread never gets that yes, or waits instead: then the program
+ * has gone the way of the no.
  *
- * recorded_known.c says what a thread knows.
- *
- * A loop that does nothing but ask, from the no to the yes of the same query, is told apart: both answers, and what the program
- * does behind them, were seen. It is a wait unless the program gives up some time; one that does so may leave the same
- * recording, so this is told, and only the user can say that it does not. A yes to the first question is no loop, even where
- * the same thread loops before and after it: a call does not show from which place of the program it comes.
+ * A loop that does nothing but query, from the no to the yes of the same query, is told apart: both answers, and what the
+ * program does behind them, were seen. Such a loop is a wait unless the program gives up at some time. A program that may
+ * give up can leave the same recording, so the plan tells of the loop, and only the user can say that the program never
+ * gives up. A yes to the first query is no loop, even where the same thread loops before and after it: a call does not show
+ * from which place of the program it comes.
  */
-#include "recorded_walk.h"
+#include "recorded_internal.h"
 
-static struct recorded_asker *find_asker(const struct walk *walk, struct recorded_askers *askers)
+static struct recorded_poller *find_poller(const struct walk *walk,
+                                           struct recorded_pollers *pollers)
 {
-    for (size_t i = 0; i < askers->count; i++)
-        if (askers->items[i].thread == walk->number)
-            return &askers->items[i];
+    for (size_t i = 0; i < pollers->count; i++)
+        if (pollers->items[i].thread == walk->number)
+            return &pollers->items[i];
     return NULL;
 }
 
-static struct recorded_asker *need_asker(const struct walk *walk, struct recorded_askers *askers)
+static struct recorded_poller *need_poller(const struct walk *walk,
+                                           struct recorded_pollers *pollers)
 {
-    struct recorded_asker *found = find_asker(walk, askers);
+    struct recorded_poller *found = find_poller(walk, pollers);
     if (found)
         return found;
-    if (!arena_grow(walk->job->arena, (void **)&askers->items, askers->count, &askers->cap,
-                    sizeof *askers->items))
+    if (!arena_grow(walk->job->arena, (void **)&pollers->items, pollers->count, &pollers->cap,
+                    sizeof *pollers->items))
         return NULL;
-    askers->items[askers->count] = (struct recorded_asker){.thread = walk->number};
-    return &askers->items[askers->count++];
+    pollers->items[pollers->count] = (struct recorded_poller){.thread = walk->number};
+    return &pollers->items[pollers->count++];
 }
 
-/* A no that nothing tells. */
-static void settle(const struct walk *walk, struct recorded_asker *asker)
+/* The loop ends without a yes: its no counts on its own. */
+static void end_loop(const struct walk *walk, struct recorded_poller *poller)
 {
-    walk->job->noes += asker->asked;
-    asker->asked = false;
+    walk->job->not_ready_answers += poller->not_ready;
+    poller->not_ready = false;
 }
 
-static void forget(const struct walk *walk, struct recorded_askers *askers)
+static void give_up(const struct walk *walk, struct recorded_pollers *pollers)
 {
-    struct recorded_asker *asker = find_asker(walk, askers);
-    if (asker)
-        settle(walk, asker);
+    struct recorded_poller *poller = find_poller(walk, pollers);
+    if (poller)
+        end_loop(walk, poller);
 }
 
-/* ---- what a thread knows ------------------------------------------------------------------------- */
+/* ---- what a thread has observed ------------------------------------------------------------------ */
 
-bool walk_learn_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
-{
-    if (by_wait)
-        forget(walk, &stream->askers);
-    return walk_known_stream(walk, stream, by_wait);
-}
-
-bool walk_learn_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
+bool walk_observe_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
 {
     if (by_wait)
-        forget(walk, &event->askers);
-    return walk_known_event(walk, event, by_wait);
+        give_up(walk, &stream->pollers);
+    return walk_order_observe_stream(walk, stream, by_wait);
 }
 
-bool walk_learn_device(const struct walk *walk, int device)
+bool walk_observe_event(const struct walk *walk, struct recorded_event *event, bool by_wait)
+{
+    if (by_wait)
+        give_up(walk, &event->pollers);
+    return walk_order_observe_event(walk, event, by_wait);
+}
+
+bool walk_observe_device(const struct walk *walk, int device)
 {
     struct recorded_process *process = walk->process;
     for (size_t i = 0; i < process->stream_count; i++)
         if (process->streams[i].device == device && process->streams[i].pushes > 0 &&
-            !walk_learn_stream(walk, &process->streams[i], true))
+            !walk_observe_stream(walk, &process->streams[i], true))
             return false;
     return true;
 }
@@ -80,94 +82,91 @@ static bool is_empty(const struct recorded_event *event)
     return event->records == 0 || event->capture >= 0;
 }
 
-/* There was nothing to ask for, or the thread has had the answer. */
-static bool knows_event(const struct walk *walk, const struct recorded_event *event, bool by_wait)
+/* True if the answer can only be yes: nothing was recorded, or the thread has observed the record. */
+static bool is_certain_event(const struct walk *walk, const struct recorded_event *event,
+                             bool by_wait)
 {
     return is_empty(event) ||
            (!by_wait && event->synced_by == (int64_t)walk->number &&
             event->synced == event->records && walk_order_is_behind(walk, &event->recorded)) ||
-           walk_knows_record(walk, event, by_wait);
+           walk_has_observed_record(walk, event, by_wait);
 }
 
-static bool knows_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
+static bool is_certain_stream(const struct walk *walk, struct recorded_stream *stream, bool by_wait)
 {
     return stream->pushes == 0 || (walk_order_is_behind(walk, &stream->used) &&
-                                   walk_knows(walk, stream, stream->pushes, by_wait));
+                                   walk_has_observed(walk, stream, stream->pushes, by_wait));
 }
 
 /* ---- answers ------------------------------------------------------------------------------------- */
 
-static bool say_no(const struct walk *walk, struct recorded_askers *askers, uint64_t records)
+static bool take_no(const struct walk *walk, struct recorded_pollers *pollers, uint64_t records)
 {
-    struct recorded_asker *asker = need_asker(walk, askers);
-    if (!asker)
+    struct recorded_poller *poller = need_poller(walk, pollers);
+    if (!poller)
         return false;
-    if (asker->records != records)
-        settle(walk, asker);
-    asker->place = asker->asked ? asker->place : walk->thread->place;
-    asker->asked = true;
-    asker->records = records;
+    if (poller->records != records)
+        end_loop(walk, poller);
+    poller->place = poller->not_ready ? poller->place : walk->thread->place;
+    poller->not_ready = true;
+    poller->records = records;
     return true;
 }
 
-/* The meaning of a yes: what the thread knew, or the end of a loop, or what could have been otherwise. `waited`: it had no need
-   to ask. */
-enum meaning { CLEAR, LOOP, OPEN };
-static enum meaning take_yes(const struct walk *walk, struct recorded_askers *askers,
-                             uint64_t records, bool known, bool waited)
+/* What a yes is: no run has a no; the end of a loop; another run could have a no. `waited`: by waits alone
+   it was certain, so the program had no need to loop. */
+enum meaning { YES_CERTAIN, YES_LOOP, YES_OPEN };
+static enum meaning take_yes(const struct walk *walk, struct recorded_pollers *pollers,
+                             uint64_t records, bool certain, bool waited)
 {
-    struct recorded_asker *asker = find_asker(walk, askers);
-    const bool ends = asker && asker->asked && asker->records == records && !waited;
-    if (asker) {
-        asker->asked = asker->asked && !ends;
-        settle(walk, asker);
+    struct recorded_poller *poller = find_poller(walk, pollers);
+    const bool ends = poller && poller->not_ready && poller->records == records && !waited;
+    if (poller) {
+        poller->not_ready = poller->not_ready && !ends;
+        end_loop(walk, poller);
     }
     if (!ends)
-        return known ? CLEAR : OPEN;
-    return walk->thread->did < asker->place ? LOOP : OPEN;
+        return certain ? YES_CERTAIN : YES_OPEN;
+    return walk->thread->acted < poller->place ? YES_LOOP : YES_OPEN;
 }
 
-static void count(const struct walk *walk, enum meaning meaning)
+static void count_yes(const struct walk *walk, enum meaning meaning)
 {
-    walk->job->loops += meaning == LOOP;
-    walk->job->yeses += meaning == OPEN;
+    walk->job->loops += meaning == YES_LOOP;
+    walk->job->ready_answers += meaning == YES_OPEN;
 }
 
-/* The answer was clear; so it is in another run where nothing that changes it comes without an order. */
-static void look(const struct walk *walk, struct recorded_use *looked)
+/* Another run may have a no where what is queried changes behind the query without an order. */
+static void check_certain(const struct walk *walk, struct recorded_use *certain)
 {
-    *looked = walk_order_here(walk);
+    if (walk_order_is_behind(walk, certain))
+        return;
+    walk->job->ready_answers++;
+    *certain = (struct recorded_use){0};
 }
 
-static void check_looked(const struct walk *walk, struct recorded_use *looked)
+static void use_stream(const struct walk *walk, struct recorded_stream *stream)
 {
-    walk->job->yeses += !walk_order_is_behind(walk, looked);
-    if (!walk_order_is_behind(walk, looked))
-        *looked = (struct recorded_use){0};
-}
-
-static void use(const struct walk *walk, struct recorded_stream *stream)
-{
-    stream->tangled = stream->tangled || !walk_order_is_behind(walk, &stream->used);
+    stream->unordered = stream->unordered || !walk_order_is_behind(walk, &stream->used);
     stream->used = walk_order_here(walk);
 }
 
 /* A thread that pushes behind a no has gone its way. */
 bool walk_count_push(const struct walk *walk, struct recorded_stream *stream)
 {
-    use(walk, stream);
-    check_looked(walk, &stream->looked);
-    forget(walk, &stream->askers);
+    use_stream(walk, stream);
+    check_certain(walk, &stream->certain);
+    give_up(walk, &stream->pollers);
     stream->pushes++;
-    return walk_known_action(walk, stream);
+    return walk_frontier_push(walk, stream);
 }
 
 bool walk_note_record(const struct walk *walk, struct recorded_event *event,
                       struct recorded_stream *stream)
 {
-    use(walk, stream);
-    check_looked(walk, &event->looked);
-    return walk_known_action(walk, stream) && walk_known_record(walk, event, stream);
+    use_stream(walk, stream);
+    check_certain(walk, &event->certain);
+    return walk_frontier_push(walk, stream) && walk_frontier_record(walk, event, stream);
 }
 
 /* ---- the walk's item ----------------------------------------------------------------------------- */
@@ -175,17 +174,17 @@ bool walk_note_record(const struct walk *walk, struct recorded_event *event,
 static bool take_done(const struct walk *walk, struct recorded_event *event, enum meaning *all)
 {
     const enum meaning own =
-        take_yes(walk, &event->askers, event->records, knows_event(walk, event, false),
-                 knows_event(walk, event, true));
-    if (own == CLEAR)
-        look(walk, &event->looked);
+        take_yes(walk, &event->pollers, event->records, is_certain_event(walk, event, false),
+                 is_certain_event(walk, event, true));
+    if (own == YES_CERTAIN)
+        event->certain = walk_order_here(walk);
     *all = own > *all ? own : *all;
-    return walk_await_event(walk, event) && walk_learn_event(walk, event, false);
+    return walk_await_event(walk, event) && walk_observe_event(walk, event, false);
 }
 
 bool walk_take_query_event(const struct walk *walk)
 {
-    enum meaning all = CLEAR;
+    enum meaning all = YES_CERTAIN;
     for (int i = 1; i < walk->item->words; i++) {
         struct recorded_event *event = walk_event(walk, walk->item->word[i]);
         if (!event)
@@ -194,10 +193,10 @@ bool walk_take_query_event(const struct walk *walk)
             return false;
         /* Of several it is the first that may not be done. */
         if (walk->item->word[0] == 0 &&
-            (!knows_event(walk, event, false) || i + 1 == walk->item->words))
-            return say_no(walk, &event->askers, event->records);
+            (!is_certain_event(walk, event, false) || i + 1 == walk->item->words))
+            return take_no(walk, &event->pollers, event->records);
     }
-    count(walk, all);
+    count_yes(walk, all);
     return true;
 }
 
@@ -207,30 +206,30 @@ bool walk_take_query_stream(const struct walk *walk)
     if (!stream)
         return false;
     if (walk->item->word[0] == 0)
-        return say_no(walk, &stream->askers, 0);
+        return take_no(walk, &stream->pollers, 0);
     const enum meaning meaning =
-        take_yes(walk, &stream->askers, 0, knows_stream(walk, stream, false),
-                 knows_stream(walk, stream, true));
-    if (meaning == CLEAR)
-        look(walk, &stream->looked);
-    count(walk, meaning);
-    return walk_await_stream(walk, stream) && walk_learn_stream(walk, stream, false);
+        take_yes(walk, &stream->pollers, 0, is_certain_stream(walk, stream, false),
+                 is_certain_stream(walk, stream, true));
+    if (meaning == YES_CERTAIN)
+        stream->certain = walk_order_here(walk);
+    count_yes(walk, meaning);
+    return walk_await_stream(walk, stream) && walk_observe_stream(walk, stream, false);
 }
 
-/* ---- the verdict --------------------------------------------------------------------------------- */
+/* ---- what the plan says of it ------------------------------------------------------------------ */
 
-static void count_asked(struct recorded_job *job, const struct recorded_askers *askers)
+static void count_not_ready(struct recorded_job *job, const struct recorded_pollers *pollers)
 {
-    for (size_t i = 0; i < askers->count; i++)
-        job->noes += askers->items[i].asked;
+    for (size_t i = 0; i < pollers->count; i++)
+        job->not_ready_answers += pollers->items[i].not_ready;
 }
 
 void recorded_queries_end(struct recorded_job *job, const struct recorded_process *process)
 {
     for (size_t i = 0; i < process->stream_count; i++)
-        count_asked(job, &process->streams[i].askers);
+        count_not_ready(job, &process->streams[i].pollers);
     for (size_t i = 0; i < process->event_count; i++)
-        count_asked(job, &process->events[i].askers);
+        count_not_ready(job, &process->events[i].pollers);
 }
 
 static bool say_loops(struct recorded_job *job)
@@ -247,10 +246,12 @@ static bool say_loops(struct recorded_job *job)
 bool recorded_queries_say(struct recorded_job *job)
 {
     const bool waits = job->options->queries == RECORDED_QUERIES_WAIT;
-    const size_t yeses = waits ? 0 : job->yeses, all = yeses + job->noes;
-    const char *why = yeses > 0 ? "where work is not done yet the program may go another way; "
-                                  "if it asks until it is, import with --queries=wait"
-                                : "where work is done by then the program may go another way";
+    const size_t ready_answers = waits ? 0 : job->ready_answers,
+                 all = ready_answers + job->not_ready_answers;
+    const char *why = ready_answers > 0
+                          ? "where work is not done yet the program may go another way; "
+                            "if it asks until it is, import with --queries=wait"
+                          : "where work is done by then the program may go another way";
     return (all == 0 || plan_add_unrecorded(job->plan,
                                             arena_printf(job->arena, "other answers of %zu quer%s",
                                                          all, all == 1 ? "y" : "ies"),

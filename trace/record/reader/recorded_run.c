@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recorded_run.c - see recorded_run.h. */
-#include "recorded_run.h"
+/* recorded_run.c - see recorded_internal.h. */
+#include "recorded_internal.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorded_values.c - values in memory by which streams wait for each other; see recorded_walk.h.
+ * recorded_values.c - values in memory by which streams wait for each other; see recorded_internal.h.
  *
  * A place that one stream writes, each time a greater value, is a row of flags: a wait for at least some value ends with
  * the first write of so much, whatever the times. Then the write is a callback that sets a flag, and the wait one that
@@ -10,7 +10,7 @@
  */
 #include <stdlib.h>
 
-#include "recorded_walk.h"
+#include "recorded_internal.h"
 
 enum { AT_LEAST = 0, KIND = 7, NO_BARRIER = 1 }; /* flags of waits and writes */
 
@@ -84,7 +84,7 @@ static bool is_small(const struct recorded_value *value)
 static bool follows(const struct recorded_process *process, const struct recorded_value *write,
                     const struct recorded_value *before)
 {
-    return (write->flags & NO_BARRIER) == 0 && !process->streams[write->stream].tangled &&
+    return (write->flags & NO_BARRIER) == 0 && !process->streams[write->stream].unordered &&
            (!before || (before->stream == write->stream && before->value < write->value));
 }
 
