@@ -119,7 +119,7 @@ static struct stall some_stall(const struct program *program)
 static void draw_account(const struct program *program, struct stream_account *out)
 {
     scribble(out, sizeof *out);
-    out->places = NULL;
+    out->table = (struct table){0};
     out->blame_count = out->blame_cap = below(&rng, MAX_BLAMES + 1);
     out->blames = out->blame_count ? some((size_t)out->blame_count, sizeof *out->blames) : NULL;
     for (int i = 0; i < out->blame_count; i++)

@@ -6,61 +6,139 @@
  * touched ranks are looked at; where the answer has changed, the time since then is booked under
  * the old one. So intervals neither overlap nor leave gaps.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulation.h"
+#include "base/array.h"
+#include "base/sort.h"
+#include "base/table.h"
 #include "memo.h"
+#include "simulation.h"
 
-enum { FIRST_CAP = 8, LEAST_LOGGED = 256 };
+enum { LEAST_LOGGED = 256, NAME = 160 };
+
+/* ---- stalls in words -------------------------------------------------------------------------- */
+
+static const struct {
+    const char *key, *words;
+} stall_texts[STALL_COUNT] = {
+#define X(name, key, words) {key, words},
+    STALL_LIST(X)
+#undef X
+};
+
+const char *stall_key(enum stall_cause cause)
+{
+    return stall_texts[cause].key;
+}
+
+const char *stall_words(enum stall_cause cause)
+{
+    return stall_texts[cause].words;
+}
+
+const char *agent_on_rank(const struct program *p, int rank, int agent, char *buf, size_t cap)
+{
+    const struct agent *desc = &p->agents[agent];
+    if (desc->rank != rank)
+        return program_agent_name(p, agent, buf, cap);
+    if (desc->kind == AGENT_STREAM)
+        snprintf(buf, cap, "stream %s", p->streams[desc->index].name);
+    else if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind != THREAD_DRIVER)
+        snprintf(buf, cap, "thread %s", p->threads[desc->index].name);
+    else if (desc->kind == AGENT_THREAD)
+        snprintf(buf, cap, "driver");
+    else
+        program_agent_name(p, agent, buf, cap);
+    return buf;
+}
+
+static int held_count(const struct program *program, enum held held)
+{
+    switch (held) {
+    case HELD_COMM: return program->comm_count;
+    case HELD_LOCK: return program->lock_count;
+    default: return program->agent_count;
+    }
+}
+
+bool stall_is_of(const struct program *program, const struct stall *stall)
+{
+    if ((int)stall->cause < 0 || stall->cause >= STALL_COUNT)
+        return false;
+    if (stall->on < 0)
+        return stall->on == STALL_ON_NONE || ~stall->on < program->agent_count;
+    if (stall->cause == STALL_RESOURCE)
+        return stall->on / HELD_KINDS < held_count(program, (enum held)(stall->on % HELD_KINDS));
+    return stall->on < program->tasks;
+}
+
+static const char *held_describe(const struct program *program, int rank, enum held held, int index,
+                                 char *buf, size_t cap)
+{
+    static const char *const words[HELD_KINDS] = {
+#define X(name, words) words,
+        HELD_LIST(X)
+#undef X
+    };
+    char agent[NAME];
+    const char *name;
+    switch (held) {
+    case HELD_COMM: name = program->comms[index].name; break;
+    case HELD_LOCK: name = program->lock_names[index]; break;
+    case HELD_WINDOW: name = ""; break;
+    default: name = agent_on_rank(program, rank, index, agent, sizeof agent); break;
+    }
+    snprintf(buf, cap, "%s%s", words[held], name);
+    return buf;
+}
+
+const char *stall_waits_for(const struct program *program, int rank, const struct stall *stall,
+                            char *buf, size_t cap)
+{
+    if (stall->on < 0)
+        return NULL;
+    if (stall->cause == STALL_RESOURCE)
+        return held_describe(program, rank, (enum held)(stall->on % HELD_KINDS),
+                             stall->on / HELD_KINDS, buf, cap);
+    return program->plan->pipeline.tasks[stall->on].name;
+}
+
+const char *stall_describe(const struct program *program, int rank, const struct stall *stall,
+                           char *buf, size_t cap)
+{
+    char text[2 * NAME];
+    const char *name = stall_waits_for(program, rank, stall, text, sizeof text);
+    if (!name && stall->on != STALL_ON_NONE)
+        name = agent_on_rank(program, rank, ~stall->on, text, sizeof text);
+    const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
+                        : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
+                                                             : ", ";
+    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), name ? joint : "", name ? name : "");
+    return buf;
+}
+
+/* ---- accounts -------------------------------------------------------------------------------- */
 
 static bool same_stall(const struct stall *a, const struct stall *b)
 {
     return a->cause == b->cause && a->on == b->on;
 }
 
-/* Where the stall stands in the table, or the free place where it belongs. */
-static int *find_place(struct stream_account *account, const struct stall *stall)
-{
-    uint32_t mask = 2 * (uint32_t)account->blame_cap - 1;
-    uint32_t at = ((uint32_t)stall->on * STALL_COUNT + (uint32_t)stall->cause) * 2654435769u;
-    at = (at ^ at >> 15) * 739982445u;
-    for (at ^= at >> 12;; at++) {
-        int *place = &account->places[at & mask];
-        if (*place == 0 || same_stall(&account->blames[*place - 1].stall, stall))
-            return place;
-    }
-}
-
-static bool grow(struct stream_account *account)
-{
-    int cap = account->blame_cap ? 2 * account->blame_cap : FIRST_CAP;
-    struct blame *blames = realloc(account->blames, (size_t)cap * sizeof *blames);
-    if (!blames)
-        return false;
-    account->blames = blames;
-    int *places = calloc(2 * (size_t)cap, sizeof *places);
-    if (!places)
-        return false;
-    free(account->places);
-    account->places = places;
-    account->blame_cap = cap;
-    for (int i = 0; i < account->blame_count; i++)
-        *find_place(account, &blames[i].stall) = i + 1;
-    return true;
-}
-
 /* The place of a stall among the account's blames, new or old; -1: memory is exhausted. */
 static int find_blame(struct stream_account *account, const struct stall *stall)
 {
-    if ((!account->places || account->blame_count == account->blame_cap) && !grow(account))
+    const uint64_t hash = table_hash_number((uint64_t)stall->cause << 32 | (uint32_t)stall->on);
+    const uint32_t found =
+        TABLE_FIND(&account->table, hash, i, same_stall(&account->blames[i].stall, stall));
+    if (found != TABLE_NONE)
+        return (int)found;
+    if (!ARRAY_GROW(account->blames, account->blame_count, account->blame_cap) ||
+        !table_add(&account->table, hash, (size_t)account->blame_count))
         return -1;
-    int *place = find_place(account, stall);
-    if (*place == 0) {
-        account->blames[account->blame_count] = (struct blame){*stall, 0};
-        *place = ++account->blame_count;
-    }
-    return *place - 1;
+    account->blames[account->blame_count] = (struct blame){*stall, 0};
+    return account->blame_count++;
 }
 
 bool stream_account_blame(struct stream_account *account, const struct stall *stall, int64_t ns)
@@ -74,9 +152,8 @@ bool stream_account_blame(struct stream_account *account, const struct stall *st
 static int compare_blames(const void *a, const void *b)
 {
     const struct blame *x = a, *y = b;
-    if (x->stall.cause != y->stall.cause)
-        return x->stall.cause < y->stall.cause ? -1 : 1;
-    return (x->stall.on > y->stall.on) - (x->stall.on < y->stall.on);
+    return compare_then(compare_int(x->stall.cause, y->stall.cause),
+                        compare_int(x->stall.on, y->stall.on));
 }
 
 void stream_account_finish(struct stream_account *account)
@@ -89,20 +166,18 @@ void stream_account_finish(struct stream_account *account)
             account->blames[kept++] = account->blames[i];
     }
     account->blame_count = kept;
-    free(account->places);
-    account->places = NULL;
-    if (kept)
-        qsort(account->blames, (size_t)kept, sizeof *account->blames, compare_blames);
+    table_fini(&account->table);
+    SORT(account->blames, (size_t)kept, compare_blames);
 }
 
 void stream_account_free(struct stream_account *account)
 {
     free(account->blames);
-    free(account->places);
+    table_fini(&account->table);
 }
 
 /* Report a wait that is over to the observer. */
-static void tell(struct simulation *sim, int stream)
+static void tell_stall(struct simulation *sim, int stream)
 {
     const struct simulate_observer *observer = sim->options->observer;
     const struct lane *lane = &sim->stalls.lanes[stream];
@@ -303,7 +378,7 @@ static int blame_for(struct simulation *sim, int stream, const struct stall *doi
     return blame;
 }
 
-static void look_at(struct simulation *sim, int stream)
+static void look_at_lane(struct simulation *sim, int stream)
 {
     int common;
     bool chained;
@@ -314,7 +389,7 @@ static void look_at(struct simulation *sim, int stream)
     int blame = blame_for(sim, stream, &doing, common);
     if (sim->status != STATUS_OK || blame == sim->stalls.lanes[stream].blame)
         return;
-    tell(sim, stream);
+    tell_stall(sim, stream);
     if (sim->recording)
         recording_lane(sim, stream, sim->stalls.lanes[stream].blame, blame);
     switch_lane(sim, stream, sim->stalls.lanes[stream].blame, blame);
@@ -332,14 +407,14 @@ void account_touch(struct simulation *sim, int stream)
 static void look_at_rank(struct simulation *sim, int rank)
 {
     for (int k = sim->marks.rank_streams[rank]; k < sim->marks.rank_first[rank + 1]; k++)
-        look_at(sim, sim->program->agents[sim->marks.rank_agents[k]].index);
+        look_at_lane(sim, sim->program->agents[sim->marks.rank_agents[k]].index);
 }
 
 /* A stream that is looked at may leave the list; the last one takes its place. */
 static void look_at_chained(struct simulation *sim)
 {
     for (int i = sim->stalls.chained_count - 1; sim->stalls.chain_moved && i >= 0; i--)
-        look_at(sim, sim->stalls.chained_list[i]);
+        look_at_lane(sim, sim->stalls.chained_list[i]);
     sim->stalls.chain_moved = false;
 }
 
@@ -358,7 +433,7 @@ void account_touched(struct simulation *sim)
     marks->touched_count = 0;
     for (int i = 0; i < marks->touched_stream_count; i++) {
         marks->touched_streams[marks->touched_list[i]] = false;
-        look_at(sim, marks->touched_list[i]);
+        look_at_lane(sim, marks->touched_list[i]);
     }
     marks->touched_stream_count = 0;
     look_at_chained(sim);
@@ -451,10 +526,38 @@ void account_close(struct simulation *sim)
 {
     account_touched(sim);
     for (int s = 0; s < sim->program->stream_count; s++) {
-        tell(sim, s);
+        tell_stall(sim, s);
         switch_lane(sim, s, sim->stalls.lanes[s].blame, LANE_BUSY);
         stream_account_finish(&sim->result.streams[s]);
     }
+}
+
+/* Each lane's reason exists, common reasons count the lanes that have them, and the list of chained streams is the set. */
+void account_check_lanes(const struct simulation *sim)
+{
+#ifdef SWSIM_CHECKS
+    const struct stalls *stalls = &sim->stalls;
+    int waiting = 0, lanes = 0, chained = 0;
+    for (int s = 0; s < sim->program->stream_count; s++) {
+        const struct lane *lane = &stalls->lanes[s];
+        assert(lane->since_ns <= sim->now_ns && lane->blame < sim->result.streams[s].blame_count);
+        lanes += lane->blame <= LANE_COMMON;
+        if (lane->blame <= LANE_COMMON) {
+            assert(LANE_COMMON - lane->blame < stalls->common_count);
+            assert(lane->from <= stalls->commons[LANE_COMMON - lane->blame].log_count);
+        }
+        chained += stalls->chained[s];
+        assert(!stalls->chained[s] || stalls->chained_list[stalls->chained_at[s]] == s);
+    }
+    for (int i = 0; i < stalls->common_count; i++) {
+        waiting += stalls->commons[i].waiting;
+        assert(stalls->commons[i].log_count <= stalls->commons[i].log_cap);
+    }
+    assert(waiting == lanes && chained == stalls->chained_count);
+    assert(sim->marks.touched_count == 0 && sim->marks.touched_stream_count == 0);
+#else
+    (void)sim;
+#endif
 }
 
 bool account_check(const struct simulation *sim)

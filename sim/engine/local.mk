@@ -6,11 +6,9 @@ libsim_a_SOURCES += \
     sim/engine/idle_cause.c \
     sim/engine/in_flight.c sim/engine/in_flight.h \
     sim/engine/iterations.c sim/engine/iterations.h \
-    sim/engine/launches.c sim/engine/launches.h \
     sim/engine/memo.c sim/engine/memo.h \
-    sim/engine/memo_edge.c \
     sim/engine/observe.c sim/engine/observe.h \
-    sim/engine/prepare.c sim/engine/prepare.h \
+    sim/engine/prepare.c \
     sim/engine/quantile.c sim/engine/quantile.h \
     sim/engine/random.c sim/engine/random.h \
     sim/engine/sharing.c sim/engine/sharing.h \

@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 
-enum { BUCKETS = 1 << 12, HASHED_WORDS = 4 };
+enum { BUCKETS = 1 << 12, HASHED_WORDS = 4, CACHE_LINE = 64 };
 
 /* An end of the data so far away that it makes no difference. */
 static const int32_t FAR = INT32_C(1) << 30;
@@ -50,6 +51,169 @@ struct memo {
     bool tried;
 };
 
+/* ---- recordings ------------------------------------------------------------------------------ */
+
+/* The records of an edge, in the order it keeps them, those with pointers first. */
+#define KIND_LIST(X) X(draw) X(start) X(hold) X(change) X(iteration)
+
+#define ADD(recording, kind, ...)                                                                  \
+    do {                                                                                           \
+        if (ARRAY_GROW((recording)->kind##s, (recording)->kind##_count, (recording)->kind##_cap))  \
+            (recording)->kind##s[(recording)->kind##_count++] = (struct memo_##kind){__VA_ARGS__}; \
+        else                                                                                       \
+            (recording)->failed = true;                                                            \
+    } while (0)
+
+void recording_fini(struct recording *recording)
+{
+#define X(kind) free(recording->kind##s);
+    KIND_LIST(X)
+#undef X
+}
+
+void recording_start(struct simulation *sim, int agent, int priority, const struct timed_op *ops,
+                     int count)
+{
+    for (int i = 0; i < count; i++) {
+        const struct op_time *time = &sim->timing->ops[ops[i].op];
+        struct draws *draws = time->draw >= 0 ? &sim->clocks.draws[time->draw] : NULL;
+        ADD(sim->recording, draw, draws, time->mean_ns, ops[i].op, (int)ops[i].iteration);
+    }
+    ADD(sim->recording, start, {.place = sim->clocks.events.places[agent]}, events_order(priority),
+        count);
+}
+
+void recording_hold(struct simulation *sim, int op)
+{
+    ADD(sim->recording, hold, op);
+}
+
+void recording_lane(struct simulation *sim, int stream, int from, int to)
+{
+    ADD(sim->recording, change, .number = stream, .from = from, .to = to);
+}
+
+void recording_common(struct simulation *sim, int number, const struct stall *value)
+{
+    ADD(sim->recording, change, .number = ~number, .value = *value);
+}
+
+void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight)
+{
+    ADD(sim->recording, iteration, rank, (int)iteration, (int)in_flight);
+}
+
+void recording_finished(struct simulation *sim, int rank, int64_t iteration)
+{
+    ADD(sim->recording, iteration, rank, (int)iteration, ENDS);
+}
+
+/* ---- edges ----------------------------------------------------------------------------------- */
+
+/* The next of the edge's lists begins at *at and is a copy. */
+static void *copy_list(char **at, const void *items, int count, size_t size)
+{
+    char *copy = *at;
+    if (count)
+        memcpy(copy, items, (size_t)count * size);
+    *at += (size_t)count * size;
+    return copy;
+}
+
+/* Recorded events have agents; they have seats once each agent has a place. */
+static void find_seats(struct simulation *sim, struct memo_edge *edge, int agent)
+{
+    edge->seat = events_seat(&sim->clocks.events, sim->clocks.events.places[agent]);
+    for (int i = 0; i < edge->start_count; i++)
+        edge->starts[i].seat = events_seat(&sim->clocks.events, edge->starts[i].seat.place);
+}
+
+static size_t edge_bytes(const struct recording *r)
+{
+    size_t bytes = sizeof(struct memo_edge);
+#define X(kind) bytes += (size_t)r->kind##_count * sizeof *r->kind##s;
+    KIND_LIST(X)
+#undef X
+    return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+/* The recording's lists move behind the edge. */
+static void move_lists(struct memo_edge *edge, struct recording *r)
+{
+    char *at = (char *)(edge + 1);
+#define X(kind)                                                                                    \
+    edge->kind##s = copy_list(&at, r->kind##s, r->kind##_count, sizeof *r->kind##s);               \
+    edge->kind##_count = r->kind##_count;                                                          \
+    r->kind##_count = 0;
+    KIND_LIST(X)
+#undef X
+}
+
+/* An edge of what was recorded, which is forgotten. free() ends it; NULL: memory is exhausted.
+   *bytes: its size. */
+static struct memo_edge *copy_recording(struct simulation *sim, int agent, size_t *bytes)
+{
+    *bytes = edge_bytes(sim->recording);
+    struct memo_edge *edge = sim->recording->failed ? NULL : aligned_alloc(CACHE_LINE, *bytes);
+    if (!edge)
+        return NULL;
+    *edge = (struct memo_edge){0};
+    move_lists(edge, sim->recording);
+    find_seats(sim, edge, agent);
+    edge->plain = edge->start_count == 1 && edge->draw_count == 1 && !edge->change_count &&
+                  !edge->iteration_count && !sim->clocks.sharing;
+    if (edge->plain) {
+        edge->draw = edge->draws[0];
+        edge->order = edge->starts->order;
+    }
+    edge->again = edge->plain && edge->starts->seat.place == edge->seat.place;
+    return edge;
+}
+
+static inline void start_recorded(struct simulation *sim, const struct memo_start *start,
+                                  const struct memo_draw *draws)
+{
+    int64_t longest_ns = memo_draw_ns(sim, draws);
+    for (int i = 1; i < start->draws; i++) {
+        int64_t ns = memo_draw_ns(sim, &draws[i]);
+        longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    events_put(&sim->clocks.events, &start->seat, sim->now_ns + longest_ns, start->order);
+}
+
+/* The same for sharing.h: ends, waits and starts. */
+static void share_recorded(struct simulation *sim, const struct memo_edge *edge)
+{
+    const int *agents = sim->clocks.events.agents;
+    const struct memo_draw *draws = edge->draws;
+    sharing_finish(sim->clocks.sharing, agents[edge->seat.place], sim->now_ns);
+    for (int i = 0; i < edge->hold_count; i++)
+        sharing_hold(sim->clocks.sharing, edge->holds[i].op);
+    for (int i = 0; i < edge->start_count; draws += edge->starts[i++].draws) {
+        const struct memo_start *start = &edge->starts[i];
+        for (int k = 0; k < start->draws; k++)
+            sharing_start(sim->clocks.sharing, agents[start->seat.place], draws[k].op,
+                          *start->seat.due_ns - sim->now_ns, sim->now_ns);
+    }
+    if (edge->settles)
+        sharing_settle(sim->clocks.sharing, sim->now_ns, &sim->clocks.events);
+}
+
+void memo_edge_take_all(struct simulation *sim, const struct memo_edge *edge)
+{
+    const struct memo_draw *draws = edge->draws;
+    events_take(&sim->clocks.events, &edge->seat);
+    for (int i = 0; i < edge->start_count; draws += edge->starts[i++].draws)
+        start_recorded(sim, &edge->starts[i], draws);
+    if (sim->clocks.sharing)
+        share_recorded(sim, edge);
+    if (edge->change_count)
+        account_apply(sim, edge->changes, edge->change_count);
+    if (edge->iteration_count)
+        simulation_iterations(sim, edge->iterations, edge->iteration_count);
+    sim->base += edge->shift;
+}
+
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
 struct transfer {
@@ -58,8 +222,8 @@ struct transfer {
     size_t bytes; /* of it, so far */
 };
 
-static inline __attribute__((always_inline)) void move(struct transfer *transfer, void *data,
-                                                       size_t bytes)
+static inline __attribute__((always_inline)) void move_bytes(struct transfer *transfer, void *data,
+                                                             size_t bytes)
 {
     if (transfer->mode == SAVE)
         memcpy(transfer->key + transfer->bytes, data, bytes);
@@ -77,26 +241,27 @@ static size_t move_all(struct simulation *sim, enum transfer_mode mode, char *ke
     size_t agents = (size_t)p->agent_count, streams = (size_t)p->stream_count,
            ranks = (size_t)p->ranks, tasks = ranks * (size_t)p->tasks;
     struct transfer transfer = {mode, key, 0};
-    move(&transfer, sim->state->cells, p->at.bytes);
-    move(&transfer, sim->pipeline.hands, (size_t)p->thread_count * sizeof *sim->pipeline.hands);
-    move(&transfer, sim->pipeline.submitted, tasks * sizeof *sim->pipeline.submitted);
-    move(&transfer, marks->dirty, (size_t)marks->dirty_words * sizeof *marks->dirty);
-    move(&transfer, sim->clocks.member_streams,
-         (size_t)p->member_count * sizeof *sim->clocks.member_streams);
+    move_bytes(&transfer, sim->state->cells, p->at.bytes);
+    move_bytes(&transfer, sim->pipeline.hands,
+               (size_t)p->thread_count * sizeof *sim->pipeline.hands);
+    move_bytes(&transfer, sim->pipeline.submitted, tasks * sizeof *sim->pipeline.submitted);
+    move_bytes(&transfer, marks->dirty, (size_t)marks->dirty_words * sizeof *marks->dirty);
+    move_bytes(&transfer, sim->clocks.member_streams,
+               (size_t)p->member_count * sizeof *sim->clocks.member_streams);
     for (size_t s = 0; s < streams; s++)
-        move(&transfer, &stalls->lanes[s].blame, sizeof stalls->lanes[s].blame);
+        move_bytes(&transfer, &stalls->lanes[s].blame, sizeof stalls->lanes[s].blame);
     for (int i = 0; i < stalls->common_count; i++)
-        move(&transfer, &stalls->commons[i].value, sizeof stalls->commons[i].value);
-    move(&transfer, marks->touched, ranks * sizeof *marks->touched);
-    move(&transfer, marks->touched_streams, streams * sizeof *marks->touched_streams);
-    move(&transfer, stalls->chained, streams * sizeof *stalls->chained);
-    move(&transfer, &stalls->chain_moved, sizeof stalls->chain_moved);
-    move(&transfer, sim->clocks.timers, agents * sizeof *sim->clocks.timers);
+        move_bytes(&transfer, &stalls->commons[i].value, sizeof stalls->commons[i].value);
+    move_bytes(&transfer, marks->touched, ranks * sizeof *marks->touched);
+    move_bytes(&transfer, marks->touched_streams, streams * sizeof *marks->touched_streams);
+    move_bytes(&transfer, stalls->chained, streams * sizeof *stalls->chained);
+    move_bytes(&transfer, &stalls->chain_moved, sizeof stalls->chain_moved);
+    move_bytes(&transfer, sim->clocks.timers, agents * sizeof *sim->clocks.timers);
     return transfer.bytes;
 }
 
 /* The simulation as it was at the node, but for clocks and lanes, which are up to date. */
-static void restore(struct memo *memo)
+static void memo_restore(struct memo *memo)
 {
     struct simulation *sim = memo->sim;
     if (memo->present)
@@ -147,7 +312,7 @@ static void free_node(struct simulation *sim, struct memo_node *node, int edge_c
 }
 
 /* The counts of the edges go into the result. */
-static void forget(struct memo *memo)
+static void memo_forget(struct memo *memo)
 {
     for (int b = 0; b < BUCKETS; b++)
         for (struct memo_node *node = memo->buckets[b], *next; node; node = next) {
@@ -199,7 +364,7 @@ static struct memo_edge *make_edge(struct memo *memo, bool alone)
     struct event event;
     int64_t shift = 0;
     size_t bytes;
-    restore(memo);
+    memo_restore(memo);
     events_pop(&sim->clocks.events, &event);
     sim->now_ns = event.time_ns;
     sim->recording = &memo->recording;
@@ -208,7 +373,7 @@ static struct memo_edge *make_edge(struct memo *memo, bool alone)
         simulation_instant(sim);
         shift = rebase(sim);
     }
-    struct memo_edge *edge = memo_edge_make(sim, event.agent, &bytes);
+    struct memo_edge *edge = copy_recording(sim, event.agent, &bytes);
     sim->recording = NULL;
     if (!edge)
         return NULL;
@@ -225,8 +390,8 @@ static struct memo_edge *make_edge(struct memo *memo, bool alone)
 /* All is forgotten. false: memory is exhausted. */
 static bool start_again(struct memo *memo)
 {
-    restore(memo);
-    forget(memo);
+    memo_restore(memo);
+    memo_forget(memo);
     memo->node = find_node(memo);
     return memo->node;
 }
@@ -239,13 +404,13 @@ static bool is_full(struct memo *memo)
     return memo->bytes > MOST_BYTES || (on_trial && memo->learned * TRIAL_SHARE > memo->events);
 }
 
-static bool pays(const struct memo *memo)
+static bool memo_pays(const struct memo *memo)
 {
     return memo->learned * LEARNED_SHARE < memo->events;
 }
 
 /* A new edge for the next event. The edge that was taken; NULL: the memo ends here. */
-static struct memo_edge *learn(struct memo *memo, struct memo_edge *last)
+static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
 {
     struct simulation *sim = memo->sim;
     bool alone;
@@ -266,7 +431,7 @@ static struct memo_edge *learn(struct memo *memo, struct memo_edge *last)
     memo->node = edge->to = to;
     memo->events++;
     memo->learned++;
-    bool full = is_full(memo), goes_on = !full || pays(memo);
+    bool full = is_full(memo), goes_on = !full || memo_pays(memo);
     if (!full && memo->places == sim->clocks.events.cap)
         return edge;
     return start_again(memo) && goes_on ? &memo->origin : NULL;
@@ -292,7 +457,7 @@ static int64_t last_iteration(const struct program *p)
     return end - p->window - p->periods - p->depth - 2;
 }
 
-static bool begin(struct memo *memo)
+static bool memo_begin(struct memo *memo)
 {
     struct simulation *sim = memo->sim;
     memo->key_bytes = move_all(sim, MEASURE, NULL);
@@ -303,7 +468,7 @@ static bool begin(struct memo *memo)
     memo->buckets = calloc(BUCKETS, sizeof *memo->buckets);
     if (!memo->scratch || !memo->buckets)
         return false;
-    forget(memo);
+    memo_forget(memo);
     rebase(sim);
     memo->present = true;
     memo->node = find_node(memo);
@@ -317,7 +482,7 @@ static bool may_go_on(const struct memo *memo)
 }
 
 /* Take `next`, then likely successors as long as they come. Returns the last edge taken. */
-static struct memo_edge *follow(struct memo *memo, struct memo_edge *next)
+static struct memo_edge *memo_follow(struct memo *memo, struct memo_edge *next)
 {
     struct simulation *sim = memo->sim;
     struct memo_edge *last;
@@ -335,25 +500,25 @@ static struct memo_edge *follow(struct memo *memo, struct memo_edge *next)
     return last;
 }
 
-static void go(struct memo *memo)
+static void memo_go(struct memo *memo)
 {
     struct memo_edge *last = &memo->origin, *next;
     while (last && may_go_on(memo)) {
         next = look_up(memo, last);
-        last = next ? follow(memo, next) : learn(memo, last);
+        last = next ? memo_follow(memo, next) : memo_learn(memo, last);
     }
     if (memo->node)
-        restore(memo);
+        memo_restore(memo);
 }
 
 /* Tell the state again where the data ends. */
-static void end(struct simulation *sim)
+static void memo_end(struct simulation *sim)
 {
     for (int rank = 0; rank < sim->program->ranks; rank++)
         machine_end_data(sim->program, sim->state, rank, sim->program->ends[rank] - sim->base);
 }
 
-static bool applies(const struct simulation *sim)
+static bool memo_applies(const struct simulation *sim)
 {
     const struct simulate_observer *observer = sim->options->observer;
     bool watched = observer && (observer->span || observer->work || observer->step);
@@ -364,16 +529,16 @@ static bool applies(const struct simulation *sim)
 void memo_run(struct simulation *sim)
 {
     struct memo memo = {.sim = sim};
-    if (!applies(sim))
+    if (!memo_applies(sim))
         return;
-    if (begin(&memo)) {
-        go(&memo);
-        end(sim);
+    if (memo_begin(&memo)) {
+        memo_go(&memo);
+        memo_end(sim);
     } else {
         simulation_fail(sim, diag_no_memory(sim->diag));
     }
     if (memo.buckets)
-        forget(&memo);
+        memo_forget(&memo);
     free(memo.buckets);
     free(memo.scratch);
     recording_fini(&memo.recording);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * memo.h - the machine's behaviour is remembered, so that it is asked once; private to the event-driven
- * engine.
+ * memo.h - the machine's behaviour is remembered, so that it is asked once; private to
+ * sim/engine/.
  *
  * Without its clocks a simulation has few states: those of the machine, iteration numbers being
  * relative (machine_canonical), and which agents are busy. The end of an operation has consequences
@@ -114,10 +114,6 @@ void recording_lane(struct simulation *sim, int stream, int from, int to);
 void recording_common(struct simulation *sim, int number, const struct stall *value);
 void recording_admitted(struct simulation *sim, int rank, int64_t iteration, int64_t in_flight);
 void recording_finished(struct simulation *sim, int rank, int64_t iteration);
-
-/* An edge of what was recorded, which is forgotten. free() ends it; NULL: memory is exhausted.
-   *bytes: its size. */
-struct memo_edge *memo_edge_make(struct simulation *sim, int agent, size_t *bytes);
 
 /* For edges that are not plain. */
 void memo_edge_take_all(struct simulation *sim, const struct memo_edge *edge);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prepare.h"
+#include "simulation.h"
 
 enum { NAME = 160 };
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prepare.h"
+#include "simulation.h"
 
 enum { WORD_BITS = 64 };
 
@@ -67,11 +67,24 @@ enum status simulate_check(const struct program *p, const struct timing *timing,
 
 #define TABLE(sim, count, type) ARENA_ARRAY(&(sim)->arena, (size_t)(count), type)
 
+static void make_launches(struct simulation *sim, struct launches *launches)
+{
+    const struct program *p = sim->program;
+    launches->latency_ns = p->plan->machine.launch_latency_ns;
+    if (launches->latency_ns == 0)
+        return;
+    launches->queues = TABLE(sim, p->stream_count + 1, struct launch_queue);
+    for (int s = 0; launches->queues && s < p->stream_count; s++) {
+        launches->queues[s].cap = p->streams[s].cap + 1;
+        launches->queues[s].pushed_ns = TABLE(sim, launches->queues[s].cap, int64_t);
+    }
+}
+
 static void make_clocks(struct simulation *sim)
 {
     struct clocks *clocks = &sim->clocks;
     const struct program *p = sim->program;
-    launches_init(&clocks->launches, p, &sim->arena);
+    make_launches(sim, &clocks->launches);
     clocks->timers = TABLE(sim, p->agent_count, uint8_t);
     clocks->started_ns = TABLE(sim, p->agent_count, int64_t);
     clocks->member_ops = TABLE(sim, p->member_count, struct timed_op);

@@ -16,111 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memo.h"
 #include "base/units.h"
-#include "prepare.h"
+#include "memo.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
 enum { PROGRESS_EVERY = 1024 };
-
-static const struct {
-    const char *key, *words;
-} stalls[STALL_COUNT] = {
-#define X(name, key, words) {key, words},
-    STALL_LIST(X)
-#undef X
-};
-
-const char *stall_key(enum stall_cause cause)
-{
-    return stalls[cause].key;
-}
-
-const char *stall_words(enum stall_cause cause)
-{
-    return stalls[cause].words;
-}
-
-const char *agent_on_rank(const struct program *p, int rank, int agent, char *buf, size_t cap)
-{
-    const struct agent *desc = &p->agents[agent];
-    if (desc->rank != rank)
-        return program_agent_name(p, agent, buf, cap);
-    if (desc->kind == AGENT_STREAM)
-        snprintf(buf, cap, "stream %s", p->streams[desc->index].name);
-    else if (desc->kind == AGENT_THREAD && p->threads[desc->index].kind != THREAD_DRIVER)
-        snprintf(buf, cap, "thread %s", p->threads[desc->index].name);
-    else if (desc->kind == AGENT_THREAD)
-        snprintf(buf, cap, "driver");
-    else
-        program_agent_name(p, agent, buf, cap);
-    return buf;
-}
-
-static int held_count(const struct program *program, enum held held)
-{
-    switch (held) {
-    case HELD_COMM: return program->comm_count;
-    case HELD_LOCK: return program->lock_count;
-    default: return program->agent_count;
-    }
-}
-
-bool stall_is_of(const struct program *program, const struct stall *stall)
-{
-    if ((int)stall->cause < 0 || stall->cause >= STALL_COUNT)
-        return false;
-    if (stall->on < 0)
-        return stall->on == STALL_ON_NONE || ~stall->on < program->agent_count;
-    if (stall->cause == STALL_RESOURCE)
-        return stall->on / HELD_KINDS < held_count(program, (enum held)(stall->on % HELD_KINDS));
-    return stall->on < program->tasks;
-}
-
-static const char *held_describe(const struct program *program, int rank, enum held held, int index,
-                                 char *buf, size_t cap)
-{
-    static const char *const words[HELD_KINDS] = {
-#define X(name, words) words,
-        HELD_LIST(X)
-#undef X
-    };
-    char agent[NAME];
-    const char *name;
-    switch (held) {
-    case HELD_COMM: name = program->comms[index].name; break;
-    case HELD_LOCK: name = program->lock_names[index]; break;
-    case HELD_WINDOW: name = ""; break;
-    default: name = agent_on_rank(program, rank, index, agent, sizeof agent); break;
-    }
-    snprintf(buf, cap, "%s%s", words[held], name);
-    return buf;
-}
-
-const char *stall_waits_for(const struct program *program, int rank, const struct stall *stall,
-                            char *buf, size_t cap)
-{
-    if (stall->on < 0)
-        return NULL;
-    if (stall->cause == STALL_RESOURCE)
-        return held_describe(program, rank, (enum held)(stall->on % HELD_KINDS),
-                             stall->on / HELD_KINDS, buf, cap);
-    return program->plan->pipeline.tasks[stall->on].name;
-}
-
-const char *stall_describe(const struct program *program, int rank, const struct stall *stall,
-                           char *buf, size_t cap)
-{
-    char text[2 * NAME];
-    const char *name = stall_waits_for(program, rank, stall, text, sizeof text);
-    if (!name && stall->on != STALL_ON_NONE)
-        name = agent_on_rank(program, rank, ~stall->on, text, sizeof text);
-    const char *joint = stall->cause == STALL_DEPENDENCE     ? " on "
-                        : stall->cause == STALL_HEAD_OF_LINE ? ", behind "
-                                                             : ", ";
-    snprintf(buf, cap, "%s%s%s", stall_words(stall->cause), name ? joint : "", name ? name : "");
-    return buf;
-}
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
@@ -587,10 +487,19 @@ static void note_host_op(struct simulation *sim, int agent, const struct op *op,
     }
 }
 
+/* What is in the stream's queue now and was not before is pushed now. To be called in front of and behind each push, as steps
+   on other streams may have taken items out before; and before the head of the stream is asked for. */
 static void note_launches(struct simulation *sim, int stream)
 {
-    if (sim->clocks.launches.latency_ns > 0)
-        launches_note(&sim->clocks.launches, sim->program, sim->state, stream, sim->now_ns);
+    if (sim->clocks.launches.latency_ns == 0)
+        return;
+    struct launch_queue *queue = &sim->clocks.launches.queues[stream];
+    const int count = machine_stream_queued(sim->program, sim->state, stream);
+    assert(count <= queue->cap);
+    for (; queue->count > count; queue->count--)
+        queue->first = (queue->first + 1) % queue->cap;
+    for (; queue->count < count; queue->count++)
+        queue->pushed_ns[(queue->first + queue->count) % queue->cap] = sim->now_ns;
 }
 
 static void thread_does(struct simulation *sim, int agent, const struct op *op)
@@ -767,12 +676,14 @@ static void look_at_thread(struct simulation *sim, int agent)
 /* The head begins when it has come to the device: maybe later than now. */
 static bool is_on_its_way(struct simulation *sim, int agent)
 {
-    if (sim->clocks.launches.latency_ns == 0)
+    const struct launches *launches = &sim->clocks.launches;
+    if (launches->latency_ns == 0)
         return false;
     int64_t iteration;
     const int op = machine_current_op(sim->program, sim->state, agent, &iteration);
-    const int64_t begin_ns =
-        launches_head_ns(&sim->clocks.launches, sim->program->agents[agent].index);
+    const struct launch_queue *queue = &launches->queues[sim->program->agents[agent].index];
+    assert(queue->count > 0);
+    const int64_t begin_ns = queue->pushed_ns[queue->first] + launches->latency_ns;
     if (begin_ns <= sim->now_ns || !op_is_work(sim->program->ops[op].kind))
         return false;
     sim->clocks.timers[agent] = TIMER_LAUNCH;
@@ -848,6 +759,8 @@ void simulation_instant(struct simulation *sim)
     assert(events_check(&sim->clocks.events));
 #endif
     account_touched(sim);
+    if (sim->status == STATUS_OK)
+        account_check_lanes(sim);
 }
 
 /* Operations that took time until now are done. */

@@ -20,6 +20,7 @@
 
 #include <stdatomic.h>
 
+#include "base/table.h"
 #include "machine/machine.h"
 #include "in_flight.h"
 #include "iterations.h"
@@ -122,7 +123,7 @@ struct stream_account {
         int64_t ns;
     } * blames;
     int blame_count, blame_cap;
-    int *places; /* hash table of 2 * blame_cap: of a blame, + 1; 0: none. NULL once finished */
+    struct table table; /* of the blames by their stalls; empty once finished */
 };
 
 /* Add to the account's split; false when memory is exhausted. When all is in, finish it: the blames

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * simulation.h - the clocks beside a state; private to the event-driven engine.
+ * simulation.h - the clocks beside a state; private to sim/engine/.
  *
  *     struct simulation    the machine's state, the present instant, the result
  *       clocks             what takes time: events, timers, draws, sharing
@@ -29,7 +29,6 @@
 
 #include "base/arena.h"
 #include "events.h"
-#include "launches.h"
 #include "sharing.h"
 #include "simulate.h"
 #include "wakes.h"
@@ -56,6 +55,16 @@ enum { DRAWS = 2 * RANDOM_RUN, DRAWS_NONE = -DRAWS };
 struct draws {
     int64_t first; /* the iterations are first .. first + DRAWS - 1; DRAWS_NONE: there are none */
     int64_t ns[DRAWS];
+};
+
+/* machine.launch_latency: work can begin on its stream that much later than it was pushed, whatever else it waits for. Each
+   stream keeps the times of the pushes that it holds. */
+struct launches {
+    int64_t latency_ns; /* 0: none of the below */
+    struct launch_queue {
+        int64_t *pushed_ns; /* a ring of `cap` */
+        int first, count, cap;
+    } * queues; /* per stream */
 };
 
 struct clocks {
@@ -209,6 +218,13 @@ struct simulation {
     struct recording *recording; /* NULL: no memo edge is being made */
 };
 
+/* prepare.c: the tables, or what cannot be simulated is refused. The simulation must not be moved in memory afterwards.
+   prepare_free releases, after an error too, all but the result. */
+enum status prepare(struct simulation *sim, const struct program *program,
+                    const struct timing *timing, const struct simulate_options *options,
+                    struct diag *diag);
+void prepare_free(struct simulation *sim);
+
 /* simulate.c: what took time at this agent is done; then, all events of this time being done, do
    what takes no time and bring the accounts up to the present. */
 void simulation_event(struct simulation *sim, int agent);
@@ -274,5 +290,7 @@ static inline bool *account_queued(struct simulation *sim, int rank, int task, i
 }
 /* Does every stream's account add up? For assertions. */
 bool account_check(const struct simulation *sim);
+/* With --enable-checks: does each stream's lane say why it is idle? Between two instants. */
+void account_check_lanes(const struct simulation *sim);
 
 #endif

@@ -103,7 +103,7 @@ static void pack_account(struct parcel *parcel, const struct stream_account *acc
 {
     struct stream_account flat = *account;
     flat.blames = NULL;
-    flat.places = NULL;
+    flat.table = (struct table){0};
     pack(parcel, &flat, sizeof flat);
     pack(parcel, account->blames, (size_t)account->blame_count * sizeof *account->blames);
 }
@@ -138,7 +138,7 @@ static void unpack_account(struct opened *opened, const struct program *program,
 {
     unpack(opened, out, sizeof *out);
     out->blames = NULL;
-    out->places = NULL;
+    out->table = (struct table){0};
     if (!is_good(opened))
         *out = (struct stream_account){0};
     out->blames = unpack_array(opened, out->blame_count, sizeof *out->blames);
