@@ -2,7 +2,7 @@
 /* render_run.c - see render_run.h. */
 #include "render_run.h"
 
-#include "sim/predict/stalls.h"
+#include "sim/predict/explained.h"
 
 enum { MAX_STEPS = 400000 /* that a picture takes through the machine */ };
 

@@ -9,7 +9,6 @@
 #include "plan/text/parse.h"
 #include "machine/lower/rank_programs.h"
 #include "sim/predict/pass_chart.h"
-#include "sim/predict/stored_chart.h"
 
 enum { UNIT_NS = 1000 * 1000, ACTIVATION = 1 << 20 };
 

@@ -9,7 +9,6 @@
 #include "base/columns.h"
 #include "base/units.h"
 #include "sim/predict/explained.h"
-#include "sim/predict/stalls.h"
 
 /* ---- all runs -------------------------------------------------------------------------------- */
 

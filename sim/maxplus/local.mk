@@ -6,5 +6,4 @@ libsim_a_SOURCES += \
     sim/maxplus/event_graph.c sim/maxplus/event_graph.h \
     sim/maxplus/observed_event_graph.c sim/maxplus/observed_event_graph.h \
     sim/maxplus/slack.c sim/maxplus/slack.h \
-    sim/maxplus/steady.c sim/maxplus/steady.h \
-    sim/maxplus/steady_recurrent.c
+    sim/maxplus/steady.c sim/maxplus/steady.h

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steady.c - the steady state of an event graph: its maximum cycle ratio; see steady.h. */
+/*
+ * steady.c - see steady.h: the steady state of an event graph, which is its maximum cycle ratio, and that of a run that
+ * comes back to an earlier state.
+ */
 #include "steady.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <inttypes.h>
+#include <string.h>
 
 #include "base/integers.h"
 #include "observed_event_graph.h"
+#include "enabling_steps.h"
+#include "sim/engine/sharing.h"
+#include "sim/engine/simulate.h"
 
 void steady_set(struct steady *steady, int64_t ns, int64_t iterations)
 {
@@ -124,6 +132,373 @@ enum status steady_find(const struct program *program, const struct timing *timi
         return status;
     status = steady_of_graph(&graph, STEADY_BY_GRAPH, out, diag);
     event_graph_fini(&graph);
+    return status;
+}
+
+/* ---- the recurrent state --------------------------------------------------------------------- */
+
+/*
+ * The run is watched; whenever rank 0 has retired an iteration and all of that instant is done, a snapshot is
+ * compared with one earlier snapshot, which is replaced after 1, 2, 4, ... of them (Brent 1980): so there are
+ * never more than two, and only steps since that one are kept.
+ */
+
+enum { NONE = -1 };
+
+/* An end of the data so far away that it makes no difference. */
+static const int64_t FAR = INT64_C(1) << 30;
+
+/* All that the future depends on, and its place in the run. */
+struct snapshot {
+    struct state *state; /* canonical */
+    int64_t *busy_ns;    /* per agent: since when it has been able to step; -1: it is not */
+    int64_t time_ns, step, iteration;
+};
+
+struct recurrent {
+    const struct program *program; /* as `steps` has it */
+    struct enabling_steps *steps;
+    struct snapshot earlier, now;
+    int64_t compared, until_replaced; /* snapshots since `earlier`; so many until the next */
+    int64_t now_ns;                   /* of the last step */
+    int64_t most_iterations;          /* that are looked at */
+    bool takes_time;                  /* an operation does */
+    bool retired;                     /* rank 0, since the last snapshot */
+    bool found, gave_up, failed, deadlock;
+    char refused[EVENT_GRAPH_WHY]; /* why a state does not say how time goes on; "": it does */
+};
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+static bool snapshot_open(struct snapshot *snapshot, const struct program *p)
+{
+    snapshot->state = machine_state(p);
+    snapshot->busy_ns = calloc((size_t)p->agent_count, sizeof *snapshot->busy_ns);
+    snapshot->step = NONE;
+    return snapshot->state && snapshot->busy_ns;
+}
+
+static void snapshot_close(struct snapshot *snapshot)
+{
+    machine_free(snapshot->state);
+    free(snapshot->busy_ns);
+}
+
+static void snapshot_take(struct recurrent *run, struct snapshot *out)
+{
+    const struct program *p = run->program;
+    out->time_ns = run->now_ns;
+    out->step = enabling_steps_count(run->steps);
+    out->iteration = machine_oldest(p, enabling_steps_state(run->steps), 0);
+    machine_copy(p, out->state, enabling_steps_state(run->steps));
+    machine_canonical(p, out->state);
+    for (int rank = 0; rank < p->ranks; rank++)
+        machine_end_data(p, out->state, rank, FAR);
+    for (int agent = 0; agent < p->agent_count; agent++) {
+        int64_t since_ns = enabling_steps_enabled_since(run->steps, agent);
+        out->busy_ns[agent] = since_ns < 0 ? NONE : run->now_ns - since_ns;
+    }
+}
+
+static bool same(const struct program *p, const struct snapshot *a, const struct snapshot *b)
+{
+    return a->step >= 0 && a->time_ns < b->time_ns &&
+           memcmp(a->busy_ns, b->busy_ns, (size_t)p->agent_count * sizeof *a->busy_ns) == 0 &&
+           memcmp(a->state->cells, b->state->cells, p->at.bytes) == 0;
+}
+
+static void exchange(struct recurrent *run)
+{
+    struct snapshot snapshot = run->earlier;
+    run->earlier = run->now;
+    run->now = snapshot;
+    run->compared = 0;
+    run->until_replaced *= 2;
+    enabling_steps_forget(run->steps, run->earlier.step);
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+/* Is the end of the data not in sight yet? */
+static bool goes_on(const struct recurrent *run)
+{
+    const struct program *p = run->program;
+    const struct state *state = enabling_steps_state(run->steps);
+    for (int rank = 0; rank < p->ranks; rank++)
+        if (machine_admitted(p, state, rank) >= p->ends[rank])
+            return false;
+    return true;
+}
+
+static bool at_a_limit(const struct recurrent *run)
+{
+    const struct state *state = enabling_steps_state(run->steps);
+    return !goes_on(run) || machine_oldest(run->program, state, 0) > run->most_iterations ||
+           enabling_steps_count(run->steps) > STEADY_MOST_STEPS;
+}
+
+/* All of an instant is done. */
+static void look(struct recurrent *run)
+{
+    const struct program *p = run->program;
+    run->retired = false;
+    snapshot_take(run, &run->now);
+    run->found = same(p, &run->earlier, &run->now);
+    if (!run->found && ++run->compared == run->until_replaced)
+        exchange(run);
+}
+
+static bool watch(void *context, int64_t time_ns, struct transition transition,
+                  const struct effect *effect)
+{
+    struct recurrent *run = context;
+    (void)effect;
+    if (run->retired && at_a_limit(run))
+        run->gave_up = true;
+    else if (run->retired && time_ns > run->now_ns)
+        look(run);
+    if (run->found || run->gave_up)
+        return false;
+    run->now_ns = time_ns;
+    int64_t oldest = machine_oldest(run->program, enabling_steps_state(run->steps), 0);
+    run->failed = !enabling_steps_take(run->steps, time_ns, transition);
+    run->retired |= machine_oldest(run->program, enabling_steps_state(run->steps), 0) > oldest;
+    return !run->failed;
+}
+
+/* ---- the critical cycle ---------------------------------------------------------------------- */
+
+/* The step that made this one of the repetition possible, in the repetition; *wraps: it was of the one
+   before. */
+static int64_t cause_of(const struct recurrent *run, int64_t number, bool *wraps)
+{
+    const struct enabled_step *step = enabling_steps_step(run->steps, number);
+    *wraps = step->from < run->earlier.step;
+    return *wraps ? enabling_steps_enabled_by(run->steps, step->agent) : step->from;
+}
+
+static struct steady_part part_of(const struct program *p, const struct enabled_step *step)
+{
+    const struct agent *agent = &p->agents[step->agent];
+    struct steady_part part = {EVENT_DEVICE, agent->rank, NONE, step->time_ns - step->enabled_ns};
+    if (step->op >= 0)
+        part.task = p->ops[step->op].task;
+    else
+        part.kind = EVENT_DRIVER;
+    if (agent->kind == AGENT_THREAD && step->op >= 0)
+        part.kind = EVENT_HOST;
+    if (agent->kind == AGENT_COMM && p->comms[agent->index].count == 1)
+        part.rank = p->comms[agent->index].members[0];
+    return part;
+}
+
+/* From the last step back until a step comes again: those from there on are the cycle, latest first.
+   Returns their number. Their time is that of the repetitions they span. */
+static int list_cycle(const struct recurrent *run, int64_t *out, int64_t *place,
+                      int64_t *repetitions)
+{
+    int64_t number = run->now.step - 1, ns = 0;
+    int count = 0, first;
+    bool wraps;
+    for (; place[number - run->earlier.step] == 0; number = cause_of(run, number, &wraps)) {
+        out[count++] = number;
+        place[number - run->earlier.step] = count;
+    }
+    first = (int)place[number - run->earlier.step] - 1;
+    *repetitions = 0;
+    for (int i = first; i < count; i++) {
+        const struct enabled_step *step = enabling_steps_step(run->steps, out[i]);
+        ns += step->time_ns - step->enabled_ns;
+        cause_of(run, out[i], &wraps);
+        *repetitions += wraps;
+        out[i - first] = out[i];
+    }
+    assert(ns == *repetitions * (run->now.time_ns - run->earlier.time_ns));
+    (void)ns;
+    return count - first;
+}
+
+/* In words a cycle begins at a driver if one is on it, else early in the repetition. */
+static int first_of(const struct recurrent *run, const int64_t *cycle, int count)
+{
+    int first = 0;
+    for (int i = 0; i < count; i++) {
+        bool after_driver = enabling_steps_step(run->steps, cycle[(i + 1) % count])->op < 0;
+        if (enabling_steps_step(run->steps, cycle[i])->op < 0 && !after_driver)
+            return i;
+        first = cycle[i] < cycle[first] ? i : first;
+    }
+    return first;
+}
+
+static bool list_repetition(const struct recurrent *run, struct steady *steady)
+{
+    size_t steps = (size_t)(run->now.step - run->earlier.step);
+    int64_t *cycle = calloc(steps, sizeof *cycle), *place = calloc(steps, sizeof *place);
+    steady->parts = calloc(steps, sizeof *steady->parts);
+    bool good = cycle && place && steady->parts;
+    if (good) {
+        int64_t repetitions;
+        int count = list_cycle(run, cycle, place, &repetitions);
+        int first = first_of(run, cycle, count);
+        steady->iterations = repetitions * (run->now.iteration - run->earlier.iteration);
+        for (int i = 0; i < count; i++) {
+            const int64_t number = cycle[(first + count - i) % count];
+            const struct steady_part part =
+                part_of(run->program, enabling_steps_step(run->steps, number));
+            if (part.ns || part.kind == EVENT_DRIVER) /* parts without time are left out */
+                steady_add(steady, &part);
+        }
+    }
+    free(cycle);
+    free(place);
+    return good;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+/* A rank that shares no communicator with rank 0, not even through others, so that they drift apart. */
+static int first_apart(const struct program *p)
+{
+    int rank = 1;
+    while (rank < p->ranks && p->fellows[rank] == p->fellows[0])
+        rank++;
+    return rank;
+}
+
+static int64_t iterations_seen(const struct recurrent *run)
+{
+    int64_t iterations = machine_oldest(run->program, enabling_steps_state(run->steps), 0);
+    return iterations < STEADY_MOST_ITERATIONS ? iterations : STEADY_MOST_ITERATIONS;
+}
+
+static enum status say_why(const struct recurrent *run, struct steady *steady)
+{
+    const struct program *p = run->program;
+    int apart = first_apart(p);
+    if (*run->refused)
+        snprintf(steady->why, sizeof steady->why, "%s", run->refused);
+    else if (run->deadlock)
+        snprintf(steady->why, sizeof steady->why, "the run comes to a deadlock");
+    else if (apart < p->ranks)
+        snprintf(steady->why, sizeof steady->why, "ranks 0 and %d never wait for each other",
+                 apart);
+    else if (!run->takes_time)
+        snprintf(steady->why, sizeof steady->why, "nothing takes time");
+    else
+        snprintf(steady->why, sizeof steady->why,
+                 "the run does not repeat itself within %" PRId64 " iterations",
+                 iterations_seen(run));
+    return STATUS_OK;
+}
+
+static enum status describe_repetition(const struct recurrent *run, struct steady *steady,
+                                       struct diag *diag)
+{
+    if (!run->found)
+        return say_why(run, steady);
+    int64_t ns = run->now.time_ns - run->earlier.time_ns;
+    int64_t iterations = run->now.iteration - run->earlier.iteration;
+    steady_set(steady, ns, iterations);
+    steady->way = STEADY_BY_RECURRENT_STATE;
+    return list_repetition(run, steady) ? STATUS_OK : diag_no_memory(diag);
+}
+
+/* Each operation takes its mean. */
+static enum status means_of(struct timing *out, const struct timing *timing, struct diag *diag)
+{
+    enum status status = timing_without(out, timing, NONE, diag); /* a copy */
+    for (size_t i = 0; status == STATUS_OK && i < timing->program->op_count; i++) {
+        out->ops[i].mean_ns = timing_mean(timing, (int)i);
+        out->ops[i].draw = -1;
+    }
+    if (status == STATUS_OK)
+        out->draw_count = 0;
+    return status;
+}
+
+/* A run in which nothing takes time is one instant: a few windows show whether it comes to a deadlock. */
+static void set_limits(struct recurrent *run, const struct timing *means)
+{
+    for (size_t i = 0; i < means->program->op_count; i++)
+        run->takes_time |= means->ops[i].mean_ns > 0;
+    run->most_iterations = run->takes_time ? STEADY_MOST_ITERATIONS : 4 * run->program->window;
+}
+
+static enum status run_means(struct recurrent *run, const struct program *program,
+                             const struct timing *timing, struct diag *diag)
+{
+    struct timing means;
+    struct simulation_result result;
+    const struct simulate_observer observer = {.context = run, .step = watch};
+    const struct simulate_options options = {.observer = &observer};
+    enum status status = means_of(&means, timing, diag);
+    if (status != STATUS_OK)
+        return status;
+    set_limits(run, &means);
+    status = simulate_run(program, &means, &options, &result, diag);
+    timing_fini(&means);
+    if (status == STATUS_OK) {
+        run->deadlock = result.blocked_count > 0;
+        simulation_fini(&result);
+    }
+    if (run->failed)
+        return diag_no_memory(diag);
+    return run->found || run->gave_up ? STATUS_OK : status; /* it was stopped from here */
+}
+
+/* Find the reason why equal states do not go on alike in time, if they do not. */
+static enum status find_refusal(struct recurrent *run, const struct program *p, struct diag *diag)
+{
+    struct arena scratch;
+    arena_init(&scratch, 0);
+    const char *shared = sharing_why(p, &scratch);
+    if (shared)
+        snprintf(run->refused, sizeof run->refused,
+                 "streams share %s: how long work takes depends on what else runs", shared);
+    else if (p->plan->machine.launch_latency_ns)
+        snprintf(run->refused, sizeof run->refused,
+                 "machine.launch_latency is not part of a state");
+    enum status status = scratch.failed ? diag_no_memory(diag) : STATUS_OK;
+    arena_fini(&scratch);
+    return status;
+}
+
+static enum status find(struct recurrent *run, const struct program *endless,
+                        const struct timing *timing, struct steady *out, struct diag *diag)
+{
+    run->steps = enabling_steps_open(endless, false);
+    if (!run->steps)
+        return diag_no_memory(diag);
+    run->program = enabling_steps_program(run->steps);
+    if (!snapshot_open(&run->earlier, run->program) || !snapshot_open(&run->now, run->program))
+        return diag_no_memory(diag);
+    enum status status = find_refusal(run, endless, diag);
+    if (status == STATUS_OK && !*run->refused && first_apart(endless) == endless->ranks)
+        status = run_means(run, endless, timing, diag);
+    return status == STATUS_OK ? describe_repetition(run, out, diag) : status;
+}
+
+enum status steady_recurrent(const struct program *program, const struct timing *timing,
+                             struct steady *out, struct diag *diag)
+{
+    struct steady steady = {.kind = STEADY_UNKNOWN};
+    struct recurrent recurrent = {.until_replaced = 1};
+    struct program endless = *program; /* with more data than are looked at */
+    endless.ends = calloc((size_t)program->ranks, sizeof *endless.ends);
+    if (!endless.ends)
+        return diag_no_memory(diag);
+    for (int rank = 0; rank < program->ranks; rank++)
+        endless.ends[rank] = 2 * STEADY_MOST_ITERATIONS + 2 * (int64_t)program->window;
+    enum status status = find(&recurrent, &endless, timing, &steady, diag);
+    snapshot_close(&recurrent.earlier);
+    snapshot_close(&recurrent.now);
+    enabling_steps_close(recurrent.steps);
+    free(endless.ends);
+    if (status == STATUS_OK)
+        *out = steady;
+    else
+        steady_fini(&steady);
     return status;
 }
 

@@ -6,7 +6,7 @@
  *
  *     event_graph.h        a clock-driven plan is an event graph: its maximum cycle ratio
  *     observed_event_graph.h   any plan whose steps are all free is one too: the graph is found by a run
- *     steady_recurrent.c   any other plan: a run that returns to an earlier state repeats itself
+ *     the recurrent state  any other plan: a run that returns to an earlier state repeats itself
  *
  * Where durations vary it is the steady state of their means, which no run of an event graph beats in
  * the long run.

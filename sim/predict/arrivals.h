@@ -2,7 +2,7 @@
 /*
  * arrivals.h - the messages of a schedule's picture, from when passes ended and when their messages had come.
  *
- * The charts of a plan (pass_chart.h) and of a run (stored_chart.h) are filled through it.
+ * The charts of a plan and of a run (pass_chart.h) are filled through it.
  */
 #ifndef SWSIM_ARRIVALS_H
 #define SWSIM_ARRIVALS_H

@@ -3,7 +3,7 @@
  * explained.h - a run of a store with its ledger (trace/ledger.h), whoever made it.
  *
  * An import and a prediction are stored with their ledgers. That of a pipelined run is made here: the machine takes
- * the run's steps once more (stalls.h). Other runs have none.
+ * the run's steps once more (observe.h). Other runs have none.
  */
 #ifndef SWSIM_EXPLAINED_H
 #define SWSIM_EXPLAINED_H
@@ -14,5 +14,13 @@
    where an older store has no ledger. Failures as for store_load and stalls_add. */
 enum status explained_load(struct store *store, int64_t run, struct arena *arena, struct trace *out,
                            struct diag *diag);
+
+/* Does a run tell enough: measured, to its end, of a pipeline, with its plan? A serial run does not: it
+   executed another plan than the one it keeps (gpu/exec/variant.h). */
+bool stalls_known(const struct run_info *info);
+
+/* Replace the waits of the trace's streams by spans that say what each was idle for, add the lines of its ledger, and sort the
+   spans. Its steps are loaded; without any nothing changes. Failures as for measured_program_open and observe. */
+enum status stalls_add(struct trace *trace, struct diag *diag);
 
 #endif

@@ -4,30 +4,22 @@ libsim_a_SOURCES += \
     sim/predict/account.c sim/predict/account.h \
     sim/predict/arrivals.c sim/predict/arrivals.h \
     sim/predict/compare.c sim/predict/compare.h \
-    sim/predict/compare_tasks.c sim/predict/compare_tasks.h \
     sim/predict/critical_path.c sim/predict/critical_path.h \
-    sim/predict/critical_path_text.c \
     sim/predict/difference.c sim/predict/difference.h \
     sim/predict/explained.c sim/predict/explained.h \
-    sim/predict/exposed.c sim/predict/exposed.h \
     sim/predict/foretold.c sim/predict/foretold.h \
     sim/predict/measured_program.c sim/predict/measured_program.h \
     sim/predict/pass_chart.c sim/predict/pass_chart.h \
     sim/predict/pipeline_figures.c sim/predict/pipeline_figures.h \
     sim/predict/predict.c sim/predict/predict.h \
     sim/predict/profile.c sim/predict/profile.h \
-    sim/predict/profile_ranks.c sim/predict/profile_ranks.h \
-    sim/predict/profile_steps.c sim/predict/profile_steps.h \
-    sim/predict/profile_tasks.c sim/predict/profile_tasks.h \
+    sim/predict/profile_ranks.c \
+    sim/predict/profile_steps.c \
     sim/predict/record.c sim/predict/record.h \
     sim/predict/report.c sim/predict/report.h \
     sim/predict/report_internal.h \
     sim/predict/report_json.c \
     sim/predict/report_pipeline.c \
-    sim/predict/report_step.c \
     sim/predict/report_streams.c \
-    sim/predict/report_tables.c \
     sim/predict/result_wire.c sim/predict/result_wire.h \
-    sim/predict/span_words.h \
-    sim/predict/stalls.c sim/predict/stalls.h \
-    sim/predict/stored_chart.c sim/predict/stored_chart.h
+    sim/predict/span_words.h

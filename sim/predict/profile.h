@@ -64,17 +64,17 @@ struct profile {
     size_t part_count;
     struct profile_part *missing; /* parts the plan has and the run has not; count 0 */
     size_t missing_count;
-    /* Of an imported job's host programs (profile_steps.h), which have no parts: the operations that have a distribution,
-       of all that work on a device. Of its pipeline (profile_tasks.h): the tasks that were measured, of all. Of rank
+    /* Of an imported job's host programs (profile_steps.c), which have no parts: the operations that have a distribution,
+       of all that work on a device. Of its pipeline (profile.c): the tasks that were measured, of all. Of rank
        programs: the costs that were measured. */
     size_t drawn, operations;
 };
 
 /*
  * Read the serial run `run` (STORE_LATEST: the newest of a plan with this one's name) for `plan` on
- * `ranks` ranks (0: the plan's), or the imported run (profile_tasks.h). STATUS_INPUT when the run
+ * `ranks` ranks (0: the plan's), or the imported run. STATUS_INPUT when the run
  * is not there, is not measured, neither serial nor imported, not finished, too short, or has none of the plan's tasks.
- * Of host programs it is the profile of an imported run, see profile_steps.h; of rank programs see profile_ranks.h.
+ * Of host programs it is the profile of an imported run, see profile_steps.c; of rank programs see profile_ranks.c.
  * *out is set on success only and ended with profile_fini.
  */
 enum status profile_read(struct store *store, int64_t run, const struct plan *plan, int ranks,
@@ -96,5 +96,18 @@ const char *profile_describe_cores(int cores, bool own, char buf[PROFILE_CORES_T
 
 /* A measured run of one task after another? */
 bool profile_is_serial(const struct run_info *info);
+
+/* A measured run that an import stored? */
+bool profile_is_imported(const struct run_info *info);
+
+/* ---- private to profile*.c ------------------------------------------------------------------- */
+
+/* As profile_read, of host programs and of a run that was imported from a trace with two steps or more. */
+enum status profile_read_steps(struct store *store, int64_t run, const struct plan *plan,
+                               struct profile *out, struct diag *diag);
+/* As profile_read, of rank programs: `run`, or the newest finished run of a plan of that name. STATUS_INPUT also where
+   the run has other stages. The profile has no parts but `drawn` of `operations`: passes of a stage, and edges. */
+enum status profile_read_ranks(struct store *store, int64_t run, const struct plan *plan,
+                               struct profile *out, struct diag *diag);
 
 #endif

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_ranks.c - see profile_ranks.h. */
-#include "profile_ranks.h"
+/*
+ * profile_ranks.c - what passes and messages of rank programs really took: costs by stage and edge from a measured run.
+ *
+ * A pass on a stream waits for nothing once it has begun, so a run need not be serial, and may be one of another
+ * schedule of the same stages. Of all microbatches the median is taken: the first ones warm up.
+ *
+ *     F I W B    from their starts to their ends, by stage, instead of `stages:`, `layers:` and `times:`
+ *     messages   from the later start of its two ends to their later end, by edge, instead of `p2p:`
+ *
+ * A backward pass that was measured only as a whole is divided as the plan divides it, else in halves; one measured only
+ * as I and W is both together. A pass that was not measured keeps the plan's costs.
+ */
+#include "profile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile_steps.c - see profile_steps.h.
+ * profile_steps.c - what the operations of an imported job took in each of its steps.
+ *
+ * An import stores the measured run with its plan, whose operations have the times of the whole trace, the device's own
+ * gaps in front of them, and of a collective the least of its ranks. An operation of one step has others like it in the
+ * other steps: with the same rank, stream and name, and the same number among them within the step. Their times are its
+ * distribution. CPU times stay as the plan has them.
  *
  * Operations and spans are listed by (rank, stream, name, order). Where a plan has as many operations as the run has
  * spans of the same three, the n-th of them are the same; where it has fewer, as of one step, its n-th is
  * the n-th of a step.
  */
-#include "profile_steps.h"
+#include "profile.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -35,7 +35,7 @@ struct report_stream_row {
 int report_rows(const struct prediction *prediction, struct report_stream_row *rows);
 
 enum status report_print_streams(const struct prediction *prediction, FILE *out, struct diag *diag);
-/* A step in one line: what the computing streams were busy with; nothing of host programs (report_step.c). */
+/* A step in one line: what the computing streams were busy with; nothing of host programs. */
 enum status report_print_step(const struct prediction *prediction, bool color, FILE *out,
                               struct diag *diag);
 void report_print_slowdowns(const struct prediction *prediction, FILE *out);
