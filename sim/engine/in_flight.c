@@ -2,17 +2,12 @@
 /* in_flight.c - see in_flight.h. */
 #include "in_flight.h"
 
+#include "base/sort.h"
+
 static void raise_to(struct in_flight_point *point, const struct in_flight_point *other)
 {
-    if (other->iterations > point->iterations)
-        point->iterations = other->iterations;
-    if (other->bytes > point->bytes)
-        point->bytes = other->bytes;
-}
-
-static bool are_equal(const struct in_flight_point *a, const struct in_flight_point *b)
-{
-    return a->iterations == b->iterations && a->bytes == b->bytes;
+    point->iterations = max_i64(point->iterations, other->iterations);
+    point->bytes = max_i64(point->bytes, other->bytes);
 }
 
 /* Two by two; their number is even. */
@@ -35,7 +30,8 @@ void in_flight_change(struct in_flight *in_flight, const struct in_flight_point 
         in_flight->merged = 1;
     if (in_flight->count && in_flight->merged == 1 && last->time_ns == now->time_ns) {
         *last = *now;
-        if (in_flight->count > 1 && are_equal(last - 1, now))
+        if (in_flight->count > 1 && last[-1].iterations == now->iterations &&
+            last[-1].bytes == now->bytes)
             in_flight->count--; /* one has gone and another has come */
         return;
     }

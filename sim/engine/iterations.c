@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 enum { FIRST_CAP = 16, WARM_UP_TENTH = 10 };
 
 bool iterations_init(struct iterations *iterations, const int64_t *ends, int ranks, int depth,
@@ -18,8 +20,7 @@ bool iterations_init(struct iterations *iterations, const int64_t *ends, int ran
 {
     *iterations = (struct iterations){.ends = ends, .ranks = ranks, .first_over_ns = -1};
     for (int rank = 0; rank < ranks; rank++)
-        if (ends[rank] > iterations->total)
-            iterations->total = ends[rank];
+        iterations->total = max_i64(iterations->total, ends[rank]);
     iterations->first = 1;
     iterations->last = iterations->total - depth;
     iterations->parts_first = depth + iterations->total / WARM_UP_TENTH;
@@ -28,10 +29,8 @@ bool iterations_init(struct iterations *iterations, const int64_t *ends, int ran
         iterations->last = iterations->total;
         iterations->parts_first = 1;
     }
-    int64_t durations = iterations->last - iterations->first;
-    iterations->kept_cap = durations < 0                 ? 0
-                           : durations < ITERATIONS_KEPT ? (size_t)durations
-                                                         : ITERATIONS_KEPT;
+    int64_t durations = max_i64(0, iterations->last - iterations->first);
+    iterations->kept_cap = (size_t)min_i64(durations, ITERATIONS_KEPT);
     iterations->kept.at = malloc((iterations->kept_cap + 1) * sizeof(int64_t));
     iterations->reservoir = random_open(&(struct random_subject){
         .seed = seed, .task = random_name("reservoir"), .part = RANDOM_OTHER});
@@ -259,12 +258,6 @@ bool iterations_finished(struct iterations *iterations, int rank, int64_t number
 
 enum { BIN_BITS = 12, BINS = 1 << BIN_BITS, FEW = 256, QUANTILES = 3, WANTED = 4 * QUANTILES };
 
-static int compare_wide(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static int compare_narrow(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -421,7 +414,7 @@ static void quantiles(struct durations values, size_t count, const double q[QUAN
     while (selection.count > FEW && narrow(&selection))
         ;
     qsort(values.at, selection.count, values.wide ? sizeof(int64_t) : sizeof(uint32_t),
-          values.wide ? compare_wide : compare_narrow);
+          values.wide ? compare_items_i64 : compare_narrow);
     for (int i = 0; i < QUANTILES; i++) {
         const size_t *ranks = &selection.ranks[4 * i];
         double at = q[i] * (double)(count - 1), low = value_at(values, ranks[0]);

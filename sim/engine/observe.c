@@ -12,21 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "simulation.h"
 
 enum { NAME = 160 };
 
-/* The trace's copy of an agent's name. */
-struct observed_name {
-    const char *text;
-    int agent;
-};
-
 struct observation {
     struct simulation sim;
     struct trace *trace;
-    struct observed_name *names; /* of the threads and streams, by address */
-    int name_count;
+    const char *
+        *names; /* per agent: the trace's copy of its name; NULL: it is neither thread nor stream */
+    struct table by_name; /* agents, by the addresses of those */
     struct now {
         struct stall doing; /* cause STALL_BUSY: work */
         int64_t since_ns;
@@ -38,13 +34,6 @@ struct observation {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static int compare_names(const void *a, const void *b)
-{
-    uintptr_t x = (uintptr_t)((const struct observed_name *)a)->text,
-              y = (uintptr_t)((const struct observed_name *)b)->text;
-    return (x > y) - (x < y);
-}
-
 static bool index_names(struct observation *seen)
 {
     const struct program *p = seen->sim.program;
@@ -54,11 +43,10 @@ static bool index_names(struct observation *seen)
             continue;
         const char *name =
             trace_intern(seen->trace, program_agent_name(p, agent, text, sizeof text));
-        if (!name)
+        seen->names[agent] = name;
+        if (!name || !table_add(&seen->by_name, table_hash_pointer(name), (size_t)agent))
             return false;
-        seen->names[seen->name_count++] = (struct observed_name){name, agent};
     }
-    qsort(seen->names, (size_t)seen->name_count, sizeof *seen->names, compare_names);
     return true;
 }
 
@@ -67,17 +55,15 @@ static int stepping_agent(const struct observation *seen, const struct trace_ste
 {
     const struct simulation *sim = &seen->sim;
     const struct program *p = sim->program;
-    const struct observed_name key = {.text = step->agent};
-    const struct observed_name *name =
-        bsearch(&key, seen->names, (size_t)seen->name_count, sizeof key, compare_names);
-    if (!name)
+    const uint32_t found = TABLE_FIND(&seen->by_name, table_hash_pointer(step->agent), i,
+                                      seen->names[i] == step->agent);
+    if (found == TABLE_NONE)
         return -1;
     int64_t iteration;
-    int op = machine_current_op(p, sim->state, name->agent, &iteration);
-    bool ends = p->agents[name->agent].kind == AGENT_STREAM && op >= 0 &&
-                p->ops[op].kind == OP_COLLECTIVE &&
-                machine_stream_running(p, sim->state, p->agents[name->agent].index);
-    int agent = ends ? program_comm_agent(p, p->ops[op].comm) : name->agent;
+    int agent = (int)found, op = machine_current_op(p, sim->state, agent, &iteration);
+    if (p->agents[agent].kind == AGENT_STREAM && op >= 0 && p->ops[op].kind == OP_COLLECTIVE &&
+        machine_stream_running(p, sim->state, p->agents[agent].index))
+        agent = program_comm_agent(p, p->ops[op].comm);
     return machine_agent_enabled(p, sim->state, agent) ? agent : -1;
 }
 
@@ -251,6 +237,7 @@ enum status observe(const struct program *program, struct trace *trace, observe_
     prepare_free(&seen.sim);
     simulation_fini(&seen.sim.result);
     timing_fini(&timing);
+    table_fini(&seen.by_name);
     free(seen.names);
     free(seen.lanes);
     if (status == STATUS_OK)

@@ -5,6 +5,9 @@
 
 #include "simulation.h"
 
+#include "base/sort.h"
+#include "base/array.h"
+
 enum { WORD_BITS = 64 };
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -15,14 +18,13 @@ static int64_t most_iterations(const struct program *p, int64_t *pushes)
 {
     int64_t most = 1;
     for (int rank = 0; rank < p->ranks; rank++)
-        most = p->ordered_tasks[rank] + 1 > most ? p->ordered_tasks[rank] + 1 : most;
+        most = max_i64(most, p->ordered_tasks[rank] + 1);
     for (size_t i = 0; i < p->op_count; i++)
         if (op_pushes(p->ops[i].kind))
             pushes[p->ops[i].stream]++;
     for (int s = 0; s < p->stream_count; s++)
-        most = pushes[s] > most ? pushes[s] : most;
-    int64_t limit = INT32_MAX / most - p->window - p->history;
-    return limit < SIMULATE_MAX_ITERATIONS ? limit : SIMULATE_MAX_ITERATIONS;
+        most = max_i64(most, pushes[s]);
+    return min_i64(INT32_MAX / most - p->window - p->history, SIMULATE_MAX_ITERATIONS);
 }
 
 /* No run takes longer than all its work one after another. */
@@ -33,7 +35,7 @@ static enum status check_times(const struct program *p, const struct timing *tim
     int64_t iterations = 1;
     double ns = 0;
     for (int rank = 0; p->tasks && rank < p->ranks; rank++)
-        iterations = p->ends[rank] > iterations ? p->ends[rank] : iterations;
+        iterations = max_i64(iterations, p->ends[rank]);
     for (size_t i = 0; i < p->op_count; i++)
         ns += (double)timing->ops[i].mean_ns + (double)p->plan->machine.launch_latency_ns;
     if (ns * (double)iterations <= most_ns)
@@ -382,19 +384,14 @@ static bool prepare_pipeline(struct simulation *sim, uint64_t seed)
 static int compare_pushers(const void *a, const void *b)
 {
     const struct pusher *x = a, *y = b;
-    if (x->stream != y->stream)
-        return x->stream < y->stream ? -1 : 1;
-    return (x->thread > y->thread) - (x->thread < y->thread);
+    return compare_then(compare_int(x->stream, y->stream), compare_int(x->thread, y->thread));
 }
 
 static bool add_pusher(struct simulation *sim, int thread, int stream)
 {
     struct host_notes *host = &sim->host;
-    void *pushers = host->pushers;
-    if (!arena_grow(&sim->arena, &pushers, host->pusher_count, &host->pusher_cap,
-                    sizeof *host->pushers))
+    if (!ARENA_GROW(&sim->arena, host->pushers, host->pusher_count, host->pusher_cap))
         return false;
-    host->pushers = pushers;
     host->pushers[host->pusher_count++] = (struct pusher){.thread = thread, .stream = stream};
     return true;
 }
@@ -429,7 +426,7 @@ static void fill_pushers(struct simulation *sim)
 {
     struct host_notes *host = &sim->host;
     const struct program *p = sim->program;
-    qsort(host->pushers, host->pusher_count, sizeof *host->pushers, compare_pushers);
+    SORT(host->pushers, host->pusher_count, compare_pushers);
     int place = 0;
     for (size_t i = 0; i < host->pusher_count; i++) {
         struct pusher *pusher = &host->pushers[i];
@@ -442,8 +439,7 @@ static void fill_pushers(struct simulation *sim)
         assert(place == pusher->first + pusher->count);
     }
     for (int s = 0; s < p->stream_count; s++)
-        if (host->stream_pushers[s + 1] < host->stream_pushers[s])
-            host->stream_pushers[s + 1] = host->stream_pushers[s];
+        host->stream_pushers[s + 1] = max_int(host->stream_pushers[s + 1], host->stream_pushers[s]);
 }
 
 /* Of a host program with repeats: the work of each iteration. */

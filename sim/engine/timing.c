@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/large_pages.h"
 
 /* The name an operation draws its random numbers under. */
@@ -170,14 +171,8 @@ static enum status list_variation(struct timing *timing, const struct jitter_rul
             time->timed ? find_dist(program, op, rules, used, rule_count) : NULL;
         if (!dist || !varies(dist, time->mean_ns))
             continue;
-        if ((size_t)timing->draw_count == cap) {
-            cap = cap ? 2 * cap : 16;
-            struct op_variation *grown =
-                realloc(timing->variation, cap * sizeof *timing->variation);
-            if (!grown)
-                return diag_no_memory(diag);
-            timing->variation = grown;
-        }
+        if (!ARRAY_GROW(timing->variation, timing->draw_count, cap))
+            return diag_no_memory(diag);
         time->draw = timing->draw_count++;
         timing->variation[time->draw] = (struct op_variation){
             .dist = dist, .name = random_name(random_task(program, op)), .op = (int)i};

@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "machine/ready.h"
 #include "plan/ops.h"
 
-enum { NONE = -1, FIRST_STEPS = 1024 };
+enum { NONE = -1 };
 
 /* When an agent became able to step, and its last step. */
 struct agent_record {
@@ -80,14 +81,8 @@ void enabling_steps_close(struct enabling_steps *run)
 static bool add_step(struct enabling_steps *run, const struct enabled_step *step)
 {
     size_t kept = (size_t)(run->count - run->first);
-    if (kept == run->cap) {
-        size_t cap = run->cap ? 2 * run->cap : FIRST_STEPS;
-        struct enabled_step *steps = realloc(run->steps, cap * sizeof *steps);
-        if (!steps)
-            return false;
-        run->steps = steps;
-        run->cap = cap;
-    }
+    if (!ARRAY_GROW(run->steps, kept, run->cap))
+        return false;
     run->steps[kept] = *step;
     run->count++;
     return true;

@@ -21,6 +21,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/array.h"
+
 enum { NONE = -1 };
 
 /* A time: when an event happens or, with `end`, when what it begins is over, `height` periods ago. */
@@ -311,9 +313,8 @@ static bool graph_applies(struct builder *b)
 static int new_event(struct builder *b, enum event_kind kind, const struct place *place)
 {
     size_t count = (size_t)b->out.event_count;
-    if (!arena_grow(&b->out.arena, (void **)&b->out.events, count, &b->event_cap,
-                    sizeof *b->out.events) ||
-        !arena_grow(&b->scratch, (void **)&b->closed, count, &b->closed_cap, sizeof *b->closed))
+    if (!ARENA_GROW(&b->out.arena, b->out.events, count, b->event_cap) ||
+        !ARENA_GROW(&b->scratch, b->closed, count, b->closed_cap))
         return 0; /* the arena remembers */
     b->out.events[count] = (struct event){kind, place->rank, place->task, 0, 0};
     b->closed[count] = false;
@@ -324,8 +325,7 @@ static int new_event(struct builder *b, enum event_kind kind, const struct place
 static void add_op(struct builder *b, int event, const struct op *op)
 {
     if (b->out.event_count == 0 ||
-        !arena_grow(&b->out.arena, (void **)&b->out.ops, (size_t)b->out.op_count, &b->op_cap,
-                    sizeof *b->out.ops))
+        !ARENA_GROW(&b->out.arena, b->out.ops, b->out.op_count, b->op_cap))
         return;
     struct event *taker = &b->out.events[event];
     if (taker->op_count++ == 0)
@@ -337,10 +337,8 @@ static void add_op(struct builder *b, int event, const struct op *op)
 static void add_cause(struct builder *b, struct event_ref from, int event, int height)
 {
     size_t count = (size_t)b->out.edge_count;
-    if (!arena_grow(&b->out.arena, (void **)&b->out.edges, count, &b->edge_cap,
-                    sizeof *b->out.edges) ||
-        !arena_grow(&b->out.arena, (void **)&b->out.links, count, &b->link_cap,
-                    sizeof *b->out.links))
+    if (!ARENA_GROW(&b->out.arena, b->out.edges, count, b->edge_cap) ||
+        !ARENA_GROW(&b->out.arena, b->out.links, count, b->link_cap))
         return;
     if (from.event >= 0 && b->out.event_count > 0)
         b->closed[from.event] = true;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "enabling_steps.h"
 #include "sim/engine/sharing.h"
 
@@ -76,8 +77,7 @@ static int class_of(const struct builder *b, const struct state *state, int agen
 
 static void add_op(struct builder *b, struct event *event, int op)
 {
-    if (!arena_grow(&b->out.arena, (void **)&b->out.ops, (size_t)b->out.op_count, &b->op_cap,
-                    sizeof *b->out.ops))
+    if (!ARENA_GROW(&b->out.arena, b->out.ops, b->out.op_count, b->op_cap))
         return;
     if (event->op_count++ == 0)
         event->op_first = b->out.op_count;
@@ -118,8 +118,7 @@ static int event_of(struct builder *b, const struct enabled_step *step, int clas
     size_t count = (size_t)b->out.event_count;
     if (b->events[class] != NONE)
         return b->events[class];
-    if (!arena_grow(&b->out.arena, (void **)&b->out.events, count, &b->event_cap,
-                    sizeof *b->out.events))
+    if (!ARENA_GROW(&b->out.arena, b->out.events, count, b->event_cap))
         return NONE;
     describe(b, &b->out.events[count], step, class);
     b->newest_edge[count] = NONE;
@@ -133,10 +132,9 @@ static void add_edge(struct builder *b, int from, int to, int height)
     for (int e = b->newest_edge[to]; e != NONE; e = b->edge_before[e])
         if (out->edges[e].from == from && out->edges[e].height == height)
             return;
-    if (!arena_grow(&out->arena, (void **)&out->edges, count, &b->edge_cap, sizeof *out->edges) ||
-        !arena_grow(&out->arena, (void **)&out->links, count, &b->link_cap, sizeof *out->links) ||
-        !arena_grow(&b->scratch, (void **)&b->edge_before, count, &b->before_cap,
-                    sizeof *b->edge_before))
+    if (!ARENA_GROW(&out->arena, out->edges, count, b->edge_cap) ||
+        !ARENA_GROW(&out->arena, out->links, count, b->link_cap) ||
+        !ARENA_GROW(&b->scratch, b->edge_before, count, b->before_cap))
         return;
     out->edges[count] =
         (struct ratio_edge){from, to, height, event_graph_mean_ns(out, b->timing, from)};
@@ -180,8 +178,7 @@ static bool note(struct builder *b, const struct enabling_steps *steps, int clas
     const struct enabled_step *step = enabling_steps_step(steps, number);
     if (class < VARIANTS)
         class += step->op * VARIANTS;
-    if (!arena_grow(&b->scratch, (void **)&b->taken, (size_t)number, &b->taken_cap,
-                    sizeof *b->taken))
+    if (!ARENA_GROW(&b->scratch, b->taken, number, b->taken_cap))
         return false;
     b->taken[number] = (struct taken){class, step->iteration};
     if (step->iteration < b->first || step->iteration >= b->last || step->from < 0)

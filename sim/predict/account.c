@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+#include "base/array.h"
 #include "trace/ledger.h"
 
 #define BETWEEN "its turn after the work before it"
@@ -46,20 +48,16 @@ static int highest_rank(const struct trace *trace)
 {
     int most = 0;
     for (size_t i = 0; i < trace->agent_count; i++)
-        if (trace->agents[i].rank > most)
-            most = trace->agents[i].rank;
+        most = max_int(most, trace->agents[i].rank);
     for (size_t i = 0; i < trace->iteration_count; i++)
-        if (trace->iterations[i].rank > most)
-            most = trace->iterations[i].rank;
+        most = max_int(most, trace->iterations[i].rank);
     return most;
 }
 
 static int by_rank_and_number(const void *left, const void *right)
 {
     const struct trace_iteration *a = left, *b = right;
-    if (a->rank != b->rank)
-        return a->rank - b->rank;
-    return (a->number > b->number) - (a->number < b->number);
+    return compare_then(compare_int(a->rank, b->rank), compare_i64(a->number, b->number));
 }
 
 /* The iterations items[0 .. count - 1] of one rank, in order. */
@@ -79,9 +77,7 @@ static struct window window_of(const struct trace_iteration *items, size_t count
 static void find_steps(struct builder *builder)
 {
     const struct trace *trace = builder->trace;
-    if (trace->iteration_count > 0)
-        qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations,
-              by_rank_and_number);
+    SORT(trace->iterations, trace->iteration_count, by_rank_and_number);
     for (size_t i = 0, next; i < trace->iteration_count; i = next) {
         for (next = i; next < trace->iteration_count &&
                        trace->iterations[next].rank == trace->iterations[i].rank;)
@@ -141,13 +137,10 @@ static struct account_part *find_part(struct walk *walk, struct account_parts *p
             (like->cause ? part->waits_for == like->waits_for : part->name == like->name))
             return part;
     }
-    void *items = parts->items;
-    if (!arena_grow(walk->builder->trace->arena, &items, parts->count, &parts->cap,
-                    sizeof *parts->items)) {
+    if (!ARENA_GROW(walk->builder->trace->arena, parts->items, parts->count, parts->cap)) {
         walk->no_memory = true;
         return NULL;
     }
-    parts->items = items;
     parts->items[parts->count] = *like;
     return &parts->items[parts->count++];
 }
@@ -177,9 +170,7 @@ static void add_untold(struct walk *walk, int64_t from_ns, int64_t to_ns)
 {
     const struct untold *untold = &walk->builder->untold;
     const bool known = walk->builder->trace->idle_count > 0;
-    const int64_t middle = walk->last_ns < from_ns ? from_ns
-                           : walk->last_ns > to_ns ? to_ns
-                                                   : walk->last_ns;
+    const int64_t middle = min_i64(max_i64(walk->last_ns, from_ns), to_ns);
     add_idle(walk, known ? &untold->between : &untold->unknown, middle - from_ns);
     add_idle(walk, known ? &untold->after : &untold->unknown, to_ns - middle);
 }
@@ -207,8 +198,8 @@ static void add_gap(struct walk *walk, int64_t from_ns, int64_t to_ns)
     for (size_t i = walk->wait; i < walk->end && spans[i].start_ns < to_ns; i++) {
         if (spans[i].kind != SPAN_WAIT || spans[i].end_ns <= at_ns)
             continue;
-        const int64_t start_ns = spans[i].start_ns > at_ns ? spans[i].start_ns : at_ns;
-        const int64_t end_ns = spans[i].end_ns < to_ns ? spans[i].end_ns : to_ns;
+        const int64_t start_ns = max_i64(spans[i].start_ns, at_ns);
+        const int64_t end_ns = min_i64(spans[i].end_ns, to_ns);
         add_untold(walk, at_ns, start_ns);
         add_wait(walk, &spans[i], end_ns - start_ns);
         at_ns = end_ns;
@@ -237,8 +228,8 @@ static void walk_stream(struct walk *walk, size_t first)
             walk->last_ns = trace->spans[i].end_ns;
     for (size_t i = first; i < walk->end; i++) {
         const struct trace_span *span = &trace->spans[i];
-        const int64_t start_ns = span->start_ns > at_ns ? span->start_ns : at_ns;
-        const int64_t end_ns = span->end_ns < window->end_ns ? span->end_ns : window->end_ns;
+        const int64_t start_ns = max_i64(span->start_ns, at_ns);
+        const int64_t end_ns = min_i64(span->end_ns, window->end_ns);
         if (span->kind != SPAN_DEVICE || end_ns <= start_ns)
             continue;
         if (start_ns > at_ns)
@@ -256,10 +247,8 @@ static struct account_stream *find_stream(struct run_account *out, struct arena 
     for (size_t i = 0; i < out->stream_count; i++)
         if (out->streams[i].name == name)
             return &out->streams[i];
-    void *streams = out->streams;
-    if (!arena_grow(arena, &streams, out->stream_count, &out->stream_cap, sizeof *out->streams))
+    if (!ARENA_GROW(arena, out->streams, out->stream_count, out->stream_cap))
         return NULL;
-    out->streams = streams;
     out->streams[out->stream_count] = (struct account_stream){.name = name};
     return &out->streams[out->stream_count++];
 }
@@ -395,10 +384,8 @@ static bool blend_parts(struct account_parts *parts, int runs, const struct acco
         while (i < before && !same_part(&parts->items[i], part))
             i++;
         if (i == before) {
-            void *items = parts->items;
-            if (!arena_grow(arena, &items, parts->count, &parts->cap, sizeof *parts->items))
+            if (!ARENA_GROW(arena, parts->items, parts->count, parts->cap))
                 return false;
-            parts->items = items;
             i = parts->count++;
             parts->items[i] = *part;
             parts->items[i].ns = parts->items[i].count = 0;

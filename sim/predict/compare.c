@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+#include "base/array.h"
 #include "account.h"
 #include "explained.h"
 #include "plan/text/parse.h"
@@ -73,8 +75,7 @@ static double longer_of(const struct compared_task *task)
 
 static int by_time(const void *left, const void *right)
 {
-    const double a = longer_of(left), b = longer_of(right);
-    return (a < b) - (a > b);
+    return compare_double(longer_of(right), longer_of(left));
 }
 
 static bool add_stream(struct compared_stream *stream, const struct run_account *measured,
@@ -88,8 +89,7 @@ static bool add_stream(struct compared_stream *stream, const struct run_account 
     stream->tasks = ARENA_ARRAY(arena, a->count + b->count + 1, struct compared_task);
     if (!stream->tasks || !add_parts(stream, a, true, arena) || !add_parts(stream, b, false, arena))
         return false;
-    if (stream->task_count > 0)
-        qsort(stream->tasks, stream->task_count, sizeof *stream->tasks, by_time);
+    SORT(stream->tasks, stream->task_count, by_time);
     return true;
 }
 
@@ -149,15 +149,12 @@ struct listing {
 static void list_run(const struct store_run *run, void *context)
 {
     struct listing *listing = context;
-    void *entries = listing->entries;
     if (run->info.kind != RUN_MEASURED || run->info.finished != RUN_FINISHED)
         return;
-    if (!arena_grow(listing->arena, &entries, listing->count, &listing->cap,
-                    sizeof *listing->entries)) {
+    if (!ARENA_GROW(listing->arena, listing->entries, listing->count, listing->cap)) {
         listing->no_memory = true;
         return;
     }
-    listing->entries = entries;
     struct compared_entry *entry = &listing->entries[listing->count++];
     *entry = (struct compared_entry){run->id, run->info, profile_is_serial(&run->info)};
     entry->info.plan_name = arena_strdup(listing->arena, run->info.plan_name);
@@ -192,9 +189,7 @@ static bool is_wanted(const struct compared_entry *entry, const struct compare_o
 static int by_number(const void *a, const void *b)
 {
     const struct trace_iteration *x = a, *y = b;
-    if (x->number != y->number)
-        return x->number < y->number ? -1 : 1;
-    return (x->retire_ns > y->retire_ns) - (x->retire_ns < y->retire_ns);
+    return compare_then(compare_i64(x->number, y->number), compare_i64(x->retire_ns, y->retire_ns));
 }
 
 /* Iterations as the simulator reckons them. */
@@ -208,8 +203,7 @@ static enum status measure_iterations(const struct program *program, const struc
         free(next);
         return diag_no_memory(diag);
     }
-    if (trace->iteration_count > 0)
-        qsort(trace->iterations, trace->iteration_count, sizeof *trace->iterations, by_number);
+    SORT(trace->iterations, trace->iteration_count, by_number);
     for (size_t i = 0; status == STATUS_OK && i < trace->iteration_count; i++) {
         const struct trace_iteration *one = &trace->iterations[i];
         bool known = one->rank >= 0 && one->rank < program->ranks &&
@@ -507,12 +501,6 @@ static enum status compare_own(struct store *store, const struct compare_options
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static bool sum_up(struct compared *compared)
 {
     size_t count = 0;
@@ -525,7 +513,7 @@ static bool sum_up(struct compared *compared)
     compared->median_error = compared->worst_error = NAN;
     if (count == 0)
         return true;
-    qsort(errors, count, sizeof *errors, compare_doubles);
+    sort_double(errors, count);
     compared->median_error = (errors[(count - 1) / 2] + errors[count / 2]) / 2;
     compared->worst_error = errors[count - 1];
     return true;

@@ -7,11 +7,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/array.h"
 #include "sim/maxplus/enabling_steps.h"
 #include "base/units.h"
 #include "base/columns.h"
 
-enum { NONE = -1, FIRST_ROOM = 16 };
+enum { NONE = -1 };
 
 /* An iteration that some rank has admitted and some rank has not finished. */
 struct open_iteration {
@@ -102,14 +103,8 @@ static void note_wait(const struct program *p, const struct enabled_step *step,
 static struct path_part *add_part(struct path_watch *watch, const struct enabled_step *step)
 {
     struct critical_path *path = &watch->scratch;
-    if (path->part_count == watch->part_cap) {
-        int cap = watch->part_cap ? 2 * watch->part_cap : FIRST_ROOM;
-        struct path_part *parts = realloc(path->parts, (size_t)cap * sizeof *parts);
-        if (!parts)
-            return NULL;
-        path->parts = parts;
-        watch->part_cap = cap;
-    }
+    if (!ARRAY_GROW(path->parts, path->part_count, watch->part_cap))
+        return NULL;
     int64_t start_ns = step->enabled_ns > path->start_ns ? step->enabled_ns : path->start_ns;
     struct path_part *part = &path->parts[path->part_count++];
     *part = (struct path_part){.agent = step->agent,
@@ -217,14 +212,8 @@ static bool end_path(struct path_watch *watch, int64_t iteration, int64_t first_
 static struct open_iteration *open_at(struct path_watch *watch, int64_t iteration)
 {
     size_t index = (size_t)(iteration - watch->open_first);
-    while (index >= watch->open_cap) {
-        size_t cap = watch->open_cap ? 2 * watch->open_cap : FIRST_ROOM;
-        struct open_iteration *open = realloc(watch->open, cap * sizeof *open);
-        if (!open)
-            return NULL;
-        watch->open = open;
-        watch->open_cap = cap;
-    }
+    if (!ARRAY_RESERVE(watch->open, index + 1, watch->open_cap))
+        return NULL;
     while (watch->open_count <= index)
         watch->open[watch->open_count++] = (struct open_iteration){NONE, 0, 0};
     return &watch->open[index];

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "trace/ledger.h"
 
 #define CAUSE_WORDS_LIST(X)                                                                        \
@@ -59,11 +60,9 @@ struct couple {
 static int most_shared_first(const void *left, const void *right)
 {
     const struct couple *a = left, *b = right;
-    if (a->score != b->score)
-        return a->score > b->score ? -1 : 1;
-    if (a->before != b->before)
-        return a->before < b->before ? -1 : 1;
-    return (a->after > b->after) - (a->after < b->after);
+    return compare_then(
+        compare_double(b->score, a->score),
+        compare_then(compare_size(a->before, b->before), compare_size(a->after, b->after)));
 }
 
 static void add_stream(struct builder *builder, const struct account_stream *before,
@@ -116,7 +115,7 @@ static bool find_streams(struct builder *builder)
                                      .after = a,
                                      .by_name = same_name && idle};
     }
-    qsort(couples, count, sizeof *couples, most_shared_first);
+    SORT(couples, count, most_shared_first);
     couple_up(builder, couples, count, taken, taken + before->stream_count);
     return true;
 }
@@ -176,10 +175,8 @@ static double task_ns(const struct run_account *account, const char *name)
 static int greatest_first(const void *left, const void *right)
 {
     const struct difference_row *a = left, *b = right;
-    const double x = fabs(difference_change(a)), y = fabs(difference_change(b));
-    if (x != y)
-        return x > y ? -1 : 1;
-    return strcmp(a->name, b->name);
+    return compare_then(compare_double(fabs(difference_change(b)), fabs(difference_change(a))),
+                        strcmp(a->name, b->name));
 }
 
 static size_t count_parts(const struct account_stream *stream)
@@ -206,8 +203,7 @@ static bool find_rows(struct builder *builder, struct difference_stream *stream)
             row->itself_ns =
                 task_ns(builder->after, row->waits_for) - task_ns(builder->before, row->waits_for);
     }
-    if (stream->row_count > 0)
-        qsort(stream->rows, stream->row_count, sizeof *stream->rows, greatest_first);
+    SORT(stream->rows, stream->row_count, greatest_first);
     return true;
 }
 
@@ -224,10 +220,7 @@ static int main_first(const void *left, const void *right)
 {
     const struct difference_stream *a = left, *b = right;
     const bool pair_a = a->before && a->after, pair_b = b->before && b->after;
-    if (pair_a != pair_b)
-        return pair_a ? -1 : 1;
-    const double x = work_of(a), y = work_of(b);
-    return (x < y) - (x > y);
+    return compare_then(compare_int(pair_b, pair_a), compare_double(work_of(b), work_of(a)));
 }
 
 static double all_work(const struct run_account *account)
@@ -275,8 +268,7 @@ enum status difference_make(const struct run_account *before, const struct run_a
     struct builder builder = {before, after, arena, &made};
     if (!find_streams(&builder))
         return diag_no_memory(diag);
-    if (made.stream_count)
-        qsort(made.streams, made.stream_count, sizeof *made.streams, main_first);
+    SORT(made.streams, made.stream_count, main_first);
     const double share = shared_share(&made, before, after);
     if (!(share >= DIFFERENCE_LEAST))
         return diag_error(diag, STATUS_INPUT,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+#include "base/array.h"
 #include "arrivals.h"
 
 #include "plan/schedules/comms.h"
@@ -157,10 +159,8 @@ static bool add_pass(struct builder *builder, int row, const struct chart_pass *
         last->end_ns = pass->end_ns;
         return true;
     }
-    void *passes = rank->passes;
-    if (!arena_grow(builder->arena, &passes, rank->count, &builder->caps[row], sizeof *pass))
+    if (!ARENA_GROW(builder->arena, rank->passes, rank->count, builder->caps[row]))
         return false;
-    rank->passes = passes;
     rank->passes[rank->count++] = *pass;
     return true;
 }
@@ -219,7 +219,7 @@ static bool take_span(struct builder *builder, const struct trace_span *span)
 static int compare_passes(const void *left, const void *right)
 {
     const struct chart_pass *a = left, *b = right;
-    return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+    return compare_i64(a->start_ns, b->start_ns);
 }
 
 /* Streams of a rank follow one another in the trace. */
@@ -234,9 +234,7 @@ static bool take_spans(struct builder *builder)
         if (!take_span(builder, &builder->trace->spans[i]))
             return false;
     for (int r = 0; r < builder->chart.rank_count; r++)
-        if (builder->chart.ranks[r].count)
-            qsort(builder->chart.ranks[r].passes, builder->chart.ranks[r].count,
-                  sizeof(struct chart_pass), compare_passes);
+        SORT(builder->chart.ranks[r].passes, builder->chart.ranks[r].count, compare_passes);
     return !builder->arena->failed;
 }
 
@@ -255,7 +253,7 @@ static void begin_at_zero(struct builder *builder)
             struct chart_pass *pass = &chart->ranks[r].passes[i];
             pass->start_ns -= builder->start_ns;
             pass->end_ns -= builder->start_ns;
-            chart->end_ns = pass->end_ns > chart->end_ns ? pass->end_ns : chart->end_ns;
+            chart->end_ns = max_i64(chart->end_ns, pass->end_ns);
         }
 }
 
@@ -264,10 +262,8 @@ static void begin_at_zero(struct builder *builder)
 static bool add_level(struct builder *builder, struct chart_rank *rank, size_t *cap,
                       int64_t time_ns, int64_t bytes)
 {
-    void *levels = rank->levels;
-    if (!arena_grow(builder->arena, &levels, rank->level_count, cap, sizeof *rank->levels))
+    if (!ARENA_GROW(builder->arena, rank->levels, rank->level_count, *cap))
         return false;
-    rank->levels = levels;
     rank->levels[rank->level_count++] = (struct chart_level){time_ns, bytes};
     return true;
 }
@@ -282,7 +278,7 @@ static bool take_list(struct builder *builder, struct chart_rank *rank,
     for (size_t i = 0; kept && i < list->count && i < memory->count; i++) {
         const struct action *parts;
         comms_parts(&list->actions[i], &parts);
-        most = memory->during[i] > most ? memory->during[i] : most;
+        most = max_i64(most, memory->during[i]);
         if (!comms_is_pass(parts))
             continue;
         while (at < rank->count && rank->passes[at].kind == CHART_OPTIMIZER)
@@ -552,8 +548,7 @@ static enum status prepare_watch(const struct plan *plan, struct arena *arena, s
     chart->copies = complete_lists_copies(plan) > 1;
     chart->microbatches = watch->map.microbatches * complete_lists_copies(plan);
     for (int s = 0; s < watch->map.stages; s++) {
-        int chunk = arrivals_chunk(watch->map.rank_of, s);
-        chart->chunks = chunk + 1 > chart->chunks ? chunk + 1 : chart->chunks;
+        chart->chunks = max_int(chart->chunks, arrivals_chunk(watch->map.rank_of, s) + 1);
     }
     bool opened = arrivals_open(&watch->arrivals, watch->map.rank_of, watch->map.stages,
                                 watch->map.microbatches, arena);

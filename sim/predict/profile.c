@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
+#include "base/sort.h"
 #include "plan/ops.h"
 #include "plan/text/parse.h"
 
@@ -104,48 +106,37 @@ static enum status check_run(const struct trace *trace, struct diag *diag)
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The trace's copy of a task's name. */
-struct profiled_name {
-    const char *text;
-    int task;
+/* Equal names of a trace are equal pointers, by which a task is found. */
+struct task_names {
+    const char **texts; /* per task: the trace's copy of its name */
+    struct table table;
 };
 
-static int compare_names(const void *a, const void *b)
-{
-    uintptr_t x = (uintptr_t)((const struct profiled_name *)a)->text,
-              y = (uintptr_t)((const struct profiled_name *)b)->text;
-    return (x > y) - (x < y);
-}
-
-/* Equal names of a trace are equal pointers, by which a task is found. */
-static struct profiled_name *index_names(struct trace *trace, const struct plan *plan,
-                                         struct arena *arena)
+/* In the trace's arena. False: memory is exhausted. */
+static bool index_names(struct task_names *names, struct trace *trace, const struct plan *plan)
 {
     size_t count = plan->pipeline.task_count;
-    struct profiled_name *names = ARENA_ARRAY(arena, count + 1, struct profiled_name);
-    for (size_t i = 0; names && i < count; i++) {
-        names[i] =
-            (struct profiled_name){trace_intern(trace, plan->pipeline.tasks[i].name), (int)i};
-        if (!names[i].text)
-            return NULL;
+    *names = (struct task_names){.texts = ARENA_ARRAY(trace->arena, count + 1, const char *)};
+    for (size_t i = 0; names->texts && i < count; i++) {
+        const char *text = names->texts[i] = trace_intern(trace, plan->pipeline.tasks[i].name);
+        if (!text || !table_add_in(&names->table, trace->arena, table_hash_pointer(text), i))
+            return false;
     }
-    if (names)
-        qsort(names, count, sizeof *names, compare_names);
-    return names;
+    return names->texts != NULL;
 }
 
-static int find_name(const struct profiled_name *names, size_t count, const char *text)
+/* -1: there is no such task. */
+static int find_name(const struct task_names *names, const char *text)
 {
-    const struct profiled_name key = {.text = text};
-    const struct profiled_name *name =
-        text ? bsearch(&key, names, count, sizeof key, compare_names) : NULL;
-    return name ? name->task : -1;
+    const uint32_t task =
+        TABLE_FIND(&names->table, table_hash_pointer(text), i, names->texts[i] == text);
+    return task == TABLE_NONE ? -1 : (int)task;
 }
 
 static bool make_sample(const struct trace *trace, const struct trace_span *span,
-                        const struct profiled_name *names, size_t name_count, struct sample *out)
+                        const struct task_names *names, struct sample *out)
 {
-    int task = find_name(names, name_count, span->task);
+    int task = find_name(names, span->task);
     if (span->kind == SPAN_WAIT || span->kind == SPAN_PASS || task < 0 || span->iteration < 0)
         return false;
     *out = (struct sample){
@@ -200,8 +191,8 @@ static int64_t waited_ns(const struct trace *trace, struct worker *worker, int64
 }
 
 /* An instance is in hand from `take` to `complete`. False: not one thread a rank does it all. */
-static bool sample_steps(const struct trace *trace, const struct profiled_name *names,
-                         size_t name_count, struct worker *workers, struct samples *samples)
+static bool sample_steps(const struct trace *trace, const struct task_names *names,
+                         struct worker *workers, struct samples *samples)
 {
     find_workers(trace, workers);
     for (int rank = 0; rank < trace->info.ranks; rank++)
@@ -209,7 +200,7 @@ static bool sample_steps(const struct trace *trace, const struct profiled_name *
             return false;
     for (size_t i = 0; i < trace->step_count; i++) {
         const struct trace_step *step = &trace->steps[i];
-        int task = find_name(names, name_count, step->task);
+        int task = find_name(names, step->task);
         if (step->rank < 0 || step->rank >= trace->info.ranks || task < 0 || step->iteration < 0)
             continue;
         struct worker *worker = &workers[step->rank];
@@ -233,51 +224,40 @@ static bool sample_steps(const struct trace *trace, const struct profiled_name *
     return true;
 }
 
-#define COMPARE(a, b)                                                                              \
-    if ((a) != (b))                                                                                \
-    return (a) < (b) ? -1 : 1
+static int compare_instances(const struct sample *a, const struct sample *b)
+{
+    return compare_then(
+        compare_then(compare_int(a->kind, b->kind), compare_int(a->task, b->task)),
+        compare_then(compare_i64(a->iteration, b->iteration), compare_int(a->rank, b->rank)));
+}
 
 static int by_instance(const void *a, const void *b)
 {
     const struct sample *x = a, *y = b;
-    COMPARE(x->kind, y->kind);
-    COMPARE(x->task, y->task);
-    COMPARE(x->iteration, y->iteration);
-    COMPARE(x->rank, y->rank);
-    COMPARE(x->start_ns, y->start_ns);
-    return 0;
+    return compare_then(compare_instances(x, y), compare_i64(x->start_ns, y->start_ns));
 }
 
 static int by_duration(const void *a, const void *b)
 {
     const struct sample *x = a, *y = b;
-    COMPARE(x->kind, y->kind);
-    COMPARE(x->task, y->task);
-    COMPARE(x->rank, y->rank);
-    COMPARE(x->ns, y->ns);
-    return 0;
-}
-
-static bool same_instance(const struct sample *a, const struct sample *b)
-{
-    return a->kind == b->kind && a->task == b->task && a->iteration == b->iteration &&
-           a->rank == b->rank;
+    return compare_then(compare_then(compare_int(x->kind, y->kind), compare_int(x->task, y->task)),
+                        compare_then(compare_int(x->rank, y->rank), compare_i64(x->ns, y->ns)));
 }
 
 /* Sort by instance; spans of one instance become one sample. */
 static void merge_instances(struct samples *samples)
 {
     size_t kept = 0;
-    qsort(samples->items, samples->count, sizeof *samples->items, by_instance);
+    SORT(samples->items, samples->count, by_instance);
     for (size_t i = 0; i < samples->count; i++) {
         const struct sample *sample = &samples->items[i];
         struct sample *last = kept ? &samples->items[kept - 1] : NULL;
-        if (!last || !same_instance(last, sample)) {
+        if (!last || compare_instances(last, sample) != 0) {
             samples->items[kept++] = *sample;
             continue;
         }
         last->ns += sample->ns;
-        last->end_ns = sample->end_ns > last->end_ns ? sample->end_ns : last->end_ns;
+        last->end_ns = max_i64(last->end_ns, sample->end_ns);
     }
     samples->count = kept;
 }
@@ -349,8 +329,8 @@ static enum status leave_out_warm_up(struct profile *profile, struct samples *sa
 }
 
 /* CPU parts come from the steps where there are any; else, and device parts, from the spans. */
-static enum status collect(const struct trace *trace, const struct profiled_name *names,
-                           size_t name_count, struct samples *samples, struct diag *diag)
+static enum status collect(const struct trace *trace, const struct task_names *names,
+                           struct samples *samples, struct diag *diag)
 {
     struct worker *workers = calloc((size_t)trace->info.ranks, sizeof *workers);
     samples->items = malloc((trace->span_count + trace->step_count + 1) * sizeof *samples->items);
@@ -358,13 +338,12 @@ static enum status collect(const struct trace *trace, const struct profiled_name
         free(workers);
         return diag_no_memory(diag);
     }
-    bool stepped =
-        trace->step_count > 0 && sample_steps(trace, names, name_count, workers, samples);
+    bool stepped = trace->step_count > 0 && sample_steps(trace, names, workers, samples);
     free(workers);
     for (size_t i = 0; i < trace->span_count; i++)
         if (!stepped || trace->spans[i].kind != SPAN_HOST)
-            samples->count += make_sample(trace, &trace->spans[i], names, name_count,
-                                          &samples->items[samples->count]);
+            samples->count +=
+                make_sample(trace, &trace->spans[i], names, &samples->items[samples->count]);
     return STATUS_OK;
 }
 
@@ -372,16 +351,16 @@ static enum status take_samples(struct profile *profile, struct trace *trace,
                                 struct samples *samples, struct diag *diag)
 {
     const struct plan *plan = &profile->plan;
-    struct profiled_name *names = index_names(trace, plan, trace->arena);
-    if (!names)
+    struct task_names names;
+    if (!index_names(&names, trace, plan))
         return diag_no_memory(diag);
-    enum status status = collect(trace, names, plan->pipeline.task_count, samples, diag);
+    enum status status = collect(trace, &names, samples, diag);
     if (status == STATUS_OK)
         status = leave_out_warm_up(profile, samples, diag);
     if (status == STATUS_OK) {
         merge_instances(samples);
         trim_collectives(plan, samples);
-        qsort(samples->items, samples->count, sizeof *samples->items, by_duration);
+        SORT(samples->items, samples->count, by_duration);
     }
     return status;
 }
@@ -429,10 +408,8 @@ static bool make_parts(struct profile *profile, const struct samples *samples)
 static int compare_parts(const void *a, const void *b)
 {
     const struct profile_part *x = a, *y = b;
-    COMPARE(x->kind, y->kind);
-    COMPARE(x->task, y->task);
-    COMPARE(x->rank, y->rank);
-    return 0;
+    return compare_then(compare_then(compare_int(x->kind, y->kind), compare_int(x->task, y->task)),
+                        compare_int(x->rank, y->rank));
 }
 
 static const struct profile_part *find_part(const struct profile *profile, enum profile_kind kind,
@@ -561,12 +538,6 @@ static bool make_plan(struct profile *profile, struct trace *trace, const struct
  * by its name.
  */
 
-static int compare_times(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* A part of a task that takes `mean_ns` with such a distribution. False without memory. */
 static bool add_task_part(struct profile *profile, const struct profile_part *key, int64_t mean_ns,
                           const struct dist *jitter)
@@ -578,7 +549,7 @@ static bool add_task_part(struct profile *profile, const struct profile_part *ke
     ns[0] = mean_ns;
     for (size_t i = 0; i < count && jitter->kind == DIST_EMPIRICAL; i++)
         ns[i] = llround(jitter->factors[i] * (double)mean_ns);
-    qsort(ns, count, sizeof *ns, compare_times);
+    sort_i64(ns, count);
     struct profile_part *part = &profile->parts[profile->part_count++];
     *part = *key;
     part->mean_ns = (double)mean_ns;

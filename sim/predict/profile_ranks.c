@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "plan/schedules/actions.h"
 #include "plan/schedules/costs.h"
 #include "plan/schedules/parallel.h"
@@ -135,40 +136,29 @@ static bool take_span(struct reader *reader, const struct trace_span *span, stru
            take_pass(reader, span->task, out);
 }
 
-#define COMPARE(a, b)                                                                              \
-    if ((a) != (b))                                                                                \
-    return (a) < (b) ? -1 : 1
-
 static int compare_kinds(const struct taken *a, const struct taken *b)
 {
-    COMPARE(a->message, b->message);
-    COMPARE(a->kind, b->kind);
-    COMPARE(a->at, b->at);
-    COMPARE(a->to, b->to);
-    return 0;
+    return compare_then(
+        compare_then(compare_int(a->message, b->message), compare_int(a->kind, b->kind)),
+        compare_then(compare_int(a->at, b->at), compare_int(a->to, b->to)));
 }
 
 static int by_tag(const void *left, const void *right)
 {
     const struct taken *a = left, *b = right;
     int order = compare_kinds(a, b);
-    COMPARE(order, 0);
-    if (!a->message)
-        return 0;
-    COMPARE(a->tag_length, b->tag_length);
-    order = memcmp(a->tag, b->tag, a->tag_length);
-    COMPARE(order, 0);
-    COMPARE(a->receive, b->receive);
-    return 0;
+    if (order || !a->message)
+        return order;
+    order = compare_size(a->tag_length, b->tag_length);
+    if (order)
+        return order;
+    return compare_then(memcmp(a->tag, b->tag, a->tag_length), compare_int(a->receive, b->receive));
 }
 
 static int by_time(const void *left, const void *right)
 {
     const struct taken *a = left, *b = right;
-    const int order = compare_kinds(a, b);
-    COMPARE(order, 0);
-    COMPARE(a->ns, b->ns);
-    return 0;
+    return compare_then(compare_kinds(a, b), compare_i64(a->ns, b->ns));
 }
 
 static bool same_message(const struct taken *send, const struct taken *receive)
@@ -182,7 +172,7 @@ static bool same_message(const struct taken *send, const struct taken *receive)
 static void join_ends(struct reader *reader)
 {
     size_t kept = 0;
-    qsort(reader->items, reader->count, sizeof *reader->items, by_tag);
+    SORT(reader->items, reader->count, by_tag);
     for (size_t i = 0; i < reader->count; i++) {
         struct taken item = reader->items[i];
         if (item.message) {
@@ -232,7 +222,7 @@ static enum status take_spans(struct reader *reader)
         reader->count++;
     }
     join_ends(reader);
-    qsort(reader->items, reader->count, sizeof *reader->items, by_time);
+    SORT(reader->items, reader->count, by_time);
     if (reader->count == 0)
         return refuse_run(reader);
     return STATUS_OK;

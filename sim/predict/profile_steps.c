@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "plan/text/parse.h"
 
 enum { NO_STEP = -1, FEWEST_STEPS = 2 };
@@ -57,26 +58,17 @@ bool profile_is_imported(const struct run_info *info)
     return info->kind == RUN_MEASURED && info->note && strcmp(info->note, RUN_NOTE_IMPORTED) == 0;
 }
 
-#define COMPARE(a, b)                                                                              \
-    if ((a) != (b))                                                                                \
-    return (a) < (b) ? -1 : 1
-
 static int compare_kinds(const struct place *a, const struct place *b)
 {
-    COMPARE(a->rank, b->rank);
-    COMPARE(a->stream, b->stream);
-    COMPARE(a->name, b->name);
-    return 0;
+    return compare_then(
+        compare_then(compare_int(a->rank, b->rank), compare_int(a->stream, b->stream)),
+        compare_int(a->name, b->name));
 }
 
 static int compare_places(const void *left, const void *right)
 {
     const struct place *a = left, *b = right;
-    const int order = compare_kinds(a, b);
-    if (order)
-        return order;
-    COMPARE(a->order, b->order);
-    return 0;
+    return compare_then(compare_kinds(a, b), compare_size(a->order, b->order));
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -117,7 +109,7 @@ static bool list_operations(struct steps_reader *reader, const struct plan *plan
                                                   plan->streams.items[op->stream], op->name, op))
                 return false;
         }
-    qsort(places->items, places->count, sizeof *places->items, compare_places);
+    SORT(places->items, places->count, compare_places);
     return true;
 }
 
@@ -170,7 +162,7 @@ static bool list_spans(struct steps_reader *reader)
         step = step_at(trace, agent->rank, launched[i], step);
         reader->spans.items[reader->spans.count - 1].step = step;
     }
-    qsort(reader->spans.items, reader->spans.count, sizeof *reader->spans.items, compare_places);
+    SORT(reader->spans.items, reader->spans.count, compare_places);
     return true;
 }
 
@@ -179,14 +171,7 @@ static bool list_spans(struct steps_reader *reader)
 /* The places like `kind` in a sorted list. */
 static struct places find_kind(const struct places *places, const struct place *kind)
 {
-    size_t low = 0, high = places->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (compare_kinds(&places->items[middle], kind) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const size_t low = SORT_FIRST(i, 0, places->count, compare_kinds(&places->items[i], kind) >= 0);
     struct places found = {.items = &places->items[low]};
     while (low + found.count < places->count &&
            compare_kinds(&places->items[low + found.count], kind) == 0)
@@ -197,9 +182,7 @@ static struct places find_kind(const struct places *places, const struct place *
 static int compare_times(const void *left, const void *right)
 {
     const struct step_time *a = left, *b = right;
-    COMPARE(a->nth, b->nth);
-    COMPARE(a->ns, b->ns);
-    return 0;
+    return compare_then(compare_int(a->nth, b->nth), compare_i64(a->ns, b->ns));
 }
 
 /* The number of each span among its like within its step. */
@@ -242,14 +225,7 @@ static bool set_operation(struct steps_reader *reader, const struct place *place
 static const struct step_time *find_times(const struct step_time *times, size_t all, int nth,
                                           size_t *count)
 {
-    size_t low = 0, high = all;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (times[middle].nth < nth)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const size_t low = SORT_FIRST(i, 0, all, times[i].nth >= nth);
     *count = 0;
     while (low + *count < all && times[low + *count].nth == nth)
         ++*count;
@@ -272,7 +248,7 @@ static struct step_time *times_of_kind(const struct places *others, const struct
         *most = span->nth >= *most ? span->nth + 1 : *most;
     }
     if (times)
-        qsort(times, *count, sizeof *times, compare_times);
+        SORT(times, *count, compare_times);
     return times;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/columns.h"
+#include "base/sort.h"
 
 enum { NAME = 160, MAX_PARTS = 12 };
 
@@ -46,7 +47,7 @@ static int64_t most_iterations(const struct program *p)
 {
     int64_t most = 0;
     for (int rank = 0; rank < p->ranks; rank++)
-        most = p->ends[rank] > most ? p->ends[rank] : most;
+        most = max_i64(most, p->ends[rank]);
     return most;
 }
 
@@ -121,7 +122,7 @@ static void print_part(const struct prediction *prediction, const struct steady_
 void report_print_parts(const struct prediction *prediction, FILE *out)
 {
     const struct steady *steady = &prediction->steady;
-    int shown = steady->part_count < MAX_PARTS ? steady->part_count : MAX_PARTS;
+    int shown = min_int(steady->part_count, MAX_PARTS);
     for (int i = 0; i < shown; i++)
         print_part(prediction, &steady->parts[i], i ? &steady->parts[i - 1] : NULL, out);
     if (shown < steady->part_count)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 enum { NAME = 160 };
 
 static void write_interval(const char *key, const struct interval *in, struct json *json)
@@ -327,7 +329,7 @@ static void write_body(const struct prediction *prediction, const struct report_
     const struct program *p = prediction->program;
     int64_t most = p->tasks ? 0 : p->repeats ? p->repeats : 1;
     for (int rank = 0; p->tasks && rank < p->ranks; rank++)
-        most = p->ends[rank] > most ? p->ends[rank] : most;
+        most = max_i64(most, p->ends[rank]);
     json_put_string(json, "plan", p->plan->name);
     json_put_string(json, "driver", driver_key(p->driver));
     json_put_int(json, "seed", (int64_t)prediction->seed);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/columns.h"
 #include "arrivals.h"
 #include "trace/step_bar.h"
@@ -68,9 +69,7 @@ int report_rows(const struct prediction *prediction, struct report_stream_row *r
 static int compare_blames(const void *a, const void *b)
 {
     const struct blame *x = a, *y = b;
-    if (x->ns != y->ns)
-        return x->ns > y->ns ? -1 : 1;
-    return (int)x->stall.cause - (int)y->stall.cause;
+    return compare_then(compare_i64(y->ns, x->ns), compare_int(x->stall.cause, y->stall.cause));
 }
 
 /* The causes of a row, largest first: split by what they name, or of an average only by cause. */
@@ -86,7 +85,7 @@ static int list_causes(const struct prediction *prediction, const struct report_
     else
         for (int i = 0; i < account->blame_count; i++)
             out[count++] = account->blames[i];
-    qsort(out, (size_t)count, sizeof *out, compare_blames);
+    SORT(out, (size_t)count, compare_blames);
     return count;
 }
 
