@@ -129,6 +129,7 @@ tests_in_sh = \
     tests/t_keys.sh \
     tests/t_memcheck.sh \
     tests/t_repair.sh \
+    tests/t_globals.sh \
     tests/t_rooms.sh \
     tests/t_schedule.sh \
     tests/t_json_figures.sh \

@@ -261,11 +261,11 @@ static int caller_without_context(void)
 {
     struct device_caller caller;
     int gpu = -1;
-    device_note_caller(DEVICE_KIND_CUDA, &caller);
+    device_note_caller(DEVICE_KIND_CUDA, NULL, &caller);
     NEED(open_place());
     device_restore_caller(DEVICE_KIND_CUDA, &caller);
     NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == 0);
-    device_note_caller(DEVICE_KIND_CUDA, &caller);
+    device_note_caller(DEVICE_KIND_CUDA, place.world, &caller);
     NEED(!spin(1, NULL) && !device_sync(place.device, late(), &place.diag));
     NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == GPU);
     close_place();
@@ -281,7 +281,7 @@ static int caller_with_context(void)
     int gpu = -1;
     setenv("SWSIM_EMULATION_CONTEXTS", "2", 1);
     NEED(cudaSetDevice(1) == cudaSuccess);
-    device_note_caller(DEVICE_KIND_CUDA, &caller);
+    device_note_caller(DEVICE_KIND_CUDA, NULL, &caller);
     NEED(open_place());
     NEED(cudaGetDevice(&gpu) == cudaSuccess && gpu == GPU);
     close_place();

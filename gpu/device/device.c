@@ -246,12 +246,13 @@ void device_enter(struct device *device)
         device->ops->enter(device);
 }
 
-void device_note_caller(enum device_kind kind, struct device_caller *out)
+void device_note_caller(enum device_kind kind, const struct device_world *world,
+                        struct device_caller *out)
 {
     const struct device_ops *ops = find_ops(kind);
     *out = (struct device_caller){.gpu = -1};
     if (ops && ops->note_caller)
-        ops->note_caller(out);
+        ops->note_caller(world, out);
 }
 
 void device_restore_caller(enum device_kind kind, const struct device_caller *caller)

@@ -162,11 +162,13 @@ void device_enter(struct device *device);
    themselves, and reported, does not stay. One that was there before is kept as long as no call fails. */
 struct device_caller {
     int gpu;
-    void *context;   /* the driver's that is current; NULL: none */
-    bool by_context; /* it is restored by that, and else by its number */
+    void *context;                     /* the driver's that is current; NULL: none */
+    int (*set_current)(void *context); /* the driver's; NULL: the GPU is restored by its number */
     bool had_error;
 };
-void device_note_caller(enum device_kind kind, struct device_caller *out);
+/* `world` is NULL before it is opened. */
+void device_note_caller(enum device_kind kind, const struct device_world *world,
+                        struct device_caller *out);
 void device_restore_caller(enum device_kind kind, const struct device_caller *caller);
 
 const char *device_name(const struct device *device);        /* "host", "cuda" */

@@ -27,7 +27,7 @@ struct device_ops {
     void (*close)(struct device *device);
     /* NULL where there are no GPUs */
     void (*enter)(struct device *device);
-    void (*note_caller)(struct device_caller *out);
+    void (*note_caller)(const struct device_world *world, struct device_caller *out);
     void (*restore_caller)(const struct device_caller *caller);
 
     enum status (*alloc)(struct device *device, enum device_memory memory, size_t bytes,

@@ -273,7 +273,7 @@ int swpipe_event_done(struct swpipe_event *event)
     struct device_caller caller;
     if (!event)
         return -1;
-    device_note_caller(event->pipe->device, &caller);
+    device_note_caller(event->pipe->device, event->pipe->world, &caller);
     enum status status =
         event->handle ? device_event_query(event->handle, &done, NULL) : STATUS_VIOLATED;
     device_restore_caller(event->pipe->device, &caller);
@@ -288,7 +288,7 @@ int swpipe_event_sync(struct swpipe_event *event, long long limit_ns)
     const struct swpipe *pipe = event->pipe;
     if (!event->handle)
         return SWPIPE_FAILED;
-    device_note_caller(pipe->device, &caller);
+    device_note_caller(pipe->device, pipe->world, &caller);
     enum status status = device_event_sync(
         event->handle,
         limit_ns < 0 ? DEVICE_FOREVER : device_deadline(device_now(pipe->world), limit_ns), NULL);

@@ -57,7 +57,7 @@ bool pipe_enter(struct swpipe *pipe)
 {
     if (!pipe || atomic_exchange(&pipe->entered, true))
         return false;
-    device_note_caller(pipe->device, &pipe->caller);
+    device_note_caller(pipe->device, pipe->world, &pipe->caller);
     return true;
 }
 

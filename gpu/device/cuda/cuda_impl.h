@@ -36,6 +36,17 @@ struct cuda_name {
     char text[];
 };
 
+/* Functions of the driver, without their prefix; CUresult as int. NULL: the driver has none. */
+struct cuda_driver {
+    int (*event_query)(void *event);
+    int (*stream_query)(void *stream);
+    int (*get_current)(void **context);
+    int (*set_current)(void *context);
+    int (*device_get)(int *device, int number);
+    int (*retain)(void **context, int device);
+    bool has_contexts; /* the last four are there */
+};
+
 struct cuda_world {
     struct device_world base;
     pthread_mutex_t lock;
@@ -47,6 +58,7 @@ struct cuda_world {
         context; /* the driver's, of that GPU, from the first opening of a device on; NULL: cudaSetDevice is used */
     bool shared; /* two ranks of the world have one GPU */
     int number;  /* of this world among those of its rendezvous */
+    struct cuda_driver driver;
     struct cuda_name *names;
 };
 
@@ -241,30 +253,17 @@ void cuda_clock_close(struct cuda_device *device);
 cudaError_t marker_measure(struct cuda_device *device, const struct marker *marker, double *out_ns);
 cudaError_t marker_measure_from(struct cuda_device *device, struct marker *marker);
 
-/* ---- cuda_driver.c --------------------------------------------------------------------------- */
-
-/* Functions of the driver, without their prefix; CUresult as int. NULL: the driver has none. */
-struct cuda_driver {
-    int (*event_query)(void *event);
-    int (*stream_query)(void *stream);
-    int (*get_current)(void **context);
-    int (*set_current)(void *context);
-    int (*device_get)(int *device, int number);
-    int (*retain)(void **context, int device);
-    bool has_contexts; /* the last four are there */
-};
-const struct cuda_driver *cuda_driver(void);
-
 /* ---- cuda_caller.c --------------------------------------------------------------------------- */
 
+void cuda_driver_find(struct cuda_driver *out);
 /* Before the first cuda_enter. */
 cudaError_t cuda_make_context(struct cuda_world *world);
 /* Make the world's GPU the calling thread's. */
 cudaError_t cuda_enter(const struct cuda_world *world);
-void cuda_note_caller(struct device_caller *out);
+void cuda_note_caller(const struct device_world *world, struct device_caller *out);
 void cuda_restore_caller(const struct device_caller *caller);
 
-/* cuda_query.c: is all done? The calling thread's last error stays as it was, unless the answer is an error other than
+/* Is all done? The calling thread's last error stays as it was, unless the answer is an error other than
    cudaErrorNotReady. */
 cudaError_t cuda_ask_event(const struct cuda_world *world, cudaEvent_t event);
 cudaError_t cuda_ask_stream(const struct cuda_world *world, cudaStream_t stream);

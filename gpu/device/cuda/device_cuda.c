@@ -160,13 +160,6 @@ static void enter_device(struct device *device)
     (void)cuda_enter(((struct cuda_device *)device)->world); /* the next call says what is wrong */
 }
 
-static int current_gpu(void)
-{
-    struct device_caller caller;
-    cuda_note_caller(&caller);
-    return caller.gpu;
-}
-
 /* NCCL refuses two ranks on one GPU of one machine: then they have to look as if on several, which talk
    through sockets. What the user has set stays, but for the name of the machine. In a process of our own nothing
    else looks at the environment when a world is opened: NCCL has not been, and no thread of the run started. */
@@ -208,7 +201,9 @@ static void hear_abort(void *arg, int from, const void *data, size_t bytes)
 
 static enum status choose_gpu(struct cuda_world *world, int gpus, struct diag *diag)
 {
-    int wanted = world->base.config.gpu, current = current_gpu();
+    struct device_caller caller;
+    cuda_note_caller(&world->base, &caller);
+    int wanted = world->base.config.gpu, current = caller.gpu;
     world->gpus = gpus;
     world->gpu = wanted > 0 ? wanted - 1
                  : wanted == DEVICE_GPU_CURRENT && current >= 0
@@ -271,6 +266,7 @@ static enum status world_open(const struct device_config *config, struct device_
     }
     world->base = (struct device_world){
         .ops = &device_cuda_ops, .config = *config, .base_ns = device_clock_ns()};
+    cuda_driver_find(&world->driver);
     status = choose_gpu(world, gpus, diag);
     bool shared = config->ranks > gpus;
     if (!status && config->gpu && config->rendezvous)
