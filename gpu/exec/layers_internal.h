@@ -2,11 +2,9 @@
 /*
  * layers_internal.h - shared by the files about layers.
  *
- *     layers.c          memory of the ranks, messages
+ *     layers.c          the shape of the model, weights and data; memory of the ranks, messages
  *     layers_passes.c   what each pass keeps and holds, by the order of the lists; its steps
- *     layers_model.c    the shape of the model, weights and data
- *     layers_serial.c   the serial result
- *     layers_judge.c    the comparison
+ *     layers_judge.c    the serial result, and the comparison with it
  *
  * Places in the memory of a rank are counted in numbers (f32) from its start:
  *
@@ -115,7 +113,7 @@ static inline size_t passes_weights_size(const struct layer_run *layers,
     return (size_t)stage->layers * layers->weights;
 }
 
-/* ---- layers_model.c -------------------------------------------------------------------------- */
+/* ---- layers.c -------------------------------------------------------------------------------- */
 
 /* The first weights of a layer; the input and the wanted output of a microbatch. */
 void model_weights(const struct layer_run *layers, int layer, float *out);
@@ -124,15 +122,5 @@ void model_wanted(const struct layer_run *layers, int copy, int microbatch, floa
 /* A step of the model's kind, without its operands; `last`: of the model, which is linear. */
 struct dense model_step(const struct layer_run *layers, enum dense_kind kind, bool last);
 int model_layer_count(const struct layer_run *layers);
-
-/* ---- layers_serial.c ------------------------------------------------------------------------- */
-
-/* [copy]: the gradients of all layers, and the losses of the microbatches. */
-struct serial {
-    float *gradients, *losses;
-};
-enum status serial_open(const struct layer_run *layers, const atomic_int *stop, struct serial **out,
-                        struct diag *diag);
-void serial_close(const struct layer_run *layers, struct serial *serial);
 
 #endif

@@ -9,17 +9,13 @@ libgpu_a_SOURCES += \
     gpu/exec/layers.c gpu/exec/layers.h \
     gpu/exec/layers_internal.h \
     gpu/exec/layers_judge.c \
-    gpu/exec/layers_model.c \
     gpu/exec/layers_passes.c \
-    gpu/exec/layers_serial.c \
     gpu/exec/pump.c \
     gpu/exec/push.c \
-    gpu/exec/rank_split.c gpu/exec/rank_split.h \
     gpu/exec/ranks.c gpu/exec/ranks.h \
     gpu/exec/run.c gpu/exec/run.h \
     gpu/exec/runtime.c gpu/exec/runtime.h \
     gpu/exec/variant.c gpu/exec/variant.h \
-    gpu/exec/waits.c \
     gpu/exec/watch.c \
     gpu/exec/work.c \
     gpu/exec/worker.c

@@ -2,9 +2,8 @@
 /*
  * journal_impl.h - a journal from inside; private to
  *
- *     journal_log.c      chunks, and the threads that fill them
  *     journal_pass.c     the writer thread and its passes
- *     journal.c          open, stop, end
+ *     journal.c          chunks, and the threads that fill them; open, stop, end
  *     journal_wire.c     logs that go to another process, and the journal that collects them
  *     journal_replay.c   what a log means to the machine; the verdict
  */
@@ -99,7 +98,7 @@ struct journal {
     _Atomic int64_t finished;
 };
 
-/* ---- journal_log.c ------------------------------------------------------------------------------- */
+/* ---- journal.c ----------------------------------------------------------------------------------- */
 
 /* As many full chunks as there may be at most. */
 int64_t journal_most_chunks(const struct journal *journal);
@@ -117,6 +116,11 @@ static inline void journal_check(struct journal *journal)
 }
 #endif
 
+struct journal *journal_new(const struct journal_config *config, struct diag *diag);
+/* Open the store, the figures and the replay. `cores` carry the run; 0: not known. */
+enum status journal_open_books(struct journal *journal, const char *device, int64_t start_ns,
+                               int cores, struct diag *diag);
+
 /* ---- journal_pass.c ------------------------------------------------------------------------------ */
 
 enum status journal_start_writer(struct journal *journal, struct diag *diag);
@@ -127,13 +131,6 @@ void journal_enter_end(struct journal *journal, const struct open_entry *open);
 void journal_keep_open(struct journal *journal, const struct open_entry *kept);
 /* The status of trace and replay, for others to see. */
 void journal_publish(struct journal *journal);
-
-/* ---- journal.c ----------------------------------------------------------------------------------- */
-
-struct journal *journal_new(const struct journal_config *config, struct diag *diag);
-/* Open the store, the figures and the replay. `cores` carry the run; 0: not known. */
-enum status journal_open_books(struct journal *journal, const char *device, int64_t start_ns,
-                               int cores, struct diag *diag);
 
 /* ---- journal_wire.c ------------------------------------------------------------------------------ */
 

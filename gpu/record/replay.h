@@ -8,7 +8,7 @@
  *
  * The replay takes the earliest step that is enabled; a step that is not enabled waits for those of other agents.
  * Where the clock leaves the order of a push and a wait of the host open, and the one that comes first leads to
- * no end, it tries the other (gpu/record/replay_impl.h). When none of the pending steps can be taken and no such choice
+ * no end, it tries the other (gpu/record/replay.c). When none of the pending steps can be taken and no such choice
  * is left, the run was not legal.
  *
  * A step that began before another had ended may be taken before it or behind it. So may the end of a function of the

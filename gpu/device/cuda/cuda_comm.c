@@ -14,13 +14,17 @@
  * NCCL connects two ranks at their first message, and their hosts wait for each other then. A push must not
  * wait, so opening a communicator sends one message between every pair of its ranks (warm_up); the
  * connections of collectives are made by ncclCommInitRank (NCCL_RUNTIME_CONNECT=0).
+ *
+ * An abort waits for pushed operations, and these for other communicators that are being aborted, so all are
+ * aborted in one group (before NCCL 2.22: by a thread each), by a thread of its own: the aborting thread goes on at once. Calls of NCCL hold
+ * comm->lock; one that does not come back within ABORT_WAIT_S is stuck, and only the abort ends it.
+ *
+ * In a build without NCCL's header there are no communicators (the end of this file).
  */
 #include "cuda_impl.h"
 
-#if defined HAVE_CUDA && defined HAVE_NCCL
-
-#include "cuda_comm_impl.h"
-#include "gpu/net/rendezvous.h"
+#ifdef HAVE_CUDA
+#ifdef HAVE_NCCL
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +32,48 @@
 #include <string.h>
 #include <time.h>
 
+#include "nccl_load.h"
+#include "gpu/net/rendezvous.h"
 #include "base/hash.h"
+#include "base/quiet_thread.h"
+
+enum {
+    ABORT_WAIT_S = 1,
+    NCCL_TEXT = 300,
+    WARM_UP_PAUSE_NS = 20000,
+    NEWS_NS =
+        300000000 /* that which made an error of NCCL comes by the rendezvous within this time */
+};
+
+struct cuda_comm {
+    union {
+        struct device_comm base;
+        struct cuda_member member;
+    };
+    struct cuda_comm *next;
+    struct cuda_comm *next_aborted; /* among those the abort has taken */
+    struct nccl *nccl;
+    pthread_mutex_t lock; /* NCCL wants one caller at a time */
+    ncclComm_t handle;
+    bool adopted;        /* the program's own, which stays but for an abort */
+    atomic_bool aborted; /* the handle is gone; set under the world's lock */
+    bool locked;         /* by the abort */
+    bool aborting;       /* by a thread of its own */
+    pthread_t abort_thread;
+    char *scratch; /* a number for each member; a barrier sums the first */
+};
+
+/* A call within a group may be under way, too. */
+static bool cuda_comm_passes(ncclResult_t result)
+{
+    return result == ncclSuccess || result == ncclInProgress;
+}
+
+/* The end of a call that may still be under way; with comm->lock, or, with `diag`, while the communicator is made. */
+static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct diag *diag);
+/* The end of a group whose calls gave `result`. */
+static ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result,
+                                        struct diag *diag);
 
 void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
 {
@@ -77,7 +122,7 @@ static enum status members_ended(struct cuda_comm *comm, struct diag *diag)
                       how);
 }
 
-ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
+static ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
 {
     while (result == ncclInProgress) {
         if (diag && members_ended(comm, diag))
@@ -88,7 +133,8 @@ ncclResult_t cuda_comm_await(struct cuda_comm *comm, ncclResult_t result, struct
     return result;
 }
 
-ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result, struct diag *diag)
+static ncclResult_t cuda_comm_end_group(struct cuda_comm *comm, ncclResult_t result,
+                                        struct diag *diag)
 {
     const ncclResult_t ended = comm->nccl->GroupEnd();
     return cuda_comm_passes(result) ? cuda_comm_await(comm, ended, diag) : result;
@@ -495,9 +541,327 @@ void *cuda_comm_handle(struct device_comm *base)
     return atomic_load(&comm->aborted) ? NULL : comm->handle;
 }
 
+/* ---- pushes: collectives and groups of messages as calls of NCCL ----------------------------- */
+
+/* Block j of what is sent goes to member j, block i of what is received comes from member i. */
+static ncclResult_t all_to_all(struct cuda_comm *comm, const struct device_collective *what,
+                               cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    size_t block = (size_t)what->bytes / (size_t)comm->base.count;
+    ncclResult_t result = nccl->GroupStart();
+    for (int i = 0; i < comm->base.count && cuda_comm_passes(result); i++) {
+        size_t offset = (size_t)i * block;
+        result =
+            nccl->Send(ref_address(what->send) + offset, block, ncclChar, i, comm->handle, stream);
+        if (cuda_comm_passes(result))
+            result = nccl->Recv(ref_address(what->recv) + offset, block, ncclChar, i, comm->handle,
+                                stream);
+    }
+    return cuda_comm_end_group(comm, result, NULL);
+}
+
+static ncclDataType_t type_of(enum number number)
+{
+    switch (number) {
+    case NUMBER_F32: break;
+    case NUMBER_F16: return ncclFloat16;
+    case NUMBER_BF16: return ncclBfloat16;
+    case NUMBER_I32: return ncclInt32;
+    case NUMBER_I64: return ncclInt64;
+    }
+    return ncclFloat32;
+}
+
+static ncclResult_t push_collective(struct cuda_comm *comm, const struct device_collective *what,
+                                    cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    size_t bytes = (size_t)what->bytes, block = bytes / (size_t)comm->base.count;
+    const void *send = ref_address(what->send);
+    void *recv = ref_address(what->recv);
+    size_t size = (size_t)number_bytes(what->number);
+    ncclDataType_t type = type_of(what->number);
+    if (bytes == 0 && what->kind != COLLECTIVE_BARRIER)
+        return ncclSuccess; /* nothing to move, and no NCCL kernel either */
+    switch (what->kind) {
+    case COLLECTIVE_ALL_TO_ALL: return all_to_all(comm, what, stream);
+    case COLLECTIVE_ALL_REDUCE:
+        return nccl->AllReduce(send, recv, bytes / size, type, ncclSum, comm->handle, stream);
+    case COLLECTIVE_ALL_GATHER:
+        return nccl->AllGather(send, recv, block, ncclChar, comm->handle, stream);
+    case COLLECTIVE_REDUCE_SCATTER:
+        return nccl->ReduceScatter(send, recv, block / size, type, ncclSum, comm->handle, stream);
+    case COLLECTIVE_BROADCAST:
+        return nccl->Broadcast(send, recv, bytes, ncclChar,
+                               device_comm_place(&comm->base, what->root), comm->handle, stream);
+    case COLLECTIVE_BARRIER:
+        return nccl->AllReduce(comm->scratch, comm->scratch, 1, ncclFloat, ncclSum, comm->handle,
+                               stream);
+    }
+    return ncclInvalidArgument;
+}
+
+static ncclResult_t push_group(struct cuda_comm *comm, const struct device_group *group,
+                               cudaStream_t stream)
+{
+    const struct nccl *nccl = comm->nccl;
+    ncclResult_t result = nccl->GroupStart();
+    for (size_t i = 0; i < group->count && cuda_comm_passes(result); i++) {
+        const struct device_p2p *part = &group->parts[i];
+        int peer = device_comm_place(&comm->base, part->peer);
+        char *data = ref_address(part->data);
+        result = part->send
+                     ? nccl->Send(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream)
+                     : nccl->Recv(data, (size_t)part->bytes, ncclChar, peer, comm->handle, stream);
+    }
+    return cuda_comm_end_group(comm, result, NULL);
+}
+
+/* A push that is refused behind the death of a peer: the abort, which says who it was, may come in a moment. */
+static void await_news(struct cuda_world *world, ncclResult_t result)
+{
+    const int64_t since_ns = device_now(&world->base);
+    if (result == ncclSuccess || result == ncclInvalidArgument || result == ncclInvalidUsage)
+        return;
+    while (world->base.config.rendezvous && !atomic_load(&world->aborted) &&
+           device_now(&world->base) - since_ns < NEWS_NS)
+        nanosleep(&(struct timespec){.tv_nsec = WARM_UP_PAUSE_NS}, NULL);
+}
+
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
+{
+    struct cuda_comm *comm = (struct cuda_comm *)device_op_comm(op);
+    ncclResult_t result = ncclInvalidUsage; /* what an aborted communicator gives */
+    char text[OP_TEXT], words[NCCL_TEXT];
+    pthread_mutex_lock(&comm->lock);
+    if (!atomic_load(&comm->aborted))
+        result = op->kind == DEVICE_OP_GROUP
+                     ? push_group(comm, &op->group, stream->handle)
+                     : push_collective(comm, &op->collective, stream->handle);
+    result = cuda_comm_await(comm, result, NULL);
+    pthread_mutex_unlock(&comm->lock);
+    await_news(stream->device->world, result);
+    if (result != ncclSuccess)
+        cuda_stream_fail(stream, STATUS_SYSTEM, "rank %d, stream %s: %s on communicator %s: %s",
+                         stream->device->base.rank, stream->base.name, device_op_text(op, text),
+                         comm->base.name, nccl_describe(comm->nccl, result, words, sizeof words));
+}
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* The first communicator with an error of its own, and the error. The world's lock is held. */
+static const struct cuda_comm *find_error(const struct cuda_device *device, ncclResult_t *error)
+{
+    for (const struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (!atomic_load(&comm->aborted) &&
+            comm->nccl->CommGetAsyncError(comm->handle, error) == ncclSuccess &&
+            *error != ncclSuccess && *error != ncclInProgress)
+            return comm;
+    return NULL;
+}
+
+/* An error of NCCL ends the run: it becomes the reason of an abort. Mostly it follows from the death or abort
+   of a peer; so wait a moment for the original reason. */
+void cuda_comm_check(struct cuda_device *device)
+{
+    struct cuda_world *world = device->world;
+    char why[FAILURE_TEXT], words[NCCL_TEXT];
+    ncclResult_t error;
+    bool ends = false;
+    pthread_mutex_lock(&world->lock);
+    const struct cuda_comm *comm = find_error(device, &error);
+    if (comm) {
+        int64_t now_ns = device_now(&world->base);
+        if (device->error_ns == 0)
+            device->error_ns = now_ns;
+        ends = !world->base.config.rendezvous || now_ns - device->error_ns >= NEWS_NS;
+        snprintf(why, sizeof why, "communicator %s: %s", comm->base.name,
+                 nccl_describe(comm->nccl, error, words, sizeof words));
+    }
+    if (ends && !world->failure.status) { /* as where a push is refused, which may be seen first */
+        world->failure.status = STATUS_SYSTEM;
+        snprintf(world->failure.text, sizeof world->failure.text, "%s", why);
+    }
+    pthread_mutex_unlock(&world->lock);
+    if (ends)
+        device_world_abort(&world->base, why);
+}
+
+/* ---- abort ----------------------------------------------------------------------------------- */
+
+static void tell_lost(const struct cuda_comm *comm)
+{
+    const struct device *device = comm->base.device;
+    const struct device_own *own = device->world->config.own;
+    if (comm->adopted && own->comm_lost)
+        own->comm_lost(own->arg, device->rank, comm->base.name);
+}
+
+/* The handles that no other thread ends, as a list through next_aborted. The world's lock is held, so no thread
+   is in cuda_comm_check, and a close from now on leaves its handle to this function. */
+static struct cuda_comm *take_all(struct cuda_device *device)
+{
+    struct cuda_comm *taken = NULL;
+    for (struct cuda_comm *comm = device->comms; comm; comm = comm->next)
+        if (!atomic_exchange(&comm->aborted, true)) {
+            comm->next_aborted = taken;
+            taken = comm;
+            tell_lost(comm);
+        }
+    return taken;
+}
+
+static void *abort_one(void *arg)
+{
+    struct cuda_comm *comm = arg;
+    cuda_enter(((struct cuda_device *)comm->base.device)->world);
+    comm->nccl->CommAbort(comm->handle);
+    return NULL;
+}
+
+/* Work of one communicator may wait for another's: none is aborted behind another. */
+static void abort_apart(struct cuda_comm *taken)
+{
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->aborting = quiet_thread_start(&comm->abort_thread, abort_one, comm) == 0;
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (!comm->aborting)
+            abort_one(comm);
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (comm->aborting)
+            pthread_join(comm->abort_thread, NULL);
+}
+
+static void abort_together(const struct nccl *nccl, struct cuda_comm *taken)
+{
+    nccl->GroupStart();
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        nccl->CommAbort(comm->handle);
+    nccl->GroupEnd();
+}
+
+static void *abort_all(void *arg)
+{
+    struct cuda_device *device = arg;
+    struct cuda_comm *taken = device->condemned;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ABORT_WAIT_S;
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        comm->locked = pthread_mutex_timedlock(&comm->lock, &until) == 0;
+    cuda_enter(device->world);
+    if (device->nccl->version >= NCCL_ABORTS_TOGETHER)
+        abort_together(device->nccl, taken);
+    else
+        abort_apart(taken);
+    for (struct cuda_comm *comm = taken; comm; comm = comm->next_aborted)
+        if (comm->locked)
+            pthread_mutex_unlock(&comm->lock);
+    return NULL;
+}
+
+bool cuda_comm_abort(struct cuda_device *device)
+{
+    device->condemned = take_all(device);
+    if (!device->condemned)
+        return true;
+    device->aborting = quiet_thread_start(&device->abort_thread, abort_all, device) == 0;
+    return device->aborting;
+}
+
+void cuda_comm_abort_here(struct cuda_device *device)
+{
+    abort_all(device);
+}
+
+void cuda_comm_settle(struct cuda_device *device)
+{
+    pthread_mutex_lock(&device->abort_lock); /* the second to ask waits for the first */
+    pthread_mutex_lock(&device->world->lock);
+    bool aborting = device->aborting;
+    device->aborting = false;
+    pthread_mutex_unlock(&device->world->lock);
+    if (aborting)
+        pthread_join(device->abort_thread, NULL);
+    pthread_mutex_unlock(&device->abort_lock);
+}
+
+#else
+
+#include <stdio.h>
+
+void *cuda_comm_handle(struct device_comm *comm)
+{
+    (void)comm;
+    return NULL;
+}
+
+enum status cuda_comm_open(struct device *device, const char *name, const int *members, int count,
+                           struct device_comm **out, struct diag *diag)
+{
+    (void)device, (void)members, (void)count, (void)out;
+    return diag_error(diag, STATUS_SYSTEM,
+                      "communicator %s: this program was built without NCCL's header", name);
+}
+
+void cuda_comm_close(struct device_comm *comm)
+{
+    (void)comm;
+}
+
+void cuda_comm_push(struct cuda_stream *stream, const struct device_op *op)
+{
+    (void)stream, (void)op;
+}
+
+void cuda_comm_check(struct cuda_device *device)
+{
+    (void)device;
+}
+
+bool cuda_comm_abort(struct cuda_device *device)
+{
+    (void)device;
+    return true;
+}
+
+void cuda_comm_abort_here(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_comm_settle(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_nccl_open(struct cuda_device *device, char *description, size_t size)
+{
+    (void)device;
+    snprintf(description, size, "built without NCCL");
+}
+
+enum status cuda_nccl_captures(const struct cuda_device *device, struct diag *diag)
+{
+    (void)device, (void)diag;
+    return STATUS_OK;
+}
+
+void cuda_nccl_close(struct cuda_device *device)
+{
+    (void)device;
+}
+
+void cuda_comm_forget(struct cuda_world *world)
+{
+    (void)world;
+}
+
+#endif
 #else
 
 /* ISO C wants a declaration in every file. */
-typedef int cuda_comm_is_empty_without_nccl;
+typedef int cuda_comm_is_empty_without_cuda;
 
 #endif

@@ -6,14 +6,9 @@ libgpu_a_SOURCES += \
     gpu/device/cuda/cuda_caller.c \
     gpu/device/cuda/cuda_clock.c \
     gpu/device/cuda/cuda_comm.c \
-    gpu/device/cuda/cuda_comm_abort.c \
-    gpu/device/cuda/cuda_comm_impl.h \
-    gpu/device/cuda/cuda_comm_none.c \
-    gpu/device/cuda/cuda_comm_push.c \
     gpu/device/cuda/cuda_event.c \
     gpu/device/cuda/cuda_graph.c \
     gpu/device/cuda/cuda_impl.h \
-    gpu/device/cuda/cuda_marker.c \
     gpu/device/cuda/cuda_memory.c \
     gpu/device/cuda/cuda_stream.c \
     gpu/device/cuda/dense.cu \
