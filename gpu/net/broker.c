@@ -61,24 +61,51 @@ struct broker {
     bool closing;
     int failure;                       /* errno; the thread ends: mail is never lost silently */
     size_t outbox_bytes, outbox_limit; /* of all peers */
-    size_t inbox_bytes;
-    struct report_node {
-        struct report_node *next;
-        struct report *report;
-    } * reports, **reports_end;
+    size_t inbox_bytes;                /* of all reports */
+    struct report *reports, **reports_end;
 };
+
+#ifdef SWSIM_CHECKS
+/* With the lock held: what the counters and ends of the lists say is so. */
+static void broker_check(const struct broker *broker)
+{
+    size_t all = 0, inbox = 0;
+    for (int rank = 0; rank < broker->size; rank++) {
+        const struct peer *peer = &broker->peers[rank];
+        struct letter *const *end = &peer->first;
+        size_t bytes = 0;
+        for (; *end; end = &(*end)->next)
+            bytes += (*end)->bytes;
+        assert(peer->last == end && peer->outbox_bytes == bytes);
+        assert(!peer->first || (peer->socket >= 0 && peer->hello));
+        assert(!(peer->gone && (peer->left || peer->socket >= 0)));
+        assert(!peer->hello || peer->socket >= 0 || peer->gone || peer->left);
+        all += bytes;
+    }
+    struct report *const *end = &broker->reports;
+    for (; *end; end = &(*end)->next)
+        inbox += (*end)->bytes;
+    assert(broker->outbox_bytes == all && broker->inbox_bytes == inbox);
+    assert(broker->reports_end == end);
+}
+#else
+static void broker_check(const struct broker *broker)
+{
+    (void)broker;
+}
+#endif
 
 /* ---- outboxes: with the lock held ------------------------------------------------------------ */
 
 /* For a peer that is there and has said hello. */
 static void broker_post(struct broker *broker, struct peer *peer, const void *packet, size_t bytes)
 {
+    assert(bytes >= sizeof(struct mail) && bytes <= PACKET_BYTES);
     if (peer->socket < 0 || !peer->hello)
         return;
     struct letter *letter = malloc(sizeof *letter + bytes);
     if (!letter) {
-        broker->failure =
-            ENOMEM; /* the thread ends, and with it the run: mail is never lost silently */
+        broker->failure = ENOMEM; /* the thread ends, and with it the run */
         return;
     }
     *letter = (struct letter){.bytes = bytes};
@@ -92,6 +119,8 @@ static void broker_post(struct broker *broker, struct peer *peer, const void *pa
 static void free_first(struct broker *broker, struct peer *peer)
 {
     struct letter *letter = peer->first;
+    assert(letter && peer->outbox_bytes >= letter->bytes);
+    assert(broker->outbox_bytes >= peer->outbox_bytes);
     peer->first = letter->next;
     if (!peer->first)
         peer->last = &peer->first;
@@ -100,7 +129,7 @@ static void free_first(struct broker *broker, struct peer *peer)
     free(letter);
 }
 
-static void post_all(struct broker *broker, int except, const void *packet, size_t bytes)
+static void broker_post_all(struct broker *broker, int except, const void *packet, size_t bytes)
 {
     for (int rank = 0; rank < broker->size; rank++)
         if (rank != except)
@@ -150,17 +179,18 @@ static void write_outbox(struct broker *broker, struct peer *peer)
 /* ---- coming, meeting, going ------------------------------------------------------------------ */
 
 /* A peer's socket has ended. */
-static void bury(struct broker *broker, int rank)
+static void broker_bury(struct broker *broker, int rank)
 {
     struct peer *peer = &broker->peers[rank];
     struct mail mail = {.kind = MAIL_GONE, .from = rank, .to = TO_ALL};
+    assert(peer->socket >= 0 && !peer->gone);
     close(peer->socket);
     pthread_mutex_lock(&broker->lock);
     peer->socket = -1;
     empty_outbox(broker, peer);
     if (!peer->left) {
         peer->gone = true;
-        post_all(broker, rank, &mail, sizeof mail);
+        broker_post_all(broker, rank, &mail, sizeof mail);
     }
     pthread_cond_broadcast(&broker->arrived);
     pthread_mutex_unlock(&broker->lock);
@@ -168,13 +198,13 @@ static void bury(struct broker *broker, int rank)
 
 /* The welcome carries the file, so it does not go through the outbox: it is the first packet. A peer that
    it cannot be sent to would wait for it forever. */
-static void welcome(struct broker *broker, int rank)
+static void broker_welcome(struct broker *broker, int rank)
 {
     const int socket = broker->peers[rank].socket;
     const struct mail mail = {
         .kind = MAIL_WELCOME, .from = TO_BROKER, .to = rank, .number = broker->size};
     if (socket >= 0 && !mail_send_file(socket, &mail, broker->memory))
-        bury(broker, rank);
+        broker_bury(broker, rank);
 }
 
 static void welcome_all(struct broker *broker)
@@ -186,11 +216,11 @@ static void welcome_all(struct broker *broker)
             return;
     broker->welcomed = true;
     for (int rank = 0; rank < broker->size; rank++)
-        welcome(broker, rank);
+        broker_welcome(broker, rank);
 }
 
 /* It is here, and hears of those that went before it came. */
-static void greet(struct broker *broker, int rank)
+static void broker_greet(struct broker *broker, int rank)
 {
     struct mail mail = {.kind = MAIL_GONE, .to = rank};
     pthread_mutex_lock(&broker->lock);
@@ -214,7 +244,7 @@ static void bound_outboxes(struct broker *broker)
             slowest = rank;
     pthread_mutex_unlock(&broker->lock);
     if (full)
-        bury(broker, slowest);
+        broker_bury(broker, slowest);
 }
 
 static void enter_barrier(struct broker *broker, int from)
@@ -226,7 +256,7 @@ static void enter_barrier(struct broker *broker, int from)
             return;
     for (int rank = 0; rank < broker->size; rank++)
         broker->peers[rank].in_barrier = false;
-    post_all(broker, -1, &mail, sizeof mail);
+    broker_post_all(broker, -1, &mail, sizeof mail);
 }
 
 /* ---- routing: with the lock held ------------------------------------------------------------- */
@@ -234,36 +264,31 @@ static void enter_barrier(struct broker *broker, int from)
 static void keep_report(struct broker *broker, int from, const char *data, size_t bytes)
 {
     struct report *report = malloc(sizeof *report + bytes);
-    struct report_node *node = malloc(sizeof *node);
-    if (!report || !node) {
-        free(report);
-        free(node);
+    if (!report) {
         broker->failure = ENOMEM;
         return;
     }
-    report->from = from;
-    report->bytes = bytes;
+    *report = (struct report){.from = from, .bytes = bytes};
     memcpy(report->data, data, bytes);
-    *node = (struct report_node){NULL, report};
-    *broker->reports_end = node;
-    broker->reports_end = &node->next;
+    *broker->reports_end = report;
+    broker->reports_end = &report->next;
     broker->inbox_bytes += bytes;
     pthread_cond_broadcast(&broker->arrived);
 }
 
-static void route(struct broker *broker, int from, size_t bytes)
+static void broker_route(struct broker *broker, int from, size_t bytes)
 {
     struct mail mail;
     memcpy(&mail, broker->packet, sizeof mail);
     mail.from = from; /* whatever it says */
     memcpy(broker->packet, &mail, sizeof mail);
     switch (mail.kind) {
-    case MAIL_PUT: post_all(broker, -1, broker->packet, bytes); break;
+    case MAIL_PUT: broker_post_all(broker, -1, broker->packet, bytes); break;
     case MAIL_BARRIER: enter_barrier(broker, from); break;
     case MAIL_BYE:
         broker->peers[from].left = true;
         mail.kind = MAIL_LEFT;
-        post_all(broker, from, &mail, sizeof mail);
+        broker_post_all(broker, from, &mail, sizeof mail);
         break;
     case MAIL_QUEUE:
     case MAIL_PASSED:
@@ -274,7 +299,7 @@ static void route(struct broker *broker, int from, size_t bytes)
         if (mail.to == TO_BROKER)
             keep_report(broker, from, broker->packet + sizeof mail, bytes - sizeof mail);
         else if (mail.to == TO_ALL)
-            post_all(broker, from, broker->packet, bytes);
+            broker_post_all(broker, from, broker->packet, bytes);
         else if (mail.to >= 0 && mail.to < broker->size)
             broker_post(broker, &broker->peers[mail.to], broker->packet, bytes);
         break;
@@ -282,27 +307,22 @@ static void route(struct broker *broker, int from, size_t bytes)
     }
 }
 
-static ssize_t read_packet(struct broker *broker, const struct peer *peer)
-{
-    ssize_t got = recv(peer->socket, broker->packet, sizeof broker->packet, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    return got < (ssize_t)sizeof(struct mail) ? -1 : got;
-}
-
 /* Read one packet of a peer; false: its socket has ended. */
 static bool read_peer(struct broker *broker, int rank)
 {
-    ssize_t got = read_packet(broker, &broker->peers[rank]);
+    ssize_t got =
+        recv(broker->peers[rank].socket, broker->packet, sizeof broker->packet, MSG_DONTWAIT);
     struct mail mail;
-    if (got <= 0)
-        return got == 0;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+    if (got < (ssize_t)sizeof mail)
+        return false;
     memcpy(&mail, broker->packet, sizeof mail);
     if (mail.kind == MAIL_HELLO) {
-        greet(broker, rank);
+        broker_greet(broker, rank);
     } else {
         pthread_mutex_lock(&broker->lock);
-        route(broker, rank, (size_t)got);
+        broker_route(broker, rank, (size_t)got);
         pthread_mutex_unlock(&broker->lock);
     }
     return true;
@@ -311,7 +331,7 @@ static bool read_peer(struct broker *broker, int rank)
 /* ---- members that find the broker by name ------------------------------------------------------- */
 
 /* A new connection: accepted from the same user, with a hello of a missing rank. */
-static void admit(struct broker *broker)
+static void broker_admit(struct broker *broker)
 {
     struct mail mail;
     unsigned user;
@@ -331,33 +351,28 @@ static void admit(struct broker *broker)
     pthread_mutex_lock(&broker->lock);
     broker->peers[mail.from].socket = socket;
     pthread_mutex_unlock(&broker->lock);
-    greet(broker, mail.from);
+    broker_greet(broker, mail.from);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* polls: 0 the wake-up, 1 the listener, then the peers. */
-static void prepare_polls(struct broker *broker)
+/* polls: 0 the wake-up, 1 the listener, then the peers. False: the thread ends. */
+static bool prepare_polls(struct broker *broker)
 {
     broker->polls[0] = (struct pollfd){.fd = broker->wake, .events = POLLIN};
     broker->polls[1] =
         (struct pollfd){.fd = broker->welcomed ? -1 : broker->listener, .events = POLLIN};
     pthread_mutex_lock(&broker->lock);
+    broker_check(broker);
+    bool on = !broker->closing && !broker->failure;
     short reads = broker->inbox_bytes < INBOX_BYTES ? POLLIN : 0;
-    for (int rank = 0; rank < broker->size; rank++) {
+    for (int rank = 0; on && rank < broker->size; rank++) {
         struct peer *peer = &broker->peers[rank];
         if (peer->socket >= 0)
             write_outbox(broker, peer);
         broker->polls[2 + rank] = (struct pollfd){
             .fd = peer->socket, .events = (short)(reads | (peer->first ? POLLOUT : 0))};
     }
-    pthread_mutex_unlock(&broker->lock);
-}
-
-static bool goes_on(struct broker *broker)
-{
-    pthread_mutex_lock(&broker->lock);
-    bool on = !broker->closing && !broker->failure;
     pthread_mutex_unlock(&broker->lock);
     return on;
 }
@@ -374,24 +389,23 @@ static bool await_news(struct broker *broker)
     return came;
 }
 
-static void *serve(void *arg)
+static void *broker_serve(void *arg)
 {
     struct broker *broker = arg;
     pthread_setname_np(pthread_self(), "broker");
-    while (goes_on(broker)) {
-        prepare_polls(broker);
+    while (prepare_polls(broker)) {
         if (!await_news(broker))
             continue;
         uint64_t count;
         if (broker->polls[0].revents && read(broker->wake, &count, sizeof count) < 0)
             continue;
         if (broker->polls[1].revents)
-            admit(broker);
+            broker_admit(broker);
         for (int rank = 0; rank < broker->size; rank++) {
             int socket = broker->polls[2 + rank].fd;
             if (socket >= 0 && (broker->polls[2 + rank].revents & (POLLIN | POLLHUP | POLLERR)) &&
                 socket == broker->peers[rank].socket && !read_peer(broker, rank))
-                bury(broker, rank);
+                broker_bury(broker, rank);
             bound_outboxes(broker);
         }
     }
@@ -410,7 +424,7 @@ static void wake_thread(struct broker *broker)
 
 /* ---- the owner ------------------------------------------------------------------------------- */
 
-static enum status refused(struct diag *diag, const char *what)
+static enum status broker_refused(struct diag *diag, const char *what)
 {
     return diag_error(diag, STATUS_SYSTEM, "cannot make %s for the ranks to meet: %s", what,
                       system_words(errno));
@@ -429,7 +443,7 @@ enum status broker_open(int size, struct broker **out, struct diag *diag)
     errno = mail_init_condition(&broker->arrived);
     if (errno) {
         free(broker);
-        return refused(diag, "a condition");
+        return broker_refused(diag, "a condition");
     }
     pthread_mutex_init(&broker->lock, NULL); /* with default attributes it cannot fail */
     broker->peers = calloc((size_t)size, sizeof *broker->peers);
@@ -442,11 +456,11 @@ enum status broker_open(int size, struct broker **out, struct diag *diag)
         status = diag_no_memory(diag);
     if (!status) {
         errno = mail_open_board(size, mail_clock_ns(), &broker->memory, &broker->board);
-        status = errno ? refused(diag, "memory") : STATUS_OK;
+        status = errno ? broker_refused(diag, "memory") : STATUS_OK;
     }
     if (!status) {
         broker->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        status = broker->wake < 0 ? refused(diag, "an eventfd") : STATUS_OK;
+        status = broker->wake < 0 ? broker_refused(diag, "an eventfd") : STATUS_OK;
     }
     if (status) {
         broker_close(broker);
@@ -459,8 +473,9 @@ enum status broker_open(int size, struct broker **out, struct diag *diag)
 enum status broker_invite(struct broker *broker, int rank, struct diag *diag)
 {
     int ends[2];
+    assert(!broker->started && rank >= 0 && rank < broker->size && broker->peers[rank].socket < 0);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-        return refused(diag, "a socket");
+        return broker_refused(diag, "a socket");
     broker->peers[rank].socket = ends[0];
     broker->peers[rank].others = ends[1];
     return STATUS_OK;
@@ -485,13 +500,14 @@ enum status broker_listen(struct broker *broker, const char *name, struct diag *
         return errno == EADDRINUSE
                    ? diag_error(diag, STATUS_SYSTEM,
                                 "another run meets under the name '%s' already", name)
-                   : refused(diag, "a socket");
+                   : broker_refused(diag, "a socket");
     return STATUS_OK;
 }
 
 int broker_inherit(struct broker *broker, int mine)
 {
     int socket = broker->peers[mine].others;
+    assert(!broker->started && socket >= 0);
     for (int rank = 0; rank < broker->size; rank++) {
         if (broker->peers[rank].socket >= 0)
             close(broker->peers[rank].socket);
@@ -511,26 +527,17 @@ int broker_inherit(struct broker *broker, int mine)
 
 enum status broker_start(struct broker *broker, struct diag *diag)
 {
+    assert(!broker->started);
     for (int rank = 0; rank < broker->size; rank++) {
         if (broker->peers[rank].others >= 0)
             close(broker->peers[rank].others);
         broker->peers[rank].others = -1;
     }
-    int failed = quiet_thread_start(&broker->thread, serve, broker);
+    int failed = quiet_thread_start(&broker->thread, broker_serve, broker);
     if (failed)
         return diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));
     broker->started = true;
     return STATUS_OK;
-}
-
-static void free_reports(struct broker *broker)
-{
-    while (broker->reports) {
-        struct report_node *node = broker->reports;
-        broker->reports = node->next;
-        free(node->report);
-        free(node);
-    }
 }
 
 void broker_close(struct broker *broker)
@@ -551,7 +558,11 @@ void broker_close(struct broker *broker)
         if (broker->peers[rank].others >= 0)
             close(broker->peers[rank].others);
     }
-    free_reports(broker);
+    while (broker->reports) {
+        struct report *report = broker->reports;
+        broker->reports = report->next;
+        free(report);
+    }
     if (broker->listener >= 0)
         close(broker->listener);
     if (broker->wake >= 0)
@@ -576,7 +587,7 @@ void broker_wish(struct broker *broker, int wish)
 {
     struct mail mail = {.kind = MAIL_WISH, .from = TO_BROKER, .to = TO_ALL, .number = wish};
     pthread_mutex_lock(&broker->lock);
-    post_all(broker, -1, &mail, sizeof mail);
+    broker_post_all(broker, -1, &mail, sizeof mail);
     pthread_mutex_unlock(&broker->lock);
     wake_thread(broker);
 }
@@ -651,23 +662,21 @@ struct report *broker_receive(struct broker *broker, int64_t timeout_ns)
 {
     int64_t until_ns = mail_clock_ns() + timeout_ns;
     struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-    struct report *report = NULL;
     bool caught_up = false;
     pthread_mutex_lock(&broker->lock);
     if (!broker->reports && timeout_ns > 0)
         pthread_cond_timedwait(&broker->arrived, &broker->lock, &until);
-    struct report_node *node = broker->reports;
-    if (node) {
-        broker->reports = node->next;
+    struct report *report = broker->reports;
+    if (report) {
+        broker->reports = report->next;
         if (!broker->reports)
             broker->reports_end = &broker->reports;
-        report = node->report;
+        assert(broker->inbox_bytes >= report->bytes);
         caught_up = broker->inbox_bytes >= INBOX_BYTES;
         broker->inbox_bytes -= report->bytes;
         caught_up = caught_up && broker->inbox_bytes < INBOX_BYTES;
     }
     pthread_mutex_unlock(&broker->lock);
-    free(node);
     if (caught_up)
         wake_thread(broker);
     return report;

@@ -4,6 +4,7 @@
  */
 #include "rendezvous_impl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -66,19 +67,14 @@ static void note_end(struct rendezvous *r, int *which, int rank)
     pthread_cond_broadcast(&r->changed);
 }
 
-static void hear(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
-{
-    pthread_mutex_lock(&r->listening);
-    queue_take_older(r, mail->from);
-    if (r->listener)
-        r->listener(r->listener_arg, mail->from, data, bytes);
-    pthread_mutex_unlock(&r->listening);
-}
-
-static void take(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
+static void take_mail(struct rendezvous *r, const struct mail *mail, const char *data, size_t bytes)
 {
     if (mail->kind == MAIL_LETTER) {
-        hear(r, mail, data, bytes);
+        pthread_mutex_lock(&r->listening);
+        queue_take_older(r, mail->from);
+        if (r->listener)
+            r->listener(r->listener_arg, mail->from, data, bytes);
+        pthread_mutex_unlock(&r->listening);
         return;
     }
     if (queue_take(r, mail, data, bytes))
@@ -100,15 +96,6 @@ static void take(struct rendezvous *r, const struct mail *mail, const char *data
     pthread_mutex_unlock(&r->lock);
 }
 
-static ssize_t read_packet(struct rendezvous *r)
-{
-    ssize_t got;
-    do
-        got = recv(r->socket, r->packet, sizeof r->packet, 0);
-    while (got < 0 && errno == EINTR);
-    return got;
-}
-
 void rendezvous_lose(struct rendezvous *r, int rank)
 {
     pthread_mutex_lock(&r->lock);
@@ -121,9 +108,14 @@ static void *read_mail(void *arg)
     struct rendezvous *r = arg;
     struct mail mail;
     pthread_setname_np(pthread_self(), "rendezvous");
-    for (ssize_t got; (got = read_packet(r)) >= (ssize_t)sizeof mail;) {
+    for (;;) {
+        ssize_t got = recv(r->socket, r->packet, sizeof r->packet, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < (ssize_t)sizeof mail)
+            break;
         memcpy(&mail, r->packet, sizeof mail);
-        take(r, &mail, r->packet + sizeof mail, (size_t)got - sizeof mail);
+        take_mail(r, &mail, r->packet + sizeof mail, (size_t)got - sizeof mail);
     }
     rendezvous_lose(r, r->size); /* the broker */
     return NULL;
@@ -227,21 +219,12 @@ static enum status open_board(struct rendezvous *r, struct diag *diag)
     return STATUS_OK;
 }
 
-/* Of the letters to and from each member. */
-static enum status make_ends(struct rendezvous *r, struct diag *diag)
-{
-    size_t size = (size_t)r->size;
-    r->outgoing = calloc(size, sizeof *r->outgoing);
-    r->incoming = calloc(size, sizeof *r->incoming);
-    r->senders = calloc(size, sizeof *r->senders);
-    return r->outgoing && r->incoming && r->senders ? STATUS_OK : diag_no_memory(diag);
-}
-
 static enum status rendezvous_make(int rank, struct rendezvous **out, struct diag *diag)
 {
     struct rendezvous *r = calloc(1, sizeof *r);
     if (!r)
         return diag_no_memory(diag);
+    assert(rank >= 0);
     r->rank = rank;
     r->socket = r->memory = r->gone = r->left = r->failed = -1;
     errno = mail_init_condition(&r->changed);
@@ -261,6 +244,7 @@ static enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns,
                                    struct rendezvous **out, struct diag *diag)
 {
     const struct mail hello = {.kind = MAIL_HELLO, .from = r->rank, .to = TO_BROKER};
+    assert(r->socket >= 0 && !r->started);
     enum status status = STATUS_OK;
     limit_reading(r, deadline_ns);
     if (!rendezvous_send_mail(r, &hello, NULL, 0))
@@ -269,8 +253,13 @@ static enum status rendezvous_meet(struct rendezvous *r, int64_t deadline_ns,
         status = await_welcome(r, deadline_ns, diag);
     if (!status)
         status = open_board(r, diag);
-    if (!status)
-        status = make_ends(r, diag);
+    if (!status) {
+        r->outgoing = calloc((size_t)r->size, sizeof *r->outgoing);
+        r->incoming = calloc((size_t)r->size, sizeof *r->incoming);
+        r->senders = calloc((size_t)r->size, sizeof *r->senders);
+        if (!r->outgoing || !r->incoming || !r->senders)
+            status = diag_no_memory(diag);
+    }
     if (!status) {
         errno = quiet_thread_start(&r->reader, read_mail, r);
         r->started = !errno;
@@ -343,7 +332,7 @@ static void say_goodbye(struct rendezvous *r, bool failed)
     pthread_join(r->reader, NULL);
 }
 
-static void leave(struct rendezvous *r, bool failed)
+static void rendezvous_end(struct rendezvous *r, bool failed)
 {
     if (!r)
         return;
@@ -381,12 +370,12 @@ static void leave(struct rendezvous *r, bool failed)
 
 void rendezvous_leave(struct rendezvous *r)
 {
-    leave(r, false);
+    rendezvous_end(r, false);
 }
 
 void rendezvous_leave_failed(struct rendezvous *r)
 {
-    leave(r, true);
+    rendezvous_end(r, true);
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -509,6 +498,7 @@ enum status rendezvous_get(struct rendezvous *r, const char *key, void *data, si
 enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct diag *diag)
 {
     const struct mail mail = {.kind = MAIL_BARRIER, .from = r->rank, .to = TO_BROKER};
+    assert(r->started);
     enum status status = STATUS_OK;
     pthread_mutex_lock(&r->lock);
     uint64_t before = r->barriers;
@@ -525,6 +515,7 @@ enum status rendezvous_barrier(struct rendezvous *r, int64_t deadline_ns, struct
 bool rendezvous_send(struct rendezvous *r, int to, const void *data, size_t bytes)
 {
     const struct mail mail = {.kind = MAIL_LETTER, .from = r->rank, .to = to};
+    assert(to >= TO_BROKER && to < r->size);
     return rendezvous_send_mail(r, &mail, data, bytes);
 }
 
@@ -560,6 +551,7 @@ static bool take_pages(const struct rendezvous *r, int64_t offset, size_t length
 void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, struct diag *diag)
 {
     size_t length = whole_pages(bytes);
+    assert(r->board && bytes <= PTRDIFF_MAX);
     int64_t at = atomic_fetch_add(&r->board->used_bytes, (int64_t)length);
     void *address = MAP_FAILED;
     if (take_pages(r, at, length))
@@ -576,6 +568,7 @@ void *rendezvous_alloc(struct rendezvous *r, size_t bytes, int64_t *offset, stru
 /* Refused, it only stays in use until the run is over. */
 static void give_back(const struct rendezvous *r, int64_t offset, size_t length)
 {
+    assert(offset >= (int64_t)mail_board_bytes(r->size)); /* not the board itself */
     (void)fallocate(r->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
                     (off_t)length);
 }
@@ -589,6 +582,7 @@ void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t 
 void rendezvous_free_late(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
 {
     struct late *late = malloc(sizeof *late);
+    assert(address && offset >= (int64_t)mail_board_bytes(r->size));
     munmap(address, whole_pages(bytes));
     if (!late)
         return; /* as if refused */

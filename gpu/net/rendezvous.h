@@ -161,6 +161,7 @@ int broker_missing(struct broker *broker, char names[BROKER_MISSING_BYTES]);
 bool broker_tell_missing(struct broker *broker, enum status status, struct diag *diag);
 
 struct report {
+    struct report *next; /* the broker's */
     int from;
     size_t bytes;
     char data[];

@@ -17,6 +17,7 @@
  */
 #include "rendezvous_impl.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -41,9 +42,10 @@ struct queue {
 
 /* ---- bells ----------------------------------------------------------------------------------- */
 
-static void ring(struct rendezvous *r, int rank)
+static void ring_bell(struct rendezvous *r, int rank)
 {
     struct board_member *member = &r->board->members[rank];
+    assert(rank >= 0 && rank < r->size);
     atomic_fetch_add(&member->bell, 1);
     if (atomic_load(&member->sleepers) > 0)
         syscall(SYS_futex, &member->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -56,13 +58,13 @@ const atomic_uint *rendezvous_bell(const struct rendezvous *r)
 
 void rendezvous_ring(struct rendezvous *r)
 {
-    ring(r, r->rank);
+    ring_bell(r, r->rank);
 }
 
 void rendezvous_rouse(struct rendezvous *r, int rank)
 {
     if (atomic_load(&r->board->members[rank].sleepers) > 0)
-        ring(r, rank);
+        ring_bell(r, rank);
 }
 
 void rendezvous_sleep(struct rendezvous *r, unsigned seen, int64_t limit_ns,
@@ -102,6 +104,7 @@ static bool write_slot(struct outgoing *out, const void *data, size_t bytes)
     if (bytes > SLOT_BYTES ||
         out->written - atomic_load_explicit(&queue->taken, memory_order_acquire) >= SLOTS)
         return false;
+    assert(out->written <= out->passed); /* the others went by mail */
     struct slot *slot = &queue->slots[out->written % SLOTS];
     slot->number = out->passed;
     slot->bytes = bytes;
@@ -124,6 +127,7 @@ static bool mail_numbered(struct rendezvous *r, int to, uint64_t number, const v
 
 bool rendezvous_pass(struct rendezvous *r, int to, const void *data, size_t bytes, bool wakes)
 {
+    assert(to >= 0 && to < r->size);
     if (to == r->rank)
         return rendezvous_send(r, to, data, bytes);
     pthread_mutex_lock(&r->passing);
@@ -135,7 +139,7 @@ bool rendezvous_pass(struct rendezvous *r, int to, const void *data, size_t byte
     out->passed += passed;
     pthread_mutex_unlock(&r->passing);
     if (queued && wakes)
-        ring(r, to);
+        ring_bell(r, to);
     return passed;
 }
 
@@ -152,7 +156,7 @@ void queues_close(struct rendezvous *r)
 /* ---- the receiver: `listening` is held ------------------------------------------------------- */
 
 /* The next letter of a sender has come. */
-static void hear_letter(struct rendezvous *r, int from, const char *data, size_t bytes)
+static void hear_queued(struct rendezvous *r, int from, const char *data, size_t bytes)
 {
     r->incoming[from].heard++;
     if (r->listener)
@@ -166,6 +170,7 @@ static bool take_slots(struct rendezvous *r, int from)
     struct queue *queue = in->queue;
     struct slot slot;
     uint64_t there;
+    assert(in->taken <= in->heard);
     while (queue && (there = atomic_load(&queue->written) - in->taken)) {
         const struct slot *next = &queue->slots[in->taken % SLOTS];
         if (there > SLOTS)
@@ -176,7 +181,7 @@ static bool take_slots(struct rendezvous *r, int from)
         if (slot.number < in->heard || slot.bytes > SLOT_BYTES)
             return false;
         atomic_store_explicit(&queue->taken, ++in->taken, memory_order_release);
-        hear_letter(r, from, slot.data, (size_t)slot.bytes);
+        hear_queued(r, from, slot.data, (size_t)slot.bytes);
     }
     return true;
 }
@@ -196,6 +201,7 @@ void queue_take_older(struct rendezvous *r, int from)
 void rendezvous_look(struct rendezvous *r)
 {
     pthread_mutex_lock(&r->listening);
+    assert(r->sender_count <= r->size);
     for (int i = 0; i < r->sender_count; i++)
         if (!take_slots(r, r->senders[i]))
             give_up(r, r->senders[i]);
@@ -211,6 +217,7 @@ static bool take_queue(struct rendezvous *r, int from, const char *data, size_t 
         return false;
     memcpy(&offset, data, sizeof offset);
     in->known = true;
+    assert(r->sender_count < r->size);
     in->queue = rendezvous_map(r, offset, sizeof *in->queue);
     r->senders[r->sender_count++] = from;
     return in->queue;
@@ -224,7 +231,7 @@ static bool take_passed(struct rendezvous *r, int from, const char *data, size_t
     memcpy(&number, data, sizeof number);
     if (number != r->incoming[from].heard)
         return false;
-    hear_letter(r, from, data + sizeof number, bytes - sizeof number);
+    hear_queued(r, from, data + sizeof number, bytes - sizeof number);
     return take_slots(r, from);
 }
 
