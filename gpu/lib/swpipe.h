@@ -37,8 +37,9 @@
  * Functions run on the library's threads, or all on the caller's (enum swpipe_threads); one task of one rank never runs
  * twice at the same time. The values of an iteration may be used by all its tasks at the same time.
  *
- * Nothing. Without a pipeline (NULL) a call is SWPIPE_USAGE or returns NULL, a number is -1, or 0 where it counts what
- * has happened, and swpipe_close does nothing. Without a context a call of a function is -1 or NULL and does nothing.
+ * NULL. Without a pipeline a call returns SWPIPE_USAGE or NULL; one that returns a number returns -1, or 0 if the number
+ * counts what has happened; swpipe_close does nothing. Without a context a call of a function returns -1 or NULL and
+ * does nothing.
  *
  * Errors. Every call returns a status; swpipe_error describes the last one that was not OK or END. When a
  * task fails, everything stops: no later instance starts, every waiter wakes at
@@ -89,12 +90,12 @@ enum swpipe_threads { SWPIPE_WORKERS, SWPIPE_CALLER };
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
-/* The function of a task: 0, or anything else when it failed; swpipe_fail gives the reason. */
+/* The function of a task. It returns 0; any other value means that it failed, and swpipe_fail gives the reason. */
 typedef int swpipe_function(struct swpipe_context *context, void *arg);
 
-/* The state outside its context that a task reads and writes, so that it can be short-cut: `capture` is called
-   after the function and returns a copy, NULL when memory is exhausted; `restore` puts it back, 0 or the
-   task failed; `release` frees it. */
+/* The state outside its context that a task reads and writes, so that the task can be short-cut. `capture` is called
+   after the function and returns a copy of the state, or NULL when memory is exhausted. `restore` puts a copy back and
+   returns 0; any other value fails the task. `release` frees a copy. */
 struct swpipe_io {
     void *(*capture)(void *arg);
     int (*restore)(const void *saved, void *arg);
@@ -128,14 +129,14 @@ struct swpipe_retired {
     int64_t iteration;
     int rank;
     void *batch;
-    void *result; /* of swpipe_set_result; NULL */
+    void *result; /* of swpipe_set_result; NULL: none was set */
 };
 
 /* Functions of the user beside those of tasks; each may be NULL. */
 struct swpipe_hooks {
     /* On a thread that runs functions of tasks, before the first and after the last; `group` is its thread group
-       in the plan, the rank's GPU its current one. With SWPIPE_CALLER on the calling thread, once for each group.
-       started: 0, or the pipeline fails. */
+       in the plan, the rank's GPU its current one. With SWPIPE_CALLER they are called on the calling thread, once for
+       each group. `started` returns 0; any other value fails the pipeline. */
     int (*started)(void *arg, int rank, const char *group);
     void (*stopped)(void *arg, int rank, const char *group);
     /* On the calling thread, when an iteration is retired: its values are still there. Its device work is done under
@@ -198,31 +199,31 @@ struct swpipe_config {
     struct swpipe_policy policy; /* data-flow: chooses among the tasks that are ready */
 };
 
-/* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; it is closed in
+/* *out is set unless memory is exhausted, so that swpipe_error can say what was wrong; the program closes it in
    any case. A plan that must hang is refused, SWPIPE_INPUT: one thread that waits for itself (the reference's
    Corollaries, which the error names), and any deadlock in every interleaving. A proof by structure takes
-   microseconds; for the rest there is a limit. A refused pipeline can be asked swpipe_verify. */
+   microseconds; for the rest there is a limit. swpipe_verify works on a refused pipeline, too. */
 enum swpipe_status swpipe_open(const struct swpipe_config *config, struct swpipe **out);
 /* Stops what is in flight. NULL is allowed. */
 void swpipe_close(struct swpipe *pipe);
 /* Periods that were given to the device by one launch since the pipeline was opened, on all ranks. */
 int64_t swpipe_graph_launches(const struct swpipe *pipe);
-/* Iterations that can be in flight under this driver, tasks of an iteration, ranks of the plan; -1: the pipeline
-   did not open. */
+/* How many iterations can be in flight under this driver, how many tasks an iteration has, how many ranks the plan has;
+   -1: the pipeline did not open. */
 int swpipe_depth(const struct swpipe *pipe);
 int swpipe_task_count(const struct swpipe *pipe);
 int swpipe_rank_count(const struct swpipe *pipe);
-/* NULL: there is none of this number. */
+/* NULL: there is no task of this number. */
 const char *swpipe_task_name(const struct swpipe *pipe, int task);
 /* Iterations admitted and not yet retired on this process's first rank; 0 where no run is under way. */
 int swpipe_in_flight(const struct swpipe *pipe);
 /* The result that swpipe_set_result gave for the iteration that swpipe_progress retired last on a rank of this process;
-   NULL: nothing. What the device computes in it is there under `retire: device`; under the default, `retire: submit`, it
+   NULL: it gave none. What the device computes in it is there under `retire: device`; under the default, `retire: submit`, it
    may still be computed. The pointer is the function's: what it points to must outlive the iteration. A value of the iteration
    (swpipe_set, swpipe_alloc) does not, it is freed by then; the hook `retired` is called before that. */
 void *swpipe_result(const struct swpipe *pipe, int rank);
-/* The description of the last failure, never NULL, "" where none was. The text stays until the next call that fails; that
-   for a thread which did not make the call, until this thread asks again. */
+/* The description of the last failure; "" if there was none, never NULL. The text is valid until the next call that
+   fails. A thread that did not make the failed call gets a copy, which is valid until this thread asks again. */
 const char *swpipe_error(const struct swpipe *pipe);
 
 /* ---- the plan -------------------------------------------------------------------------------- */
@@ -232,7 +233,7 @@ struct swpipe_answer {
     int holds;        /* verify: 1 proved, 0 violated, -1 undecided; predict: 0 it hangs, else 1 */
     const char *text; /* for people: verdict, story and repair; figures and stalls */
     const char *json; /* that of `swsim verify --json` and `predict --json` */
-    const char *repair; /* the repaired plan; "" */
+    const char *repair; /* the repaired plan; "": there is none */
 };
 /* Prove the plan or refute it, for at most `limit_ns` (0: as long as it takes; negative: SWPIPE_USAGE). The work of
    functions is what the plan declares of their tasks. Also after a failed open. */
@@ -282,8 +283,8 @@ enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batch
 
 /* From now on runs are added to a trace store, a file that `swsim runs`, `render`, `predict --profile`
    and `compare` read ("": into none, for swpipe_recorded and swpipe_format_stats): from each fill to the end of the data, and from the first serial iteration to the
-   next call that is not one. NULL: no more. Not while the pipeline is filled. Kept are the device's
-   times of each task, host spans of each worker, waits with their causes, and every step; at the end of
+   next call that is not one. NULL: no more. Not while the pipeline is filled. A store keeps the device's
+   times of each task, the host spans of each worker, waits with their causes, and every step; at the end of
    a run, its steps are replayed through the machine that `swsim verify` explores. The device part of a
    function begins with the first swpipe_launch, swpipe_work or swpipe_stream in it, and ends with the
    last work it pushed. A store that cannot be written fails the run, SWPIPE_SYSTEM; that of serial
@@ -296,11 +297,12 @@ struct swpipe_recorded {
     int64_t iterations, steps;
     int legal; /* 1: the plan allows what happened; 0: it does not; -1: it cannot be said, because
                         the run failed */
-    const char *why;                   /* it was not legal; "" */
-    double seconds, iteration_seconds; /* all of it; an iteration in the steady state, 0: too few */
+    const char *why; /* why it was not legal; "": it was, or nobody can say */
+    double seconds,
+        iteration_seconds; /* of the run; of an iteration in the steady state, 0: too few */
 };
-/* The last one that has ended; *out is valid until the next ends. USAGE: there is none. swpipe_error stays what
-   it was. */
+/* The outcome of the recorded run that ended last; *out is valid until the next one ends. USAGE: there is none.
+   swpipe_error stays what it was. */
 enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *out);
 
 /* ---- short-cuts ------------------------------------------------------------------------------ */
@@ -342,7 +344,7 @@ enum swpipe_status swpipe_profile_many(struct swpipe *pipe, void *const *const *
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Text for malloc's free. NULL: see swpipe_error. */
+/* Each returns a text for malloc's free, or NULL, and swpipe_error has the reason. */
 /* Which iteration each task works on, period by period. `periods` 0: enough to see the steady state;
    negative: SWPIPE_USAGE. A short-cut task has "." in each. Data-flow has no periods, and the table says so. */
 char *swpipe_format_schedule(struct swpipe *pipe, int periods);
@@ -376,7 +378,7 @@ void *swpipe_batch(const struct swpipe_context *context);
    when they are asked: see swpipe_result. A loss that the
    device computes needs `retire: device` in the plan, or it is read before it is there; the message function is told. */
 void swpipe_set_result(struct swpipe_context *context, void *result);
-/* Say why the task fails; returns -1, for `return swpipe_fail(...)`. */
+/* Give the reason why the task fails. It returns -1, for `return swpipe_fail(...)`. */
 int swpipe_fail(struct swpipe_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -389,12 +391,12 @@ struct swpipe_kind {
     void *(*clone)(const void *value); /* NULL: memory is exhausted */
     void (*release)(void *value);
 };
-/* 0, or -1 when memory is exhausted: then `value` is still the caller's. `name` is copied. */
+/* Returns 0, or -1 when memory is exhausted: then `value` is still the caller's. `name` is copied. */
 int swpipe_set(struct swpipe_context *context, const char *name, void *value,
                const struct swpipe_kind *kind);
-/* NULL: there is none. */
+/* The value of this name; NULL: it is not set. */
 void *swpipe_get(struct swpipe_context *context, const char *name);
-/* Free it early. A name that is not set: nothing happens. */
+/* Free the value early. Nothing happens if the name is not set. */
 void swpipe_unset(struct swpipe_context *context, const char *name);
 
 /* Device memory by name, a value that swpipe_get finds, freed by swpipe_unset or with its iteration, and then used again as soon as

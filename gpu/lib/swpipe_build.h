@@ -17,8 +17,8 @@
  *
  * Names are any text and need no quotes: the plan's, given to swpipe_plan_new, as those of tasks.
  *
- * Every call returns 0, or -1 when memory is exhausted, or what is given cannot be a name or a value: it is empty or has
- * a line's end, or a key is no word of letters, digits and _.
+ * Every call returns 0. It returns -1 when memory is exhausted, a name or a value is empty or has a line's end, or a key
+ * is no word of letters, digits and _.
  */
 #ifndef SWPIPE_BUILD_H
 #define SWPIPE_BUILD_H
@@ -32,7 +32,7 @@ extern "C" {
 
 struct swpipe_plan;
 
-/* NULL: memory is exhausted, or this is no name. */
+/* NULL: memory is exhausted, or `name` cannot be a name. */
 struct swpipe_plan *swpipe_plan_new(const char *name);
 /* NULL is allowed. */
 void swpipe_plan_free(struct swpipe_plan *plan);
@@ -51,10 +51,10 @@ int swpipe_plan_comm(struct swpipe_plan *plan, const char *comm, const char *ran
 /* `task` of iteration i needs `on` of iteration i - distance; 0: the same. */
 int swpipe_plan_needs(struct swpipe_plan *plan, const char *task, const char *on, int distance);
 
-/* The plan as text, for malloc's free, in the form of `swsim export`. NULL: it is none, see
-   swpipe_plan_error. */
+/* The plan as text, for malloc's free, in the form of `swsim export`. NULL: the calls make no valid plan, and
+   swpipe_plan_error has the reason. */
 char *swpipe_plan_print(struct swpipe_plan *plan);
-/* The reason why the last print gave none, with the line that is wrong; "". */
+/* The reason why the last print returned NULL, with the line that is wrong; "": it returned a text. */
 const char *swpipe_plan_error(const struct swpipe_plan *plan);
 
 #if defined __GNUC__

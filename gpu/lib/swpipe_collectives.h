@@ -54,7 +54,7 @@ struct swpipe_context;
 
 enum swpipe_number { SWPIPE_F32, SWPIPE_F16, SWPIPE_BF16, SWPIPE_I32, SWPIPE_I64 };
 
-/* The members of the communicator, and this rank's place among them; -1: the task has no such one. */
+/* How many members the communicator has, and this rank's place among them; -1: the task has no such communicator. */
 int swpipe_comm_size(struct swpipe_context *context, const char *comm);
 int swpipe_comm_place(struct swpipe_context *context, const char *comm);
 
@@ -63,19 +63,19 @@ int swpipe_comm_place(struct swpipe_context *context, const char *comm);
    library's to destroy. NULL on the host device, or where the task has no such communicator. */
 void *swpipe_comm_handle(struct swpipe_context *context, const char *comm);
 
-/* `count` numbers each; sums in `recv`, which may be `send`. */
+/* Each member gives `count` numbers; `recv` gets their sums, and may be `send`. */
 int swpipe_all_reduce(struct swpipe_context *context, const char *comm, const void *send,
                       void *recv, size_t count, enum swpipe_number number);
-/* Each sends `count`; all receive all, in order. */
+/* Each member gives `count` numbers; `recv` gets those of all members, by place. */
 int swpipe_all_gather(struct swpipe_context *context, const char *comm, const void *send,
                       void *recv, size_t count, enum swpipe_number number);
-/* Each sends `count` for each; each receives the sums of its own. */
+/* Each member gives `count` numbers for every member; `recv` gets the sums of those for this rank. */
 int swpipe_reduce_scatter(struct swpipe_context *context, const char *comm, const void *send,
                           void *recv, size_t count, enum swpipe_number number);
-/* The root's `count` numbers to all; `send` is read at the root only. */
+/* `recv` of every member gets the root's `count` numbers; `send` is read at the root only. */
 int swpipe_broadcast(struct swpipe_context *context, const char *comm, const void *send, void *recv,
                      size_t count, enum swpipe_number number, int root);
-/* `count` numbers from each to each, in order of the places. */
+/* Each member gives `count` numbers for every member; `recv` gets those for this rank, by place. */
 int swpipe_all_to_all(struct swpipe_context *context, const char *comm, const void *send,
                       void *recv, size_t count, enum swpipe_number number);
 /* The same with a count for each place: blocks follow each other without gaps. A send count must be the

@@ -53,7 +53,7 @@ struct swpipe_allocator {
     void *arg;
 };
 
-/* Member of struct swpipe_config; zero: nothing. Strings and arrays are needed during swpipe_open only. */
+/* Member of struct swpipe_config; zero: the library makes everything. Strings and arrays are needed during swpipe_open only. */
 struct swpipe_own {
     const struct swpipe_own_stream *streams;
     size_t stream_count;
@@ -62,8 +62,8 @@ struct swpipe_own {
     struct swpipe_allocator allocator;
 };
 
-/* Has a failure taken the program's communicator of this name? 0: no, or there is none; then it is the program's to
-   destroy, once the pipeline is closed. */
+/* Returns 1 if a failure has aborted the program's communicator of this name, so that its handle is gone. Else it returns
+   0, and the program destroys the communicator once the pipeline is closed. */
 int swpipe_comm_is_lost(const struct swpipe *pipe, const char *comm);
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -75,19 +75,22 @@ int swpipe_comm_is_lost(const struct swpipe *pipe, const char *comm);
    With a cudaEvent_t of the program's own the calls of CUDA do the same on swpipe_stream. */
 struct swpipe_event;
 
-/* For a rank of this process. USAGE: there is no such one, or the pipeline did not open. It returns enum swpipe_status,
-   and the reason is in swpipe_error. */
+/* Make an event of a rank of this process. Returns enum swpipe_status, and swpipe_error has the reason. USAGE: the rank is
+   not in this process, or the pipeline did not open. */
 int swpipe_event_open(struct swpipe *pipe, int rank, struct swpipe_event **out);
 /* At the latest before the pipeline is closed; while it is not filled. NULL is allowed. */
 void swpipe_event_close(struct swpipe_event *event);
-/* In a function: it stands for all that has been pushed to the task's stream so far. 0, or -1: the task fails. */
+/* In a function: the event stands for all that has been pushed to the task's stream so far. Returns 0, or -1: the task
+   fails. */
 int swpipe_event_record(struct swpipe_context *context, struct swpipe_event *event);
 /* In a function: what is pushed to the task's stream from now on waits for the work of the event's last record, made
    before this call. 0, or -1: the task fails. */
 int swpipe_event_wait(struct swpipe_context *context, struct swpipe_event *event);
-/* From any thread, while the pipeline is filled: is the work of its last record done? 1, 0, -1: the run has failed. */
+/* Returns 1 if the work of the event's last record is done, 0 if it is not, -1 if the run has failed. Any thread may call
+   it while the pipeline is filled. */
 int swpipe_event_done(struct swpipe_event *event);
-/* Wait until it is, for at most `limit_ns` (-1: no limit). Returns enum swpipe_status: TIMEOUT, FAILED. */
+/* Wait until the work of the event's last record is done, for at most `limit_ns` (-1: no limit). Returns enum
+   swpipe_status, TIMEOUT and FAILED among them. */
 int swpipe_event_sync(struct swpipe_event *event, long long limit_ns);
 
 #if defined __GNUC__

@@ -42,7 +42,7 @@ struct swpipe_choice {
     int running;     /* tasks of this rank that have begun and are not submitted yet */
     int in_flight,
         max_in_flight; /* iterations of this rank that have a context, and the most there can be */
-    int64_t oldest;    /* the oldest of them */
+    int64_t oldest;    /* the oldest iteration in flight */
     int may_wait; /* 1: SWPIPE_WAIT is allowed, because a task is running, or the oldest iteration is all submitted */
 };
 
