@@ -3,7 +3,6 @@
  * configure.c - what a configuration says, checked and taken over: the plan, its proof, options, functions of tasks.
  */
 #include "group.h"
-#include "proof_at_open.h"
 #include "swpipe_impl.h"
 
 #include <inttypes.h>
@@ -138,6 +137,23 @@ static enum status take_group(struct swpipe *pipe, const struct swpipe_config *c
     return STATUS_OK;
 }
 
+/* A policy must be able to have an effect. */
+static enum status take_policy(struct swpipe *pipe, const struct swpipe_policy *given)
+{
+    pipe->policy = *given;
+    if (!given->choose)
+        return STATUS_OK;
+    if (pipe->driver != DRIVER_DATAFLOW)
+        return diag_error(
+            &pipe->diag, STATUS_USAGE,
+            "a policy needs the data-flow driver: the clock driver's order is the plan's");
+    if (pipe->plan.groups.count < 2)
+        return diag_error(&pipe->diag, STATUS_INPUT,
+                          "%s: a policy chooses among thread groups, and this plan has one",
+                          pipe->plan.file);
+    return STATUS_OK;
+}
+
 static enum status take_options(struct swpipe *pipe, const struct swpipe_config *config)
 {
     /* first: a refused pipeline can be asked swpipe_verify */
@@ -165,7 +181,7 @@ static enum status take_options(struct swpipe *pipe, const struct swpipe_config 
                   : config->graph == SWPIPE_GRAPH_AUTO  ? RUNTIME_GRAPH_AUTO
                                                         : RUNTIME_GRAPH_OFF;
     pipe->hooks = config->hooks;
-    status = policy_take(pipe, &config->policy);
+    status = take_policy(pipe, &config->policy);
     pipe->gpu = config->gpu > 0 ? config->gpu : DEVICE_GPU_CURRENT;
     pipe->wait_ns = config->wait_timeout_ns == -1 ? 0
                     : config->wait_timeout_ns     ? config->wait_timeout_ns

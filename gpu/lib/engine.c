@@ -13,6 +13,47 @@
 
 enum { MANY_ITERATIONS = 1 << 30 }; /* the most a program can have: the data ends before */
 
+/* ---- the policy of the program -------------------------------------------------------------- */
+
+static int policy_choose(void *arg, int rank, const struct run_choice *choice)
+{
+    struct policy_words *words = arg;
+    const struct engine *engine = words->engine;
+    const struct program *p = engine->program;
+    struct swpipe_ready *ready = words->ready + rank * p->thread_count;
+    for (int i = 0; i < choice->count; i++) {
+        const struct run_offer *offer = &choice->offers[i];
+        const struct task *task = plan_task(p->plan, rank, offer->task);
+        ready[i] = (struct swpipe_ready){.task = task->name,
+                                         .stream = p->plan->streams.items[task->stream],
+                                         .thread_group = p->threads[offer->thread].name,
+                                         .iteration = offer->iteration};
+    }
+    const struct swpipe_choice asked = {.rank = rank,
+                                        .ready = ready,
+                                        .ready_count = choice->count,
+                                        .running = choice->running,
+                                        .in_flight = choice->in_flight,
+                                        .max_in_flight = p->depth,
+                                        .oldest = choice->oldest,
+                                        .may_wait = choice->may_wait};
+    return engine->pipe->policy.choose(engine->pipe->policy.arg, &asked);
+}
+
+/* *out: NULL without a policy. */
+static enum status policy_words_open(struct policy_words *words, struct engine *engine,
+                                     const struct run_chooser **out, struct diag *diag)
+{
+    const struct program *p = engine->program;
+    *words = (struct policy_words){.chooser = {policy_choose, words}, .engine = engine};
+    *out = NULL;
+    if (!engine->pipe->policy.choose)
+        return STATUS_OK;
+    words->ready = calloc((size_t)p->ranks * (size_t)p->thread_count, sizeof *words->ready);
+    *out = &words->chooser;
+    return words->ready ? STATUS_OK : diag_no_memory(diag);
+}
+
 /* ---- tasks that are functions ---------------------------------------------------------------- */
 
 static struct shortcut *shortcut_of(const struct engine *engine, int rank, int task)
@@ -299,7 +340,7 @@ enum status engine_close(struct engine *engine, bool *usable, struct diag *diag)
         iteration_fini(&engine->iterations[i]);
     free(engine->iterations);
     turns_close(engine);
-    policy_words_fini(&engine->policy);
+    free(engine->policy.ready);
     program_close(engine->program);
     if (engine->has_variant)
         variant_fini(&engine->variant);

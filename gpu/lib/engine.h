@@ -15,12 +15,20 @@
 
 #include "context.h"
 #include "group.h"
-#include "policy.h"
 #include "recording.h"
 #include "gpu/exec/run.h"
 #include "gpu/exec/variant.h"
+#include "swpipe_policy.h"
 
+struct engine;
 struct swpipe;
+
+/* The policy as a run asks for it, in words of the plan. */
+struct policy_words {
+    struct run_chooser chooser;
+    struct engine *engine;
+    struct swpipe_ready *ready; /* [rank * threads] */
+};
 
 struct engine {
     struct swpipe *pipe;

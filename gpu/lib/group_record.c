@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_record.c - see group_record.h. */
-#include "group_record.h"
+/* group_record.c - the recording of a group's run: see group.h. */
+#include "group.h"
 
 #include <stdio.h>
 #include <stdlib.h>

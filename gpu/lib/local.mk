@@ -8,14 +8,12 @@ libgpu_a_SOURCES += \
     gpu/lib/engine.c gpu/lib/engine.h \
     gpu/lib/exposed.c \
     gpu/lib/group.c gpu/lib/group.h \
-    gpu/lib/group_record.c gpu/lib/group_record.h \
-    gpu/lib/group_run.c \
+    gpu/lib/group_record.c \
     gpu/lib/in_task.c \
-    gpu/lib/own.c gpu/lib/own.h \
-    gpu/lib/policy.c gpu/lib/policy.h \
-    gpu/lib/proof_at_open.c gpu/lib/proof_at_open.h \
+    gpu/lib/own.c \
+    gpu/lib/proof_at_open.c \
     gpu/lib/recording.c gpu/lib/recording.h \
-    gpu/lib/shortcut.c gpu/lib/shortcut.h \
+    gpu/lib/shortcut.c \
     gpu/lib/swpipe.c gpu/lib/swpipe.h \
     gpu/lib/swpipe_build.h \
     gpu/lib/swpipe_collectives.h \

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* own.c - see swpipe_own.h: what is the program's own, for the device (struct device_own) and in functions. */
-#include "own.h"
+#include "swpipe_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/exec/graph.h"
-#include "swpipe_impl.h"
 
 /* ---- for the device -------------------------------------------------------------------------- */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proof_at_open.c - see proof_at_open.h, and swpipe_verify and swpipe_predict of swpipe.h.
+ * proof_at_open.c - the proof that swpipe_open asks for, swpipe_verify and swpipe_predict.
  *
  * The Corollaries are those of the SWPipeline reference: 1, a dependence within an iteration on a later stage; 2, one
  * on a task that the same thread is given later in the same period; 3, one on an iteration before whose task comes in
  * a later period.
  */
-#include "proof_at_open.h"
+#include "swpipe_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

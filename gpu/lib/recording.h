@@ -18,7 +18,7 @@
 #ifndef SWPIPE_RECORDING_H
 #define SWPIPE_RECORDING_H
 
-#include "group_record.h"
+#include "group.h"
 
 struct engine;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shortcut.c - see shortcut.h. */
-#include "shortcut.h"
+/* shortcut.c - a task's results, kept and put back instead of running it; see swpipe_impl.h. */
+#include "swpipe_impl.h"
 
 #include <stdlib.h>
 #include <string.h>

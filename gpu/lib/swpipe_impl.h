@@ -11,10 +11,45 @@
 
 #include "plan/plan.h"
 #include "engine.h"
-#include "own.h"
-#include "shortcut.h"
+#include "swpipe_own.h"
 
 struct swsim_result;
+
+/* What is the program's own. */
+struct own_thing {
+    const char *name; /* the plan's memory */
+    void *handle;
+    atomic_bool lost; /* a communicator that was aborted */
+};
+
+struct own {
+    struct own_thing *streams, *comms;
+    size_t stream_count, comm_count;
+    struct swpipe_allocator memory;
+    struct device_own device;
+    struct swpipe_event *events;
+};
+
+/* One thing kept. */
+struct kept {
+    char *name; /* of a value, NULL: a buffer of the plan */
+    int buffer; /* program->buffers */
+    void *content;
+    const struct swpipe_kind *kind;
+    struct device_buffer *copy; /* device memory */
+    size_t bytes;
+};
+
+/* A task's results, kept and put back instead of running it. After one execution is kept: the values that the task set in
+   its context, copied by their kinds; device memory that it allocated there and the plan's buffers that it writes, copied
+   on the device in stream order; what its declared io captured. Putting results back costs a copy of each and no host
+   work. There is a shortcut for each rank and task; only the task's worker touches it while the pipeline runs. */
+struct shortcut {
+    bool on, saved;
+    struct kept *kept;
+    size_t count, cap;
+    void **captured; /* beside the task's io */
+};
 
 enum { PIPE_ERROR = 1024 }; /* bytes of a description */
 
@@ -94,5 +129,36 @@ enum swpipe_status status_for_caller(enum status status);
 bool pipe_enter(struct swpipe *pipe);
 /* End a call: the status for the caller, its words for swpipe_error. */
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status);
+
+/* ---- own.c ---------------------------------------------------------------------------------- */
+
+/* STATUS_INPUT: the plan has no such thing, or the device cannot use it. Handles themselves are looked at when they are
+   used first. */
+enum status own_open(struct swpipe *pipe, const struct swpipe_own *given);
+/* For the configuration of a world; NULL: the program has nothing of its own. */
+const struct device_own *own_for_device(struct own *own);
+/* Before a run. STATUS_USAGE: a failure has taken a communicator. */
+enum status own_check(struct swpipe *pipe);
+/* Events live as long as the devices are open, and are opened again with them. */
+enum status own_open_events(struct swpipe *pipe);
+void own_close_events(struct swpipe *pipe);
+/* Those that the program has not closed. */
+void own_forget_events(struct swpipe *pipe);
+
+/* ---- shortcut.c ----------------------------------------------------------------------------- */
+
+/* After the task's function: 0, or -1 with the reason in the context. */
+int shortcut_save(struct shortcut *shortcut, struct swpipe_context *context,
+                  const struct swpipe_task *task);
+int shortcut_restore(const struct shortcut *shortcut, struct swpipe_context *context,
+                     const struct swpipe_task *task);
+/* Forget what was kept. */
+void shortcut_forget(struct shortcut *shortcut, const struct swpipe_task *task);
+
+/* ---- proof_at_open.c ------------------------------------------------------------------------ */
+
+/* STATUS_INPUT, described: the plan must hang under the pipeline's driver. Everything else that is not proved goes to
+   the configuration's message function. */
+enum status proof_at_open(struct swpipe *pipe, const struct swpipe_config *config);
 
 #endif
