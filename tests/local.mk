@@ -445,7 +445,7 @@ tests_t_proof_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 tests_t_recorded_times_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 
 tests/fuzz/mutate.$(OBJEXT): tests/fuzz/words.inc
-tests/fuzz/words.inc: tests/fuzz/words.sh plan/plan.h plan/host_op.h plan/pipeline.h plan/programs.h plan/work.h plan/ops.h plan/keywords.c trace/schema.h trace/import/kineto.c trace/import/kineto_event.c trace/import/kineto_internal.h trace/import/nsys.c trace/record/recorder/recording.h
+tests/fuzz/words.inc: tests/fuzz/words.sh plan/plan.h plan/host_op.h plan/pipeline.h plan/programs.h plan/work.h plan/ops.h plan/keywords.c trace/schema.h trace/import/kineto.c trace/import/nsys.c trace/record/recorder/recording.h
 	$(AM_V_GEN)$(MKDIR_P) tests/fuzz && $(SHELL) $(srcdir)/tests/fuzz/words.sh $(srcdir) >$@.new && mv $@.new $@
 CLEANFILES += tests/fuzz/words.inc
 

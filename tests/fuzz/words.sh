@@ -9,7 +9,7 @@ cd "${1:-.}" || exit 1
         grep -v '#include' | grep -oE '"[a-zA-Z0-9_-]+"'
     sed -n 's/^ *" *\([a-z_]*\) [A-Z].*/"\1"/p; s/.*CREATE TABLE \([a-z]*\).*/"\1"/p' trace/schema.h
     grep -oE '"[a-z]+"' trace/trace.h
-    grep -v '#include' trace/import/kineto.c trace/import/kineto_event.c trace/import/kineto_internal.h trace/import/nsys.c trace/job/call_names.c |
+    grep -v '#include' trace/import/kineto.c trace/import/nsys.c trace/job/call_names.c |
         grep -oE '"[a-zA-Z0-9_#-]+"'
     sed -n 's/^ *X(\([A-Z_0-9]*\), .*/"\1"/p' trace/record/recorder/recording.h
 } | sort -u | sed 's/$/,/'

@@ -7,9 +7,38 @@
 #ifndef SWSIM_FILES_H
 #define SWSIM_FILES_H
 
-#include "formats.h"
+#include <stdbool.h>
 
 #include "base/arena.h"
+#include "base/diag.h"
+
+/* What a file is, by its content. Traces come first, what cannot be imported last. */
+enum format {
+    FORMAT_NSYS,        /* an export of Nsight Systems, SQLite */
+    FORMAT_KINETO,      /* a trace of PyTorch's profiler */
+    FORMAT_DUMP,        /* a dump of the flight recorder, JSON */
+    FORMAT_DUMP_PICKLE, /* the same as pickle */
+    FORMAT_RECORDING,   /* of swsim record */
+    FORMAT_JSON,        /* JSON of something else */
+    FORMAT_OTHER,       /* none of these */
+    FORMAT_EMPTY        /* a file without a byte */
+};
+
+static inline bool format_is_trace(enum format format)
+{
+    return format <= FORMAT_KINETO;
+}
+
+static inline bool format_is_usable(enum format format)
+{
+    return format <= FORMAT_RECORDING;
+}
+
+/* STATUS_INPUT for a damaged file. */
+enum status format_recognise(const char *path, enum format *out, struct diag *diag);
+
+/* Says why a file of this format cannot be imported; returns STATUS_INPUT. */
+enum status format_refuse(const char *path, enum format format, struct diag *diag);
 
 struct import_file {
     const char *path;

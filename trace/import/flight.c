@@ -2,8 +2,6 @@
 /* flight.c - see flight.h. Process groups become communicators first; then every rank becomes a thread. */
 #include "flight.h"
 
-#include "flight_members.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

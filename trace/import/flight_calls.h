@@ -87,4 +87,7 @@ enum status flight_read(const struct flight_dump *dumps, size_t count, struct ar
 /* The place in job->ranks of a rank; -1: there is no dump of it. */
 int flight_find_rank(const struct flight_job *job, int64_t rank);
 
+/* True if the dump has entries of a backend that records collectives only. */
+bool flight_lacks_messages(const struct flight_rank *rank);
+
 #endif

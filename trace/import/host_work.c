@@ -2,8 +2,6 @@
 /* host_work.c - see host_work.h: what was done is sorted, joined with what asked for it, and then with the waits. */
 #include "host_work.h"
 
-#include "host_work_internal.h"
-
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -11,10 +9,37 @@
 
 #include "trace/job/call_names.h"
 
+/* Where an annotation or an operator of a thread begins or ends. */
+struct edge {
+    int thread;
+    int64_t time_ns;
+};
+
+struct host_maker {
+    struct job *job;
+    struct job_rank *rank;
+    struct diag *diag;
+    int *workers; /* the threads of gloo, ascending: rank->threads */
+    size_t worker_count;
+    int *asked;         /* per event that is done: the event that asked for it; -1: none did */
+    int *stream;        /* ... and its stream */
+    int *work;          /* ... rank->works */
+    bool *waited;       /* ... a thread has waited for it */
+    struct edge *edges; /* by thread and time */
+    size_t edge_count;
+    size_t oldest;    /* event that a thread may still wait for */
+    int64_t *free_ns; /* per stream: its last operation has ended */
+};
+
+/* Ids of a event's push, of the record behind it and of the wait for it. */
+enum host_call { PUSH, RECORD, WAIT };
+
+static bool host_waits_make(struct host_maker *maker);
+
 static bool has_operations(const struct job_rank *rank)
 {
-    for (size_t i = 0; i < rank->deed_count; i++)
-        if (rank->deeds[i].kind == DEED_DONE)
+    for (size_t i = 0; i < rank->gloo_event_count; i++)
+        if (rank->gloo_events[i].kind == GLOO_DONE)
             return true;
     return false;
 }
@@ -25,9 +50,9 @@ bool host_work_is_all(const struct job_rank *rank)
            (rank->range_count > 0 || has_operations(rank));
 }
 
-static int compare_deeds(const void *left, const void *right)
+static int compare_events(const void *left, const void *right)
 {
-    const struct job_deed *a = left, *b = right;
+    const struct job_gloo_event *a = left, *b = right;
     if (a->start_ns != b->start_ns)
         return a->start_ns < b->start_ns ? -1 : 1;
     return (int)a->kind - (int)b->kind;
@@ -50,20 +75,21 @@ static enum collective_kind kind_of(const char *name)
                                                                : COLLECTIVE_ALL_TO_ALL;
 }
 
-static const char *name_of(const struct host_maker *maker, int deed)
+static const char *name_of(const struct host_maker *maker, int event)
 {
-    return maker->job->names.items[maker->rank->deeds[deed].name];
+    return maker->job->names.items[maker->rank->gloo_events[event].name];
 }
 
-bool host_is_message(const struct host_maker *maker, int deed)
+/* Is it a send or a receive? */
+static bool host_is_message(const struct host_maker *maker, int event)
 {
-    return has(name_of(maker, deed), "send") || has(name_of(maker, deed), "recv");
+    return has(name_of(maker, event), "send") || has(name_of(maker, event), "recv");
 }
 
 /* c10d::reduce_scatter_ of lists is several gloo:all_reduce. */
-static bool asks_for_several(const struct host_maker *maker, int deed)
+static bool asks_for_several(const struct host_maker *maker, int event)
 {
-    return strcmp(name_of(maker, deed), "c10d::reduce_scatter_") == 0;
+    return strcmp(name_of(maker, event), "c10d::reduce_scatter_") == 0;
 }
 
 /* ---- who asked ------------------------------------------------------------------------------------ */
@@ -72,8 +98,8 @@ static bool asks_for_several(const struct host_maker *maker, int deed)
 static size_t next_asker(const struct host_maker *maker, size_t from, bool message)
 {
     const struct job_rank *rank = maker->rank;
-    while (from < rank->deed_count &&
-           (rank->deeds[from].kind != DEED_ASKED || host_is_message(maker, (int)from) != message))
+    while (from < rank->gloo_event_count && (rank->gloo_events[from].kind != GLOO_CALLED ||
+                                             host_is_message(maker, (int)from) != message))
         from++;
     return from;
 }
@@ -84,11 +110,11 @@ static void find_askers(struct host_maker *maker, bool message)
     const struct job_rank *rank = maker->rank;
     size_t at = next_asker(maker, 0, message);
     int last = -1;
-    for (size_t i = 0; i < rank->deed_count; i++) {
-        if (rank->deeds[i].kind != DEED_DONE || host_is_message(maker, (int)i) != message)
+    for (size_t i = 0; i < rank->gloo_event_count; i++) {
+        if (rank->gloo_events[i].kind != GLOO_DONE || host_is_message(maker, (int)i) != message)
             continue;
-        const bool fresh =
-            at < rank->deed_count && rank->deeds[at].start_ns <= rank->deeds[i].start_ns;
+        const bool fresh = at < rank->gloo_event_count &&
+                           rank->gloo_events[at].start_ns <= rank->gloo_events[i].start_ns;
         if (!fresh && (last < 0 || !asks_for_several(maker, last)))
             continue;
         if (fresh) {
@@ -127,7 +153,8 @@ static void sort_workers(struct host_maker *maker)
         }
 }
 
-bool host_is_worker(const struct host_maker *maker, int thread)
+/* Is this a thread of gloo? */
+static bool host_is_worker(const struct host_maker *maker, int thread)
 {
     for (size_t i = 0; i < maker->worker_count; i++)
         if (maker->workers[i] == thread)
@@ -138,10 +165,10 @@ bool host_is_worker(const struct host_maker *maker, int thread)
 static void find_workers(struct host_maker *maker)
 {
     const struct job_rank *rank = maker->rank;
-    for (size_t i = 0; i < rank->deed_count; i++)
-        if (rank->deeds[i].kind == DEED_DONE && !host_is_message(maker, (int)i) &&
-            !host_is_worker(maker, rank->deeds[i].thread))
-            maker->workers[maker->worker_count++] = rank->deeds[i].thread;
+    for (size_t i = 0; i < rank->gloo_event_count; i++)
+        if (rank->gloo_events[i].kind == GLOO_DONE && !host_is_message(maker, (int)i) &&
+            !host_is_worker(maker, rank->gloo_events[i].thread))
+            maker->workers[maker->worker_count++] = rank->gloo_events[i].thread;
     sort_workers(maker);
 }
 
@@ -204,7 +231,8 @@ static size_t possible_peers(const struct job_rank *rank, int64_t told, int64_t 
 
 /* The other rank of a message; a job of two needs no record. Where several groups have such a number, that of all ranks
    is assumed, in which most programs send. */
-static enum status peer_of(struct host_maker *maker, const struct job_deed *asked, int64_t *out)
+static enum status peer_of(struct host_maker *maker, const struct job_gloo_event *asked,
+                           int64_t *out)
 {
     struct job_rank *rank = maker->rank;
     int64_t peer = asked ? asked->peer : -1;
@@ -228,21 +256,21 @@ static enum status peer_of(struct host_maker *maker, const struct job_deed *aske
 }
 
 /* The name of the communicator of an operation, and the other rank where it is a message. */
-static enum status channel_of(struct host_maker *maker, int deed, const char **out, int *other)
+static enum status channel_of(struct host_maker *maker, int event, const char **out, int *other)
 {
     const struct job_rank *rank = maker->rank;
-    const struct job_deed *asked =
-        maker->asked[deed] >= 0 ? &rank->deeds[maker->asked[deed]] : NULL;
+    const struct job_gloo_event *asked =
+        maker->asked[event] >= 0 ? &rank->gloo_events[maker->asked[event]] : NULL;
     const char *group = "0";
     int64_t peer;
-    if (!host_is_message(maker, deed)) {
-        enum status status = group_of(maker, rank->deeds[deed].thread, &group);
+    if (!host_is_message(maker, event)) {
+        enum status status = group_of(maker, rank->gloo_events[event].thread, &group);
         *out = status == STATUS_OK ? arena_printf(&maker->job->arena, "gloo.%s", group) : NULL;
         return status != STATUS_OK || *out ? status : diag_no_memory(maker->diag);
     }
     enum status status = peer_of(maker, asked, &peer);
     *other = status == STATUS_OK && peer <= INT_MAX ? (int)peer : -1;
-    const bool send = has(name_of(maker, deed), "send");
+    const bool send = has(name_of(maker, event), "send");
     if (status == STATUS_OK)
         *out = arena_printf(&maker->job->arena, "gloo.%lldto%lld",
                             (long long)(send ? rank->number : peer),
@@ -252,13 +280,14 @@ static enum status channel_of(struct host_maker *maker, int deed, const char **o
 
 /* ---- calls and works ------------------------------------------------------------------------------ */
 
-int64_t host_id(int deed, enum host_call which)
+static int64_t host_id(int event, enum host_call which)
 {
-    return 1 + 3 * (int64_t)deed + which;
+    return 1 + 3 * (int64_t)event + which;
 }
 
-bool host_add_call(struct host_maker *maker, int thread, int name, enum call_kind kind, int64_t id,
-                   int64_t start_ns, int64_t end_ns)
+/* False without memory. */
+static bool host_add_call(struct host_maker *maker, int thread, int name, enum call_kind kind,
+                          int64_t id, int64_t start_ns, int64_t end_ns)
 {
     const struct job_call call = {.thread = thread,
                                   .name = name,
@@ -271,38 +300,38 @@ bool host_add_call(struct host_maker *maker, int thread, int name, enum call_kin
 }
 
 /* The record follows its push at once, so that it means no other one. */
-static bool add_push(struct host_maker *maker, const struct job_work *work, int deed)
+static bool add_push(struct host_maker *maker, const struct job_work *work, int event)
 {
-    const struct job_deed *done = &maker->rank->deeds[deed];
-    const struct job_deed *asked =
-        maker->asked[deed] >= 0 ? &maker->rank->deeds[maker->asked[deed]] : done;
+    const struct job_gloo_event *done = &maker->rank->gloo_events[event];
+    const struct job_gloo_event *asked =
+        maker->asked[event] >= 0 ? &maker->rank->gloo_events[maker->asked[event]] : done;
     const int64_t end_ns = asked == done                    ? done->start_ns
                            : asked->end_ns > work->start_ns ? asked->end_ns
                                                             : work->start_ns;
     const int64_t start_ns = asked->start_ns;
     const int thread = asked->thread, name = asked->name;
-    return host_add_call(maker, thread, name, CALL_OTHER, host_id(deed, PUSH), start_ns, end_ns) &&
-           host_add_call(maker, thread, name, CALL_RECORD, host_id(deed, RECORD), start_ns + 1, 0);
+    return host_add_call(maker, thread, name, CALL_OTHER, host_id(event, PUSH), start_ns, end_ns) &&
+           host_add_call(maker, thread, name, CALL_RECORD, host_id(event, RECORD), start_ns + 1, 0);
 }
 
 /* An operation begins when the one before it on its stream has ended; a message when it was asked for. */
-static enum status add_work(struct host_maker *maker, int deed)
+static enum status add_work(struct host_maker *maker, int event)
 {
     struct job_rank *rank = maker->rank;
-    const struct job_deed *done = &rank->deeds[deed];
-    const struct job_deed *asked =
-        maker->asked[deed] >= 0 ? &rank->deeds[maker->asked[deed]] : done;
+    const struct job_gloo_event *done = &rank->gloo_events[event];
+    const struct job_gloo_event *asked =
+        maker->asked[event] >= 0 ? &rank->gloo_events[maker->asked[event]] : done;
     struct job_work work = {.class = CLASS_KERNEL,
-                            .correlation = host_id(deed, PUSH),
+                            .correlation = host_id(event, PUSH),
                             .name = done->name,
                             .is_collective = true,
-                            .is_message = host_is_message(maker, deed),
-                            .send = has(name_of(maker, deed), "send"),
+                            .is_message = host_is_message(maker, event),
+                            .send = has(name_of(maker, event), "send"),
                             .peer = -1,
-                            .collective = kind_of(name_of(maker, deed)),
+                            .collective = kind_of(name_of(maker, event)),
                             .call = -1};
     const char *channel;
-    enum status status = channel_of(maker, deed, &channel, &work.peer);
+    enum status status = channel_of(maker, event, &channel, &work.peer);
     if (status != STATUS_OK)
         return status;
     work.group = job_intern(maker->job, channel);
@@ -316,10 +345,10 @@ static enum status add_work(struct host_maker *maker, int deed)
     work.start_ns = work.start_ns > *free_ns ? work.start_ns : *free_ns;
     work.end_ns = done->end_ns > work.start_ns ? done->end_ns : work.start_ns;
     *free_ns = work.end_ns;
-    maker->stream[deed] = work.stream;
-    maker->work[deed] = (int)rank->work_count;
-    return job_add_work(rank, &work) && add_push(maker, &work, deed) ? STATUS_OK
-                                                                     : diag_no_memory(maker->diag);
+    maker->stream[event] = work.stream;
+    maker->work[event] = (int)rank->work_count;
+    return job_add_work(rank, &work) && add_push(maker, &work, event) ? STATUS_OK
+                                                                      : diag_no_memory(maker->diag);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------ */
@@ -328,10 +357,10 @@ static enum status add_works(struct host_maker *maker)
 {
     enum status status = STATUS_OK;
     size_t *unasked = &maker->rank->unasked_count;
-    for (size_t i = 0; status == STATUS_OK && i < maker->rank->deed_count; i++) {
-        if (maker->rank->deeds[i].kind == DEED_DONE && maker->asked[i] >= 0)
+    for (size_t i = 0; status == STATUS_OK && i < maker->rank->gloo_event_count; i++) {
+        if (maker->rank->gloo_events[i].kind == GLOO_DONE && maker->asked[i] >= 0)
             status = add_work(maker, (int)i);
-        *unasked += maker->rank->deeds[i].kind == DEED_DONE && maker->asked[i] < 0;
+        *unasked += maker->rank->gloo_events[i].kind == GLOO_DONE && maker->asked[i] < 0;
     }
     if (status == STATUS_OK && *unasked > 0)
         diag_warn(maker->diag,
@@ -347,14 +376,14 @@ static enum status add_works(struct host_maker *maker)
 
 enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *diag)
 {
-    const size_t count = rank->deed_count;
+    const size_t count = rank->gloo_event_count;
     struct host_maker maker = {.job = job, .rank = rank, .diag = diag};
     maker.workers = malloc((count + 1) * sizeof *maker.workers);
     maker.asked = malloc((count + 1) * sizeof *maker.asked);
     maker.stream = malloc((count + 1) * sizeof *maker.stream);
     maker.work = malloc((count + 1) * sizeof *maker.work);
     maker.waited = calloc(count + 1, sizeof *maker.waited);
-    maker.free_ns = malloc((count + 1) * sizeof *maker.free_ns); /* no more streams than deeds */
+    maker.free_ns = malloc((count + 1) * sizeof *maker.free_ns); /* no more streams than events */
     enum status status =
         maker.workers && maker.asked && maker.stream && maker.work && maker.waited && maker.free_ns
             ? STATUS_OK
@@ -367,7 +396,7 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
             "the CPU time of its threads",
             rank->file);
     if (count > 0)
-        qsort(rank->deeds, count, sizeof *rank->deeds, compare_deeds);
+        qsort(rank->gloo_events, count, sizeof *rank->gloo_events, compare_events);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         maker.asked[i] = -1;
         maker.free_ns[i] = INT64_MIN;
@@ -388,4 +417,184 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
     free(maker.waited);
     free(maker.free_ns);
     return status;
+}
+
+/* The waits that a trace tells, those that its times tell, and how long its threads are there. */
+
+/* A wait that is inferred ends so soon behind its operation. */
+enum { SOON_NS = 500 * 1000 };
+/* A thread that waits for so long has waited for the operation to end. */
+enum { BLOCKED_NS = 20 * 1000 };
+
+/* ---- waits ---------------------------------------------------------------------------------------- */
+
+static bool add_wait(struct host_maker *maker, int event, int thread, int64_t start_ns,
+                     int64_t end_ns)
+{
+    struct job_rank *rank = maker->rank;
+    const struct job_sync sync = {.correlation = host_id(event, WAIT),
+                                  .stream = -1,
+                                  .source_stream = rank->streams[maker->stream[event]].number,
+                                  .is_event = true,
+                                  .record = host_id(event, RECORD)};
+    maker->waited[event] = true;
+    rank->works[maker->work[event]].awaited =
+        host_is_message(maker, event) && end_ns - start_ns > BLOCKED_NS;
+    return job_add_sync(rank, &sync) &&
+           host_add_call(maker, thread, rank->gloo_events[event].name, CALL_SYNC_EVENT,
+                         host_id(event, WAIT), start_ns, end_ns);
+}
+
+/* Is this an operation that no thread has waited for yet? */
+static bool is_open(const struct host_maker *maker, size_t event)
+{
+    return maker->rank->gloo_events[event].kind == GLOO_DONE && maker->asked[event] >= 0 &&
+           !maker->waited[event];
+}
+
+/* The operation that a thread's wait awaits: of those asked for before and not waited for yet the one that ends
+   last within it, else the oldest one that has ended; -1. */
+static int awaited(struct host_maker *maker, const struct job_gloo_event *wait)
+{
+    const struct job_rank *rank = maker->rank;
+    int within = -1, before = -1;
+    while (maker->oldest < rank->gloo_event_count && !is_open(maker, maker->oldest))
+        maker->oldest++;
+    for (size_t i = maker->oldest;
+         i < rank->gloo_event_count && rank->gloo_events[i].start_ns < wait->end_ns; i++) {
+        const struct job_gloo_event *done = &rank->gloo_events[i];
+        const int asked = maker->asked[i];
+        if (!is_open(maker, i) || rank->gloo_events[asked].start_ns > wait->start_ns ||
+            rank->gloo_events[asked].thread != wait->thread ||
+            done->end_ns > wait->end_ns + SOON_NS)
+            continue;
+        if (done->end_ns <= wait->start_ns)
+            before = before < 0 ? (int)i : before;
+        else if (within < 0 || done->end_ns > rank->gloo_events[within].end_ns)
+            within = (int)i;
+    }
+    return within >= 0 ? within : before;
+}
+
+static bool add_told_waits(struct host_maker *maker)
+{
+    const struct job_rank *rank = maker->rank;
+    for (size_t i = 0; i < rank->gloo_event_count; i++) {
+        const struct job_gloo_event *wait = &rank->gloo_events[i];
+        const int event = wait->kind == GLOO_WAIT ? awaited(maker, wait) : -1;
+        if (event >= 0 && !add_wait(maker, event, wait->thread, wait->start_ns, wait->end_ns))
+            return false;
+    }
+    return true;
+}
+
+static int compare_edges(const void *left, const void *right)
+{
+    const struct edge *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static void add_edge(struct host_maker *maker, int thread, int64_t start_ns, int64_t end_ns)
+{
+    maker->edges[maker->edge_count++] = (struct edge){thread, start_ns};
+    maker->edges[maker->edge_count++] = (struct edge){thread, end_ns};
+}
+
+/* The beginnings and ends of all annotations and operators. False without memory. */
+static bool list_edges(struct host_maker *maker)
+{
+    const struct job_rank *rank = maker->rank;
+    maker->edges =
+        malloc((2 * (rank->range_count + rank->gloo_event_count) + 1) * sizeof *maker->edges);
+    if (!maker->edges)
+        return false;
+    for (size_t i = 0; i < rank->range_count; i++)
+        add_edge(maker, rank->ranges[i].thread, rank->ranges[i].start_ns, rank->ranges[i].end_ns);
+    for (size_t i = 0; i < rank->gloo_event_count; i++)
+        if (rank->gloo_events[i].kind == GLOO_CALLED || rank->gloo_events[i].kind == GLOO_OTHER)
+            add_edge(maker, rank->gloo_events[i].thread, rank->gloo_events[i].start_ns,
+                     rank->gloo_events[i].end_ns);
+    if (maker->edge_count > 0)
+        qsort(maker->edges, maker->edge_count, sizeof *maker->edges, compare_edges);
+    return true;
+}
+
+/* The last edge of the thread before this time, and the first one from it on. */
+static void edges_around(const struct host_maker *maker, int thread, int64_t time_ns,
+                         int64_t *before, int64_t *after)
+{
+    const struct edge key = {thread, time_ns};
+    size_t low = 0, high = maker->edge_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (compare_edges(&maker->edges[middle], &key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct edge *at = &maker->edges[low];
+    *before = low > 0 && at[-1].thread == thread ? at[-1].time_ns : INT64_MIN;
+    *after = low < maker->edge_count && at->thread == thread ? at->time_ns : INT64_MAX;
+}
+
+/* Of a message the end is that of its wait. */
+static bool infer_wait(struct host_maker *maker, int event)
+{
+    const struct job_rank *rank = maker->rank;
+    const struct job_gloo_event *done = &rank->gloo_events[event],
+                                *asked = &rank->gloo_events[maker->asked[event]];
+    int64_t before, after;
+    if (asked->waits)
+        return add_wait(maker, event, asked->thread, asked->end_ns, done->end_ns);
+    edges_around(maker, asked->thread, done->end_ns, &before, &after);
+    const bool goes_on = after <= done->end_ns + SOON_NS || host_is_message(maker, event);
+    return !goes_on || before < asked->start_ns ||
+           add_wait(maker, event, asked->thread, before, done->end_ns);
+}
+
+static bool add_inferred_waits(struct host_maker *maker)
+{
+    for (size_t i = 0; i < maker->rank->gloo_event_count; i++)
+        if (is_open(maker, i) && !infer_wait(maker, (int)i))
+            return false;
+    return true;
+}
+
+/* ---- threads -------------------------------------------------------------------------------------- */
+
+/* A thread is there from its first annotation or operator to its last one; steps keep theirs. */
+static bool add_ends(struct host_maker *maker)
+{
+    struct job_rank *rank = maker->rank;
+    const int name = job_intern(maker->job, "edge");
+    int64_t number, id = -2;
+    for (size_t i = 0; name >= 0 && i < rank->range_count; i++) {
+        const struct job_range *range = &rank->ranges[i];
+        if (host_is_worker(maker, range->thread))
+            continue;
+        const bool step = range_is_step(maker->job->names.items[range->name], &number);
+        const int64_t last_ns =
+            step && range->end_ns > range->start_ns ? range->end_ns - 1 : range->end_ns;
+        if (!host_add_call(maker, range->thread, name, CALL_OTHER, id--, range->start_ns, 0) ||
+            !host_add_call(maker, range->thread, name, CALL_OTHER, id--, last_ns, 0))
+            return false;
+    }
+    for (size_t i = 0; name >= 0 && i < maker->edge_count; i++) {
+        const struct edge *edge = &maker->edges[i];
+        const bool first = i == 0 || edge[-1].thread != edge->thread;
+        const bool last = i + 1 == maker->edge_count || edge[1].thread != edge->thread;
+        if ((first || last) && !host_is_worker(maker, edge->thread) &&
+            !host_add_call(maker, edge->thread, name, CALL_OTHER, id--, edge->time_ns, 0))
+            return false;
+    }
+    return name >= 0;
+}
+
+/* The waits of threads, and where threads begin and end. False without memory. */
+static bool host_waits_make(struct host_maker *maker)
+{
+    return list_edges(maker) && add_told_waits(maker) && add_inferred_waits(maker) &&
+           add_ends(maker);
 }

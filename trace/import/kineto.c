@@ -2,12 +2,601 @@
 /* kineto.c - see kineto.h: the object around the events, and the job that it tells of. */
 #include "kineto.h"
 
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "host_work.h"
-#include "kineto_internal.h"
-#include "kineto_open.h"
+#include "json_reader.h"
 #include "processes.h"
+
+#include "plan/schedules/pass_names.h"
+#include "trace/job/call_names.h"
+#include "trace/job/job.h"
+
+enum { TEXT = 512 };
+
+/* Categories, in the spelling of each generation. */
+#define CATEGORY_LIST(X)                                                                           \
+    X(KERNEL, "kernel", "Kernel")                                                                  \
+    X(COPY, "gpu_memcpy", "Memcpy")                                                                \
+    X(MEMSET, "gpu_memset", "Memset")                                                              \
+    X(RUNTIME, "cuda_runtime", "Runtime")                                                          \
+    X(DRIVER, "cuda_driver", "Driver")                                                             \
+    X(HIP_RUNTIME, "hip_runtime", "HIP")                                                           \
+    X(PRIVATE, "privateuse1_runtime", "privateuse1_driver")                                        \
+    X(SYNC, "cuda_sync", "hip_sync")                                                               \
+    X(ANNOTATION, "user_annotation", "UserAnnotation")                                             \
+    X(MARK, "gpu_user_annotation", "gpu_user_annotation")                                          \
+    X(OPERATOR, "cpu_op", "Operator")                                                              \
+    X(PYTHON, "python_function", "python_function")
+
+enum category {
+#define X(name, ...) CATEGORY_##name,
+    CATEGORY_LIST(X)
+#undef X
+        CATEGORY_OTHER,
+    CATEGORY_UNKNOWN /* not read yet */
+};
+
+/* Of the events that last some time: "X", "B", "E". */
+enum phase { PHASE_OTHER, PHASE_COMPLETE, PHASE_BEGIN, PHASE_END };
+
+/* A text of the event, cut off where it is longer. */
+struct text {
+    char bytes[TEXT];
+};
+
+struct event {
+    enum category category;
+    enum phase phase;
+    bool has_start;
+    struct text name, pid, tid, group;
+    struct text collective; /* "Collective name" */
+    struct text ranks;      /* "Process Group Ranks": "[0, 2, ...]" */
+    int64_t start_ns, duration_ns;
+    int64_t correlation, stream, device, bytes, source_stream, record; /* of args; -1: not there */
+    int64_t peer; /* its number in the process group */
+    bool waits;
+};
+
+struct kineto {
+    struct json_reader reader;
+    struct job *job;
+    struct job_rank *rank;
+    struct diag *diag;
+    int64_t base_ns; /* baseTimeNanoseconds */
+    uint32_t place;  /* of the event */
+    bool has_events;
+    struct job_reversed reversed;
+    struct text worked_tid; /* of the operator that was kept last, and its end */
+    int64_t worked_end_ns;
+    int worked_thread;
+};
+
+/* So many may be open at once, of all threads. */
+enum { OPEN_MOST = 4096 };
+
+struct open_events {
+    struct event *items;
+    size_t count, cap;
+};
+
+/*
+ * Events of Chrome's format that are written as a begin ("B") and an end ("E").
+ *
+ * An end closes the last event of its thread (pid and tid) that is open, and need not repeat its name. The two are then
+ * one complete event, with the members of the begin. Ends in a trace that began later are left out.
+ */
+
+/* Opens an event. STATUS_INPUT beyond OPEN_MOST. `file` is for the message. */
+static enum status open_events_begin(struct open_events *open, const struct event *event,
+                                     const char *file, struct diag *diag)
+{
+    if (open->count == OPEN_MOST)
+        return diag_error(diag, STATUS_INPUT,
+                          "%s: more than %d events begin (\"B\") and have no end (\"E\")", file,
+                          OPEN_MOST);
+    if (open->count == open->cap) {
+        const size_t cap = open->cap ? 2 * open->cap : 16;
+        void *items = realloc(open->items, cap * sizeof *open->items);
+        if (!items)
+            return diag_no_memory(diag);
+        open->items = items;
+        open->cap = cap;
+    }
+    open->items[open->count++] = *event;
+    return STATUS_OK;
+}
+
+static bool of_one_thread(const struct event *a, const struct event *b)
+{
+    return strcmp(a->pid.bytes, b->pid.bytes) == 0 && strcmp(a->tid.bytes, b->tid.bytes) == 0;
+}
+
+/* The event that `end` closes, complete, in *out; false: none is open. */
+static bool open_events_end(struct open_events *open, const struct event *end, struct event *out)
+{
+    size_t at = open->count;
+    while (at > 0 && !of_one_thread(&open->items[at - 1], end))
+        at--;
+    if (at == 0)
+        return false;
+    *out = open->items[at - 1];
+    memmove(&open->items[at - 1], &open->items[at], (open->count - at) * sizeof *open->items);
+    open->count--;
+    out->phase = PHASE_COMPLETE;
+    out->has_start &= end->has_start;
+    if (__builtin_sub_overflow(end->start_ns, out->start_ns, &out->duration_ns))
+        out->has_start = false;
+    return true;
+}
+
+/* Also after a failure. */
+static void open_events_fini(struct open_events *open)
+{
+    free(open->items);
+}
+
+/*
+ * An event is read member by member, whatever the order of its members. `args` of
+ * categories without use are passed over if the category stands before them, as it does in what Kineto writes.
+ */
+
+static const char *const category_words[][2] = {
+#define X(name, now, before) {now, before},
+    CATEGORY_LIST(X)
+#undef X
+};
+
+/* ---- members --------------------------------------------------------------------------------- */
+
+static void copy_text(const struct json_reader *reader, struct text *out)
+{
+    const size_t length = reader->length < TEXT - 1 ? reader->length : TEXT - 1;
+    memcpy(out->bytes, reader->text, length);
+    out->bytes[length] = 0;
+}
+
+/* A text, or a number as its text; false where the reader failed. */
+static bool kineto_read_text(struct kineto *kineto, struct text *out)
+{
+    enum json_token token = json_next(&kineto->reader);
+    if (token == JSON_STRING || token == JSON_NUMBER)
+        copy_text(&kineto->reader, out);
+    return json_skip_rest(&kineto->reader, token);
+}
+
+/* A number, maybe in quotes, times 10^places. *found says whether it was one. */
+static bool kineto_read_number(struct kineto *kineto, int places, int64_t *out, bool *found)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    *found = (token == JSON_STRING || token == JSON_NUMBER) &&
+             decimal_scaled(reader->text, reader->length, places, out);
+    return json_skip_rest(reader, token);
+}
+
+static enum category category_of(const struct json_reader *reader)
+{
+    for (int i = 0; i < CATEGORY_OTHER; i++)
+        if (json_text_is(reader, category_words[i][0]) ||
+            json_text_is(reader, category_words[i][1]))
+            return (enum category)i;
+    return CATEGORY_OTHER;
+}
+
+static bool begins(const char *text, const char *word)
+{
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+/* Is it an operator of torch.distributed? */
+static bool kineto_is_distributed(const struct event *event)
+{
+    return event->category == CATEGORY_OPERATOR && begins(event->name.bytes, "c10d::");
+}
+
+static bool has_useful_args(const struct event *event)
+{
+    const enum category category = event->category;
+    return kineto_is_distributed(event) ||
+           (category != CATEGORY_OTHER && category != CATEGORY_ANNOTATION &&
+            category != CATEGORY_MARK && category != CATEGORY_OPERATOR &&
+            category != CATEGORY_PYTHON);
+}
+
+/* "Concrete Inputs": the third of a message is its other rank; the last but one of a collective says whether it is
+   asynchronous. */
+static bool read_inputs(struct kineto *kineto, struct event *event)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    if (token != JSON_ARRAY)
+        return json_skip_rest(reader, token);
+    bool before = false, last = false; /* "False" */
+    int place = 0;
+    for (token = json_next(reader); token != JSON_ARRAY_END; token = json_next(reader), place++) {
+        if (token == JSON_STRING && place == 2)
+            decimal_scaled(reader->text, reader->length, 0, &event->peer);
+        before = last;
+        last = token == JSON_STRING && json_text_is(reader, "False");
+        if (!json_skip_rest(reader, token))
+            return false;
+    }
+    event->waits = before;
+    return true;
+}
+
+/* "Process Group Ranks": the text "[0, 2]", or a list, of which the same text is made. */
+static bool read_ranks(struct kineto *kineto, struct text *out)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    if (token != JSON_ARRAY) {
+        if (token == JSON_STRING)
+            copy_text(reader, out);
+        return json_skip_rest(reader, token);
+    }
+    size_t length = 0;
+    for (token = json_next(reader); token == JSON_NUMBER; token = json_next(reader)) {
+        if (length + reader->length + 4 < TEXT)
+            length += (size_t)snprintf(out->bytes + length, TEXT - length, "%s%.*s",
+                                       length ? ", " : "[", (int)reader->length, reader->text);
+    }
+    if (length)
+        snprintf(out->bytes + length, TEXT - length, "]");
+    return token == JSON_ARRAY_END || json_skip_rest(reader, token);
+}
+
+static bool read_args(struct kineto *kineto, struct event *event)
+{
+    const struct {
+        const char *key;
+        int64_t *value;
+    } numbers[] = {
+        {"correlation", &event->correlation},
+        {"stream", &event->stream},
+        {"device", &event->device},
+        {"bytes", &event->bytes},
+        {"wait_on_stream", &event->source_stream},
+        {"wait_on_cuda_event_record_corr_id", &event->record},
+        {"Dst Rank", &event->peer},
+        {"Src Rank", &event->peer},
+    };
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token = json_next(reader);
+    if (token != JSON_OBJECT)
+        return json_skip_rest(reader, token);
+    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader)) {
+        size_t i = 0;
+        bool found;
+        while (i < sizeof numbers / sizeof *numbers && !json_text_is(reader, numbers[i].key))
+            i++;
+        if (i < sizeof numbers / sizeof *numbers)
+            kineto_read_number(kineto, 0, numbers[i].value, &found);
+        else if (json_text_is(reader, "Concrete Inputs") && kineto_is_distributed(event))
+            read_inputs(kineto, event);
+        else if (json_text_is(reader, "Process Group Name"))
+            kineto_read_text(kineto, &event->group);
+        else if (json_text_is(reader, "Process Group Ranks"))
+            read_ranks(kineto, &event->ranks);
+        else if (json_text_is(reader, "Collective name"))
+            kineto_read_text(kineto, &event->collective);
+        else
+            json_skip(reader);
+    }
+    return token == JSON_OBJECT_END;
+}
+
+static enum phase phase_of(const struct json_reader *reader)
+{
+    return json_text_is(reader, "X")   ? PHASE_COMPLETE
+           : json_text_is(reader, "B") ? PHASE_BEGIN
+           : json_text_is(reader, "E") ? PHASE_END
+                                       : PHASE_OTHER;
+}
+
+static bool read_member(struct kineto *kineto, struct event *event)
+{
+    struct json_reader *reader = &kineto->reader;
+    bool found;
+    if (json_text_is(reader, "ts"))
+        return kineto_read_number(kineto, 3, &event->start_ns, &event->has_start);
+    if (json_text_is(reader, "dur"))
+        return kineto_read_number(kineto, 3, &event->duration_ns, &found);
+    if (json_text_is(reader, "name"))
+        return kineto_read_text(kineto, &event->name);
+    if (json_text_is(reader, "pid"))
+        return kineto_read_text(kineto, &event->pid);
+    if (json_text_is(reader, "tid"))
+        return kineto_read_text(kineto, &event->tid);
+    if (json_text_is(reader, "args") && has_useful_args(event))
+        return read_args(kineto, event);
+    const bool cat = json_text_is(reader, "cat");
+    if (!cat && !json_text_is(reader, "ph"))
+        return json_skip(reader);
+    enum json_token token = json_next(reader);
+    if (token == JSON_STRING && cat)
+        event->category = category_of(reader);
+    else if (token == JSON_STRING)
+        event->phase = phase_of(reader);
+    return json_skip_rest(reader, token);
+}
+
+static void begin_event(struct event *event)
+{
+    event->category = CATEGORY_UNKNOWN;
+    event->phase = PHASE_OTHER;
+    event->has_start = false;
+    event->name.bytes[0] = event->pid.bytes[0] = event->tid.bytes[0] = event->group.bytes[0] = 0;
+    event->collective.bytes[0] = event->ranks.bytes[0] = 0;
+    event->start_ns = event->duration_ns = 0;
+    event->correlation = event->stream = event->device = event->bytes = -1;
+    event->source_stream = event->record = event->peer = -1;
+    event->waits = false;
+}
+
+/* The members of an event behind its '{', in any order; STATUS_OK, or the reader's status. */
+static enum status kineto_read_event(struct kineto *kineto, struct event *out)
+{
+    struct json_reader *reader = &kineto->reader;
+    enum json_token token;
+    begin_event(out);
+    for (token = json_next(reader); token == JSON_KEY; token = json_next(reader))
+        if (!read_member(kineto, out))
+            break;
+    return token == JSON_OBJECT_END ? STATUS_OK : reader->status;
+}
+
+/* The category of an event decides what becomes of it. */
+
+enum { THREAD_TEXT = 64, SHORT = PLAN_MAX_NAME };
+
+/* ---- what becomes of an event ---------------------------------------------------------------- */
+
+static int intern(struct kineto *kineto, const char *name)
+{
+    return job_intern(kineto->job, name);
+}
+
+static int thread_of(struct kineto *kineto, const struct event *event)
+{
+    char name[2 * TEXT];
+    snprintf(name, sizeof name, "%.*s/%.*s", THREAD_TEXT, event->pid.bytes, THREAD_TEXT,
+             event->tid.bytes);
+    return names_intern(&kineto->rank->threads, &kineto->job->arena, name);
+}
+
+/* The row of the device that the event stands in. */
+static int row_of(struct kineto *kineto, const struct event *event)
+{
+    char name[THREAD_TEXT + 1];
+    snprintf(name, sizeof name, "%.*s", THREAD_TEXT, event->pid.bytes);
+    return names_intern(&kineto->rank->rows, &kineto->job->arena, name);
+}
+
+/* The rank of a number in a process group, by the list of its members; -1: a list that is cut off does not tell.
+   Where no list is, or all that it shows are as in the group of all ranks, the number is the rank. */
+static int64_t rank_of_member(const char *list, int64_t number)
+{
+    bool same = true;
+    const char *at = *list == '[' ? list + 1 : "";
+    for (int64_t i = 0; isdigit((unsigned char)*at); i++) {
+        char *end;
+        const int64_t rank = strtoll(at, &end, 10);
+        if (*end != ',' && *end != ']')
+            break;
+        if (i == number)
+            return rank;
+        same = same && rank == i;
+        at = *end == ',' ? end + 1 + strspn(end + 1, " ") : end;
+    }
+    return same ? number : -1;
+}
+
+/* A kernel that sends to one rank or receives from it, by the record of torch.distributed. */
+static void find_message(const struct event *event, struct job_work *work)
+{
+    const int64_t peer = rank_of_member(event->ranks.bytes, event->peer);
+    work->send = strcmp(event->collective.bytes, "send") == 0;
+    work->is_message = event->peer >= 0 && peer >= 0 && peer <= INT_MAX &&
+                       (work->send || strcmp(event->collective.bytes, "recv") == 0);
+    work->peer = work->is_message ? (int)peer : -1;
+    work->peer_is_member = work->is_message && event->ranks.bytes[0] == 0;
+}
+
+/* Events of a device have its streams as their threads: 7, or "stream 7"; -1: none is told. */
+static int64_t row_stream(const struct event *event)
+{
+    const char *digits = strpbrk(event->tid.bytes, "0123456789");
+    const bool negative = digits && digits > event->tid.bytes && digits[-1] == '-';
+    return digits && !negative ? strtoll(digits, NULL, 10) : -1;
+}
+
+static bool keep_work(struct kineto *kineto, const struct event *event, enum work_class class)
+{
+    char name[SHORT];
+    struct job_work work = {.class = class,
+                            .stream =
+                                job_stream(kineto->rank, event->device,
+                                           event->stream >= 0 ? event->stream : row_stream(event)),
+                            .row = row_of(kineto, event),
+                            .place = kineto->place,
+                            .bytes = event->bytes > 0 ? event->bytes : 0,
+                            .correlation = event->correlation,
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns,
+                            .call = -1,
+                            .group = -1};
+    if (class == CLASS_COPY) {
+        work.direction = copy_direction(event->name.bytes);
+        work.pageable = copy_is_pageable(event->name.bytes);
+    }
+    if (class == CLASS_KERNEL)
+        work.is_collective = kernel_is_collective(event->name.bytes, &work.collective);
+    if (work.is_collective)
+        find_message(event, &work);
+    if (event->group.bytes[0])
+        work.group = intern(kineto, event->group.bytes);
+    work.name = intern(kineto, kernel_short_name(event->name.bytes, name, sizeof name));
+    return work.name >= 0 && work.stream >= 0 && work.row >= 0 && job_add_work(kineto->rank, &work);
+}
+
+static bool keep_call(struct kineto *kineto, const struct event *event)
+{
+    struct job_call call = {.place = kineto->place,
+                            .correlation = event->correlation,
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns,
+                            .sync = -1};
+    if (!call_kind_of(event->name.bytes, &call.kind))
+        return true;
+    call.name = intern(kineto, event->name.bytes);
+    call.thread = thread_of(kineto, event);
+    return call.name >= 0 && call.thread >= 0 && job_add_call(kineto->rank, &call);
+}
+
+static bool keep_sync(struct kineto *kineto, const struct event *event)
+{
+    enum { NO_STREAM = -1, ALL_STREAMS = 0x7fffffff };
+    const struct job_sync sync = {
+        .correlation = event->correlation,
+        .stream = event->stream > ALL_STREAMS ? NO_STREAM : event->stream,
+        .source_stream = event->source_stream > ALL_STREAMS ? NO_STREAM : event->source_stream,
+        .is_event = strstr(event->name.bytes, "Event") != NULL,
+        .record = event->record,
+        .row = row_of(kineto, event)};
+    return sync.row >= 0 && job_add_sync(kineto->rank, &sync);
+}
+
+static bool keep_range(struct kineto *kineto, const struct event *event)
+{
+    struct job_range range = {.start_ns = event->start_ns,
+                              .end_ns = event->start_ns + event->duration_ns};
+    range.name = intern(kineto, event->name.bytes);
+    range.thread = thread_of(kineto, event);
+    return range.name >= 0 && range.thread >= 0 && job_add_range(kineto->rank, &range);
+}
+
+static bool keep_gloo(struct kineto *kineto, const struct event *event, enum gloo_kind kind)
+{
+    const bool message = strstr(event->name.bytes, "send") || strstr(event->name.bytes, "recv");
+    struct job_gloo_event gloo = {.kind = kind,
+                                  .waits = event->waits && !message,
+                                  .peer = message ? event->peer : -1,
+                                  .start_ns = event->start_ns,
+                                  .end_ns = event->start_ns + event->duration_ns};
+    gloo.name = intern(kineto, event->name.bytes);
+    gloo.thread = thread_of(kineto, event);
+    return gloo.name >= 0 && gloo.thread >= 0 && job_add_gloo_event(kineto->rank, &gloo);
+}
+
+/* Where operators of a thread begin and end: of nested ones the outer one. A trace with work of a device needs none. */
+static bool keep_operator(struct kineto *kineto, const struct event *event)
+{
+    const bool same = strcmp(kineto->worked_tid.bytes, event->tid.bytes) == 0;
+    if (kineto->rank->call_count > 0 || kineto->rank->work_count > 0 ||
+        (same && event->start_ns < kineto->worked_end_ns))
+        return true;
+    if (!same) {
+        kineto->worked_tid = event->tid;
+        kineto->worked_thread = thread_of(kineto, event);
+    }
+    kineto->worked_end_ns = event->start_ns + event->duration_ns;
+    const struct job_gloo_event gloo = {.kind = GLOO_OTHER,
+                                        .thread = kineto->worked_thread,
+                                        .peer = -1,
+                                        .start_ns = event->start_ns,
+                                        .end_ns = kineto->worked_end_ns};
+    return kineto->worked_thread >= 0 && job_add_gloo_event(kineto->rank, &gloo);
+}
+
+static bool keep_annotation(struct kineto *kineto, const struct event *event)
+{
+    return (!begins(event->name.bytes, "gloo:") || keep_gloo(kineto, event, GLOO_DONE)) &&
+           keep_range(kineto, event);
+}
+
+static bool keep_mark(struct kineto *kineto, const struct event *event)
+{
+    struct job_mark mark = {.row = row_of(kineto, event),
+                            .name = intern(kineto, event->name.bytes),
+                            .stream = row_stream(event),
+                            .start_ns = event->start_ns,
+                            .end_ns = event->start_ns + event->duration_ns};
+    return mark.row >= 0 && mark.name >= 0 && job_add_mark(kineto->rank, &mark);
+}
+
+/* Older files have annotations among the operators: PyTorch's own have a # in their names
+   (enumerate(DataLoader)#..., Optimizer.step#...), which no operator has. */
+static bool keep_event(struct kineto *kineto, const struct event *event)
+{
+    int64_t number;
+    switch (event->category) {
+    case CATEGORY_KERNEL: return keep_work(kineto, event, CLASS_KERNEL);
+    case CATEGORY_COPY: return keep_work(kineto, event, CLASS_COPY);
+    case CATEGORY_MEMSET: return keep_work(kineto, event, CLASS_MEMSET);
+    case CATEGORY_RUNTIME:
+    case CATEGORY_DRIVER:
+    case CATEGORY_HIP_RUNTIME:
+    case CATEGORY_PRIVATE: return keep_call(kineto, event);
+    case CATEGORY_SYNC: return keep_sync(kineto, event);
+    case CATEGORY_ANNOTATION: return keep_annotation(kineto, event);
+    case CATEGORY_MARK: return keep_mark(kineto, event);
+    case CATEGORY_PYTHON:
+        return !begins(event->name.bytes, "<built-in method wait of ") ||
+               keep_gloo(kineto, event, GLOO_WAIT);
+    case CATEGORY_OPERATOR:
+        if (kineto_is_distributed(event))
+            return keep_gloo(kineto, event, GLOO_CALLED);
+        return range_is_step(event->name.bytes, &number) || strchr(event->name.bytes, '#')
+                   ? keep_range(kineto, event)
+                   : keep_operator(kineto, event);
+    case CATEGORY_OTHER:
+    case CATEGORY_UNKNOWN: return true;
+    }
+    return true;
+}
+
+static enum status refuse_times(struct kineto *kineto, const struct event *event)
+{
+    return diag_error(kineto->diag, STATUS_INPUT,
+                      "%s: '%.60s' begins or ends in no time that can be", kineto->rank->file,
+                      event->name.bytes);
+}
+
+/* Annotations of the device are kept where they name a pass. */
+static bool names_pass(const struct event *event)
+{
+    struct arena arena;
+    struct action pass;
+    arena_init(&arena, 0);
+    const bool named = pass_name_read(event->name.bytes, &arena, &pass);
+    arena_fini(&arena);
+    return named;
+}
+
+/* Adds a complete event to the rank, if its category is of use. One that ends before it begins is counted and left
+   out; STATUS_INPUT for times that cannot be. */
+static enum status kineto_take_event(struct kineto *kineto, const struct event *event)
+{
+    if (event->phase != PHASE_COMPLETE || event->category >= CATEGORY_OTHER ||
+        (event->category == CATEGORY_MARK && !names_pass(event)))
+        return STATUS_OK;
+    int64_t end_ns;
+    kineto->place++;
+    if (event->duration_ns < 0 || !event->has_start) {
+        job_leave_out(&kineto->reversed, event->name.bytes);
+        return STATUS_OK;
+    }
+    if (__builtin_add_overflow(event->start_ns, event->duration_ns, &end_ns) ||
+        !job_times_are_sane(event->start_ns, end_ns))
+        return refuse_times(kineto, event);
+    return keep_event(kineto, event) ? STATUS_OK : diag_no_memory(kineto->diag);
+}
 
 /* ---- the file -------------------------------------------------------------------------------- */
 

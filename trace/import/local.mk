@@ -5,34 +5,17 @@ libimport_a_SOURCES += \
     trace/import/files.c trace/import/files.h \
     trace/import/flight.c trace/import/flight.h \
     trace/import/flight_calls.c trace/import/flight_calls.h \
-    trace/import/flight_members.c trace/import/flight_members.h \
     trace/import/fold.c trace/import/fold.h \
-    trace/import/fold_body.c \
-    trace/import/fold_internal.h \
-    trace/import/fold_waits.c \
-    trace/import/formats.c trace/import/formats.h \
-    trace/import/handoffs.c trace/import/handoffs.h \
     trace/import/host_calls.c trace/import/host_calls.h \
-    trace/import/host_waits.c \
     trace/import/host_work.c trace/import/host_work.h \
-    trace/import/host_work_internal.h \
     trace/import/import.c trace/import/import.h \
     trace/import/innermost.c trace/import/innermost.h \
     trace/import/json_reader.c trace/import/json_reader.h \
     trace/import/kineto.c trace/import/kineto.h \
-    trace/import/kineto_event.c \
-    trace/import/kineto_internal.h \
-    trace/import/kineto_keep.c \
-    trace/import/kineto_open.c trace/import/kineto_open.h \
     trace/import/meetings.c trace/import/meetings.h \
     trace/import/nsys.c trace/import/nsys.h \
-    trace/import/passes.c trace/import/passes.h \
-    trace/import/pickle.c \
     trace/import/piece_cuts.c \
     trace/import/piece_deps.c \
-    trace/import/piece_peers.c \
-    trace/import/piece_slots.c \
-    trace/import/piece_times.c \
     trace/import/pieces.c trace/import/pieces.h \
     trace/import/pieces_internal.h \
     trace/import/pipeline_buffers.c \
@@ -43,7 +26,6 @@ libimport_a_SOURCES += \
     trace/import/processes.c trace/import/processes.h \
     trace/import/record.c trace/import/record.h \
     trace/import/report.c \
-    trace/import/report_dumps.c trace/import/report_dumps.h \
     trace/import/sections.c trace/import/sections.h \
     trace/import/steps.c trace/import/steps.h \
     trace/import/turns.c trace/import/turns.h \

@@ -214,15 +214,15 @@ static bool add_rank(struct splitter *splitter, int pid)
 
 /* ---- of the host alone ----------------------------------------------------------------------- */
 
-static bool copy_deeds(struct splitter *splitter, int pid, struct job_rank *rank)
+static bool copy_gloo_events(struct splitter *splitter, int pid, struct job_rank *rank)
 {
     const struct job_rank *source = source_of(splitter);
-    for (size_t i = 0; i < source->deed_count; i++) {
-        struct job_deed deed = source->deeds[i];
-        if (splitter->pid_of[deed.thread] != pid)
+    for (size_t i = 0; i < source->gloo_event_count; i++) {
+        struct job_gloo_event event = source->gloo_events[i];
+        if (splitter->pid_of[event.thread] != pid)
             continue;
-        deed.thread = copy_thread(splitter, rank, deed.thread);
-        if (deed.thread < 0 || !job_add_deed(rank, &deed))
+        event.thread = copy_thread(splitter, rank, event.thread);
+        if (event.thread < 0 || !job_add_gloo_event(rank, &event))
             return false;
     }
     return true;
@@ -237,7 +237,7 @@ static bool add_host_rank(struct splitter *splitter, int pid, int64_t number, bo
     rank->world = source_of(splitter)->world;
     rank->number = all ? number : -1;
     rank->groups = source_of(splitter)->groups;
-    return copy_host(splitter, pid, rank) && copy_deeds(splitter, pid, rank);
+    return copy_host(splitter, pid, rank) && copy_gloo_events(splitter, pid, rank);
 }
 
 static bool add_host_ranks(struct splitter *splitter)
@@ -248,9 +248,9 @@ static bool add_host_ranks(struct splitter *splitter)
     splitter->work_count = calloc(splitter->pids.count + 1, sizeof *splitter->work_count);
     if (!splitter->work_count)
         return false;
-    for (size_t i = 0; i < source->deed_count; i++)
-        if (source->deeds[i].kind == DEED_DONE)
-            working += splitter->work_count[splitter->pid_of[source->deeds[i].thread]]++ == 0;
+    for (size_t i = 0; i < source->gloo_event_count; i++)
+        if (source->gloo_events[i].kind == GLOO_DONE)
+            working += splitter->work_count[splitter->pid_of[source->gloo_events[i].thread]]++ == 0;
     if (working < 2)
         return true;
     for (size_t p = 0; p < splitter->pids.count; p++)

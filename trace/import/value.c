@@ -2,6 +2,7 @@
 /* value.c - see value.h; trees from JSON. */
 #include "value.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "json_reader.h"
@@ -127,5 +128,402 @@ enum status value_read_json(struct bytes *bytes, struct arena *arena, struct val
     json_reader_close(&builder.reader);
     if (status == STATUS_OK)
         *out = root;
+    return status;
+}
+
+/*
+ * The part of Python's pickle that is data (protocols 0x80 0x02 and later).
+ *
+ * A pickle is a program for a stack machine. This one knows the instructions that push numbers, texts, lists, tuples and
+ * dicts, and those that keep and fetch them. Those that import names or call code (code_name) are refused by their name,
+ * all others by their number, and nothing is ever looked up. PyTorch's recorder writes protocol 2 without type tags, so
+ * its dumps need none of them. Instructions: Python's pickletools.
+ */
+
+struct machine {
+    const unsigned char *at, *end;
+    size_t length;
+    const char *name;
+    struct arena *arena;
+    struct diag *diag;
+    struct value **stack; /* NULL: a mark */
+    size_t depth, depth_cap;
+    struct value **memo;
+    size_t memo_count, memo_cap;
+    enum status status;
+    bool done;
+};
+
+static bool fail(struct machine *machine, const char *why)
+{
+    if (machine->status == STATUS_OK)
+        machine->status = diag_error(machine->diag, STATUS_INPUT, "%s: %s", machine->name, why);
+    return false;
+}
+
+static bool no_memory(struct machine *machine)
+{
+    if (machine->status == STATUS_OK)
+        machine->status = diag_no_memory(machine->diag);
+    return false;
+}
+
+static bool grow(struct machine *machine, struct value ***items, size_t count, size_t *cap)
+{
+    if (count < *cap)
+        return true;
+    const size_t wanted = count * 2 > 256 ? count * 2 : 256;
+    struct value **more = realloc(*items, wanted * sizeof *more);
+    if (!more)
+        return no_memory(machine);
+    *items = more;
+    *cap = wanted;
+    return true;
+}
+
+static bool push(struct machine *machine, struct value *value)
+{
+    if (!grow(machine, &machine->stack, machine->depth, &machine->depth_cap))
+        return false;
+    machine->stack[machine->depth++] = value;
+    return true;
+}
+
+static bool push_new(struct machine *machine, enum value_kind kind, int64_t number)
+{
+    struct value *value = ARENA_NEW(machine->arena, struct value);
+    if (!value)
+        return no_memory(machine);
+    value->kind = kind;
+    value->number = number;
+    return push(machine, value);
+}
+
+/* A little-endian number of `bytes` bytes, at most 8; false at the end of the file. */
+static bool number(struct machine *machine, size_t bytes, uint64_t *out)
+{
+    if ((size_t)(machine->end - machine->at) < bytes)
+        return fail(machine, "the pickle ends before it is complete");
+    *out = 0;
+    for (size_t i = bytes; i-- > 0;)
+        *out = *out << 8 | machine->at[i];
+    machine->at += bytes;
+    return true;
+}
+
+static bool push_int(struct machine *machine, size_t bytes, bool is_signed)
+{
+    uint64_t value;
+    if (!number(machine, bytes, &value))
+        return false;
+    if (is_signed && bytes > 0 && bytes < 8 && value >> (8 * bytes - 1) & 1)
+        value |= UINT64_MAX << 8 * bytes;
+    return push_new(machine, VALUE_INT, (int64_t)value);
+}
+
+/* LONG1: a length, then that many bytes of a number. */
+static bool push_long(struct machine *machine)
+{
+    uint64_t length;
+    if (!number(machine, 1, &length))
+        return false;
+    return length <= 8 ? push_int(machine, (size_t)length, true)
+                       : fail(machine, "a number of more than 64 bits");
+}
+
+static bool push_text(struct machine *machine, size_t length_bytes)
+{
+    uint64_t length;
+    if (!number(machine, length_bytes, &length))
+        return false;
+    if (length > (uint64_t)(machine->end - machine->at))
+        return fail(machine, "the pickle ends before it is complete");
+    if (!push_new(machine, VALUE_TEXT, 0))
+        return false;
+    struct value *value = machine->stack[machine->depth - 1];
+    value->text = arena_strndup(machine->arena, (const char *)machine->at, (size_t)length);
+    machine->at += length;
+    return value->text ? true : no_memory(machine);
+}
+
+static bool push_real(struct machine *machine)
+{
+    uint64_t bits;
+    return number(machine, 8, &bits) && push_new(machine, VALUE_REAL, 0);
+}
+
+/* ---- lists and dicts ------------------------------------------------------------------------- */
+
+/* The place behind the last mark; the stack below it belongs to what is open. */
+static bool find_mark(struct machine *machine, size_t *out)
+{
+    size_t at = machine->depth;
+    while (at > 0 && machine->stack[at - 1])
+        at--;
+    *out = at;
+    return at > 0 || fail(machine, "the pickle is damaged: a mark is missing");
+}
+
+/* Items from `first` to the top go into `into`, and leave the stack. */
+static bool move(struct machine *machine, struct value *into, size_t first, size_t left)
+{
+    for (size_t i = first; i < machine->depth; i++)
+        if (!value_append(into, machine->stack[i], machine->arena))
+            return no_memory(machine);
+    machine->depth = left;
+    return true;
+}
+
+/* The item at `at` from the top; NULL: there is none. */
+static struct value *item(struct machine *machine, size_t from_top)
+{
+    if (machine->depth <= from_top || !machine->stack[machine->depth - 1 - from_top]) {
+        fail(machine, "the pickle is damaged: a value is missing");
+        return NULL;
+    }
+    return machine->stack[machine->depth - 1 - from_top];
+}
+
+/* The last `count` items become a tuple. */
+static bool make_tuple(struct machine *machine, size_t count)
+{
+    struct value *tuple = ARENA_NEW(machine->arena, struct value);
+    if (!tuple)
+        return no_memory(machine);
+    tuple->kind = VALUE_LIST;
+    if (count > 0 && !item(machine, count - 1))
+        return false;
+    const size_t first = machine->depth - count;
+    return move(machine, tuple, first, first) && push(machine, tuple);
+}
+
+static bool make_marked_tuple(struct machine *machine)
+{
+    size_t mark;
+    struct value *tuple = ARENA_NEW(machine->arena, struct value);
+    if (!tuple)
+        return no_memory(machine);
+    tuple->kind = VALUE_LIST;
+    return find_mark(machine, &mark) && move(machine, tuple, mark, mark - 1) &&
+           push(machine, tuple);
+}
+
+/* APPEND and SETITEM take `count` items, APPENDS and SETITEMS all behind the mark. */
+static bool add_to(struct machine *machine, enum value_kind kind, size_t count)
+{
+    struct value *into = item(machine, count);
+    if (!into)
+        return false;
+    if (into->kind != kind)
+        return fail(machine, "the pickle is damaged: items of something else");
+    for (size_t i = 0; i < count; i++)
+        if (!item(machine, i))
+            return false;
+    return move(machine, into, machine->depth - count, machine->depth - count);
+}
+
+static bool add_marked(struct machine *machine, enum value_kind kind)
+{
+    size_t mark;
+    if (!find_mark(machine, &mark))
+        return false;
+    struct value *into = mark >= 2 ? machine->stack[mark - 2] : NULL;
+    if (!into || into->kind != kind || (kind == VALUE_DICT && (machine->depth - mark) % 2 != 0))
+        return fail(machine, "the pickle is damaged: items of something else");
+    return move(machine, into, mark, mark - 1);
+}
+
+/* ---- the memo -------------------------------------------------------------------------------- */
+
+static bool put(struct machine *machine, uint64_t place)
+{
+    struct value *value = item(machine, 0);
+    if (!value)
+        return false;
+    if (place >= machine->length) /* every place takes an instruction */
+        return fail(machine, "the pickle is damaged: its memo is too large");
+    while (machine->memo_count <= place) {
+        if (!grow(machine, &machine->memo, machine->memo_count, &machine->memo_cap))
+            return false;
+        machine->memo[machine->memo_count++] = NULL;
+    }
+    machine->memo[place] = value;
+    return true;
+}
+
+static bool put_at(struct machine *machine, size_t bytes)
+{
+    uint64_t place;
+    return number(machine, bytes, &place) && put(machine, place);
+}
+
+static bool get_at(struct machine *machine, size_t bytes)
+{
+    uint64_t place;
+    if (!number(machine, bytes, &place))
+        return false;
+    if (place >= machine->memo_count || !machine->memo[place])
+        return fail(machine, "the pickle is damaged: nothing was kept there");
+    return push(machine, machine->memo[place]);
+}
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+static bool skip(struct machine *machine, size_t bytes)
+{
+    uint64_t ignored;
+    return number(machine, bytes, &ignored);
+}
+
+static bool pop(struct machine *machine)
+{
+    if (!item(machine, 0))
+        return false;
+    machine->depth--;
+    return true;
+}
+
+/* Opcodes that import, look up or call something, or make an object. */
+static const char *code_name(unsigned char instruction)
+{
+    switch (instruction) {
+    case 'c': return "GLOBAL";
+    case 0x93: return "STACK_GLOBAL";
+    case 'R': return "REDUCE";
+    case 'b': return "BUILD";
+    case 'i': return "INST";
+    case 'o': return "OBJ";
+    case 0x81: return "NEWOBJ";
+    case 0x92: return "NEWOBJ_EX";
+    case 0x82: return "EXT1";
+    case 0x83: return "EXT2";
+    case 0x84: return "EXT4";
+    case 'P': return "PERSID";
+    case 'Q': return "BINPERSID";
+    case 0x97: return "NEXT_BUFFER";
+    default: return NULL;
+    }
+}
+
+static bool refuse(struct machine *machine, unsigned char instruction)
+{
+    const char *name = code_name(instruction);
+    if (machine->status == STATUS_OK && name)
+        machine->status = diag_error(machine->diag, STATUS_INPUT,
+                                     "%s: its pickle is not of data alone (%s would import, look "
+                                     "up or call something), and is not followed",
+                                     machine->name, name);
+    else if (machine->status == STATUS_OK)
+        machine->status = diag_error(machine->diag, STATUS_INPUT,
+                                     "%s: its pickle has instruction 0x%02x, which no dump needs, "
+                                     "and is not followed",
+                                     machine->name, instruction);
+    return false;
+}
+
+static bool execute(struct machine *machine, unsigned char instruction)
+{
+    switch (instruction) {
+    case 0x80: return skip(machine, 1);                  /* PROTO */
+    case 0x95: return skip(machine, 8);                  /* FRAME */
+    case '(': return push(machine, NULL);                /* MARK */
+    case '0': return pop(machine);                       /* POP */
+    case 'N': return push_new(machine, VALUE_NONE, 0);   /* NONE */
+    case 0x88: return push_new(machine, VALUE_BOOL, 1);  /* NEWTRUE */
+    case 0x89: return push_new(machine, VALUE_BOOL, 0);  /* NEWFALSE */
+    case 'K': return push_int(machine, 1, false);        /* BININT1 */
+    case 'M': return push_int(machine, 2, false);        /* BININT2 */
+    case 'J': return push_int(machine, 4, true);         /* BININT */
+    case 0x8a: return push_long(machine);                /* LONG1 */
+    case 'G': return push_real(machine);                 /* BINFLOAT */
+    case 0x8c: return push_text(machine, 1);             /* SHORT_BINUNICODE */
+    case 'X': return push_text(machine, 4);              /* BINUNICODE */
+    case 0x8d: return push_text(machine, 8);             /* BINUNICODE8 */
+    case 'U':                                            /* SHORT_BINSTRING */
+    case 'C': return push_text(machine, 1);              /* SHORT_BINBYTES */
+    case 'T':                                            /* BINSTRING */
+    case 'B': return push_text(machine, 4);              /* BINBYTES */
+    case ']': return push_new(machine, VALUE_LIST, 0);   /* EMPTY_LIST */
+    case ')': return push_new(machine, VALUE_LIST, 0);   /* EMPTY_TUPLE */
+    case '}': return push_new(machine, VALUE_DICT, 0);   /* EMPTY_DICT */
+    case 'a': return add_to(machine, VALUE_LIST, 1);     /* APPEND */
+    case 's': return add_to(machine, VALUE_DICT, 2);     /* SETITEM */
+    case 'e': return add_marked(machine, VALUE_LIST);    /* APPENDS */
+    case 'u': return add_marked(machine, VALUE_DICT);    /* SETITEMS */
+    case 't': return make_marked_tuple(machine);         /* TUPLE */
+    case 0x85: return make_tuple(machine, 1);            /* TUPLE1 */
+    case 0x86: return make_tuple(machine, 2);            /* TUPLE2 */
+    case 0x87: return make_tuple(machine, 3);            /* TUPLE3 */
+    case 'q': return put_at(machine, 1);                 /* BINPUT */
+    case 'r': return put_at(machine, 4);                 /* LONG_BINPUT */
+    case 0x94: return put(machine, machine->memo_count); /* MEMOIZE */
+    case 'h': return get_at(machine, 1);                 /* BINGET */
+    case 'j': return get_at(machine, 4);                 /* LONG_BINGET */
+    case '.': machine->done = true; return true;         /* STOP */
+    default: return refuse(machine, instruction);
+    }
+}
+
+static enum status run(struct machine *machine, struct value **out)
+{
+    while (!machine->done && machine->at < machine->end)
+        if (!execute(machine, *machine->at++))
+            return machine->status;
+    if (!machine->done)
+        fail(machine, "the pickle ends before it is complete");
+    else if (item(machine, 0))
+        *out = item(machine, 0);
+    return machine->status;
+}
+
+/* All bytes of a file, in memory that the caller frees. */
+static enum status read_all(struct bytes *bytes, unsigned char **out, size_t *length,
+                            struct diag *diag)
+{
+    size_t cap = 1 << 16, got = 1;
+    unsigned char *data = malloc(cap);
+    enum status status = data ? STATUS_OK : diag_no_memory(diag);
+    *length = 0;
+    while (status == STATUS_OK && got > 0) {
+        if (*length == cap) {
+            unsigned char *more = cap < VALUE_MAX_BYTES ? realloc(data, cap * 2) : NULL;
+            if (!more) {
+                status = cap < VALUE_MAX_BYTES
+                             ? diag_no_memory(diag)
+                             : diag_error(diag, STATUS_INPUT, "%s: larger than 256 MiB",
+                                          bytes_name(bytes));
+                break;
+            }
+            data = more;
+            cap *= 2;
+        }
+        status = bytes_read(bytes, data + *length, cap - *length, &got, diag);
+        *length += status == STATUS_OK ? got : 0;
+    }
+    if (status == STATUS_OK)
+        *out = data;
+    else
+        free(data);
+    return status;
+}
+
+enum status value_read_pickle(struct bytes *bytes, struct arena *arena, struct value **out,
+                              struct diag *diag)
+{
+    unsigned char *data;
+    size_t length;
+    enum status status = read_all(bytes, &data, &length, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct machine machine = {.at = data,
+                              .end = data + length,
+                              .length = length,
+                              .name = bytes_name(bytes),
+                              .arena = arena,
+                              .diag = diag};
+    status = run(&machine, out);
+    free(machine.stack);
+    free(machine.memo);
+    free(data);
     return status;
 }

@@ -26,7 +26,7 @@ static void free_rank(struct job_rank *rank)
     free(rank->ranges);
     free(rank->syncs);
     free(rank->streams);
-    free(rank->deeds);
+    free(rank->gloo_events);
     free(rank->marks);
     free(rank->pushed);
     free(rank->by_stream);
@@ -133,9 +133,9 @@ bool job_add_sync(struct job_rank *rank, const struct job_sync *sync)
     return ADD(rank, sync, &own);
 }
 
-bool job_add_deed(struct job_rank *rank, const struct job_deed *deed)
+bool job_add_gloo_event(struct job_rank *rank, const struct job_gloo_event *event)
 {
-    return ADD(rank, deed, deed);
+    return ADD(rank, gloo_event, event);
 }
 
 bool job_add_mark(struct job_rank *rank, const struct job_mark *mark)
@@ -422,7 +422,7 @@ void job_shift(struct job_rank *rank, int64_t by_ns)
     SHIFT(rank->calls, rank->call_count, by_ns)
     SHIFT(rank->works, rank->work_count, by_ns)
     SHIFT(rank->ranges, rank->range_count, by_ns)
-    SHIFT(rank->deeds, rank->deed_count, by_ns)
+    SHIFT(rank->gloo_events, rank->gloo_event_count, by_ns)
     SHIFT(rank->marks, rank->mark_count, by_ns)
     rank->steps_begin_ns -= by_ns;
     rank->steps_end_ns -= by_ns;

@@ -81,15 +81,15 @@ struct job_mark {
 };
 
 /* An event of an operation between ranks, in a trace without a device (host_work.h). */
-enum deed_kind {
-    DEED_ASKED, /* an operator: c10d::allreduce_ */
-    DEED_DONE,  /* gloo:all_reduce; of a message until a thread has waited for it */
-    DEED_WAIT,  /* a thread waits for a Work */
-    DEED_WORKED /* an operator of another kind, whose name is not kept */
+enum gloo_kind {
+    GLOO_CALLED, /* an operator: c10d::allreduce_ */
+    GLOO_DONE,   /* gloo:all_reduce; of a message until a thread has waited for it */
+    GLOO_WAIT,   /* a thread waits for a Work */
+    GLOO_OTHER   /* an operator of another kind, whose name is not kept */
 };
 
-struct job_deed {
-    enum deed_kind kind;
+struct job_gloo_event {
+    enum gloo_kind kind;
     int thread, name;
     bool waits;   /* ASKED: its caller waits for it at once */
     int64_t peer; /* ASKED, a message: the other rank; -1: not told */
@@ -132,11 +132,12 @@ struct job_rank {
     struct job_range *ranges;
     struct job_sync *syncs; /* by correlation id */
     struct job_stream *streams;
-    struct job_deed *deeds;
+    struct job_gloo_event *gloo_events;
     struct job_mark *marks;
     int *pushed, *by_stream;
-    size_t call_count, work_count, range_count, sync_count, stream_count, deed_count, mark_count;
-    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, deed_cap, mark_cap;
+    size_t call_count, work_count, range_count, sync_count, stream_count, gloo_event_count,
+        mark_count;
+    size_t call_cap, work_cap, range_cap, sync_cap, stream_cap, gloo_event_cap, mark_cap;
     struct names threads; /* "PID/TID" */
     struct names groups;  /* process groups, in their order, where the file lists them */
     struct job_members
@@ -190,7 +191,7 @@ bool job_add_call(struct job_rank *rank, const struct job_call *call);
 bool job_add_work(struct job_rank *rank, const struct job_work *work);
 bool job_add_range(struct job_rank *rank, const struct job_range *range);
 bool job_add_sync(struct job_rank *rank, const struct job_sync *sync);
-bool job_add_deed(struct job_rank *rank, const struct job_deed *deed);
+bool job_add_gloo_event(struct job_rank *rank, const struct job_gloo_event *event);
 bool job_add_mark(struct job_rank *rank, const struct job_mark *mark);
 /* The rank's stream that a device has under this number, added if new; -1 without memory. Streams of another device
    than the first one of the rank have other numbers than its own. */
