@@ -2,9 +2,11 @@
 /*
  * verify.c - see verify.h.
  *
- * First the proofs by structure (structure.h), then up to three searches for the rest: one over
- * everything; for each violated property one that asks whether any run avoids it (always or some),
- * and one that looks for a shorter counterexample (shorten.h).
+ * A plan is verified by strategies, one after the other; the table `strategies` near the end of this file says which there
+ * are, in which order they are asked, what each may decide and why that is sound. A verification (struct verification)
+ * has the properties that are asked for and those that are still open. A strategy that applies decides some of the open
+ * ones and writes their outcomes and stories into the report. What the report says of the plan as a whole is written once,
+ * by report_program.
  */
 #include "verify.h"
 
@@ -19,6 +21,7 @@
 #include "machine/memory.h"
 #include "machine/lower/rank_programs.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,23 +36,159 @@ const char *verdict_key(enum verdict verdict)
     return keys[verdict];
 }
 
-static const char behind_mismatch[] = "behind a mismatch; --property=mismatch shows it";
-
-static unsigned bit(enum property property)
-{
-    return 1u << property;
-}
+#define BIT(property) (1u << PROPERTY_##property)
+enum { EVERY = (1u << PROPERTY_COUNT) - 1 };
 
 /* Where accesses race these two are undefined. */
-static const unsigned values = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
+static const unsigned values = BIT(VALUE) | BIT(SERIAL);
+/* Properties that need knowledge of accesses. */
+static const unsigned needs_knowledge = BIT(RACE) | BIT(LIFETIME) | BIT(VALUE);
 
 static bool is_violated(enum outcome outcome)
 {
     return outcome == OUTCOME_SOME || outcome == OUTCOME_ALWAYS;
 }
 
-/* By how much a step of this program costs more than one of a small program. */
-static unsigned dearness(const struct program *program)
+/* Programs that strategies want of the plan. */
+enum program_kind {
+    ORDINARY,
+    WITH_CLOCKS, /* knowledge beside the states of one run, so that states need no room for it */
+    PROGRAM_KINDS
+};
+
+struct verification {
+    const struct plan *plan;
+    const struct verify_options *options;
+    struct program *programs[PROGRAM_KINDS]; /* built when a strategy wants them; else NULL */
+    unsigned asked;                          /* bits of the properties */
+    unsigned proved;   /* of these and of what may hide them: without a search */
+    unsigned searched; /* by a search */
+    unsigned open;     /* asked, and no strategy was asked for them yet */
+    bool done;         /* no further strategy is asked */
+    struct verify_report *report;
+    struct diag *diag;
+};
+
+static struct search_watch new_watch(const struct verification *v)
+{
+    return (struct search_watch){.until_ns = v->options->limits.until_ns,
+                                 .interrupted = v->options->interrupted};
+}
+
+/* True if the caller wants one violation and has it. */
+static bool has_enough(const struct verification *v)
+{
+    return v->options->quick && v->report->verdict == VERDICT_VIOLATED;
+}
+
+/* ---- what hides what ------------------------------------------------------------------------- */
+
+/* The properties whose violation may keep a run from violating one of `asked`: a run that hangs does
+   not reach the drain, no run is followed beyond a mismatch, and a race leaves it to chance what is read. */
+static unsigned hiders(unsigned asked)
+{
+    unsigned hiding = asked ? BIT(MISMATCH) : 0;
+    hiding |= asked & values ? BIT(RACE) | BIT(LIFETIME) : 0;
+    return asked & BIT(DRAIN) ? hiding | BIT(DEADLOCK) : hiding;
+}
+
+/* The properties that are not proved by runs that do not violate them, because a violation of `found` ended or spoilt
+   other runs. */
+static unsigned hidden_by(unsigned found)
+{
+    if (found & BIT(MISMATCH))
+        return ~0u;
+    unsigned hidden = found & (BIT(RACE) | BIT(LIFETIME)) ? values : 0;
+    return found & BIT(DEADLOCK) ? hidden | BIT(DRAIN) : hidden;
+}
+
+static const char *what_hides(unsigned found)
+{
+    return found & BIT(MISMATCH)   ? "behind a mismatch; --property=mismatch shows it"
+           : found & BIT(RACE)     ? "behind a race; --property=race shows it"
+           : found & BIT(LIFETIME) ? "behind a reuse of memory; --property=lifetime shows it"
+                                   : "behind a deadlock; --property=deadlock shows it";
+}
+
+/* A plan that hangs before the end of its data hangs after it as well, and one that races computes something
+   else at times: that is one finding. */
+static unsigned findings(const struct search_result *result)
+{
+    unsigned found = result->found;
+    if (found & (BIT(DEADLOCK) | BIT(MISMATCH)))
+        found &= ~BIT(DRAIN);
+    if (found & (BIT(RACE) | BIT(LIFETIME)))
+        found &= ~values;
+    return found;
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static void set_outcomes(struct verify_report *report, unsigned proved)
+{
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+}
+
+/* True if this violation is now the one to show first: there was none, or it `leads` those of later properties. */
+static bool add_violation(struct verify_report *report, enum property property,
+                          enum outcome outcome, bool leads)
+{
+    bool first = report->verdict != VERDICT_VIOLATED || (leads && report->first > property);
+    assert(is_violated(outcome));
+    report->verdict = VERDICT_VIOLATED;
+    report->outcome[property] = outcome;
+    if (first)
+        report->first = property;
+    return first;
+}
+
+static bool names_driver(const struct plan *plan, enum driver driver)
+{
+    return plan->form == FORM_PIPELINE && plan->pipeline.driver_given &&
+           driver == (plan->pipeline.driver == PLAN_DRIVER_CLOCK ? DRIVER_CLOCK : DRIVER_DATAFLOW);
+}
+
+/* What does not depend on who decided. Ranks may have data for different numbers of iterations; a program without
+   iterations has no serial run. */
+static void report_program(const struct verification *v)
+{
+    const struct program *program =
+        v->programs[ORDINARY] ? v->programs[ORDINARY] : v->programs[WITH_CLOCKS];
+    struct verify_report *report = v->report;
+    report->asked = v->asked;
+    report->driver = program->driver;
+    report->driver_named = names_driver(v->plan, program->driver);
+    report->ranks = program->ranks;
+    report->finite = program->tasks == 0;
+    report->repeated = plan_repeats(v->plan);
+    report->any_ranks = v->proved && !v->searched && !(v->asked & BIT(FAULTS)) &&
+                        structure_is_for_any_ranks(program);
+    report->most_in_flight = program->most_in_flight;
+    report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
+    for (int s = 0; s < program->stream_count; s++)
+        if (program->streams[s].cap > report->launch_queue)
+            report->launch_queue = program->streams[s].cap;
+    for (int rank = 0; program->tasks && rank < program->ranks; rank++) {
+        int64_t end = program->ends[rank];
+        if (rank == 0 || end < report->iterations)
+            report->iterations = end;
+        if (rank == 0 || end > report->most_iterations)
+            report->most_iterations = end;
+    }
+    if (program->tasks)
+        return;
+    report->outcome[PROPERTY_SERIAL] = OUTCOME_NONE;
+    if (v->asked)
+        return;
+    report->verdict = VERDICT_UNDECIDED;
+    report->limit = "serial: a plan without iterations has no serial run";
+}
+
+/* ---- searches -------------------------------------------------------------------------------- */
+
+/* A step takes about so many times as long as one of a small program. */
+static unsigned step_cost(const struct program *program)
 {
     return 1 + (unsigned)program->agent_count / AGENTS;
 }
@@ -59,10 +198,9 @@ static struct search_options base_options(const struct program *program,
                                           const struct verify_options *options, struct early *early)
 {
     struct search_limits limits = options->limits;
-    limits.steps_behind = limits.states ? 0 : STEPS_BEHIND / dearness(program);
+    limits.steps_behind = limits.states ? 0 : STEPS_BEHIND / step_cost(program);
     return (struct search_options){.reduction = !options->no_reduction,
-                                   .properties = options->properties ? options->properties
-                                                                     : (1u << PROPERTY_COUNT) - 1,
+                                   .properties = options->properties ? options->properties : EVERY,
                                    .limits = limits,
                                    .threads = options->threads,
                                    .interrupted = options->interrupted,
@@ -93,8 +231,8 @@ static enum status always_or_some(const struct program *program,
         return STATUS_OK;
     struct search_options search = *common;
     search.limits.steps = common->limits.steps_behind;
-    search.properties = bit(property);
-    search.cut_at = bit(property);
+    search.properties = 1u << property;
+    search.cut_at = 1u << property;
     search.endless = data_are_open(program) && property != PROPERTY_DRAIN;
     if (mismatches && search.reduction && property != PROPERTY_MISMATCH)
         search.reduction = false;
@@ -111,56 +249,14 @@ static enum status always_or_some(const struct program *program,
     return STATUS_OK;
 }
 
-/* The properties whose violation may keep a run from violating one of `asked`: a run that hangs does
-   not reach the drain, no run is followed beyond a mismatch, and a race leaves it to chance what is read. */
-static unsigned hiders(unsigned asked)
-{
-    unsigned hiding = asked ? bit(PROPERTY_MISMATCH) : 0;
-    hiding |= asked & values ? bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME) : 0;
-    return asked & bit(PROPERTY_DRAIN) ? hiding | bit(PROPERTY_DEADLOCK) : hiding;
-}
-
-/* The properties that runs without a violation of them do not prove, as these were found. */
-static unsigned hidden_by(unsigned found)
-{
-    if (found & bit(PROPERTY_MISMATCH))
-        return ~0u;
-    unsigned hidden = found & (bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME)) ? values : 0;
-    return found & bit(PROPERTY_DEADLOCK) ? hidden | bit(PROPERTY_DRAIN) : hidden;
-}
-
-static const char *what_hides(unsigned found)
-{
-    if (found & bit(PROPERTY_MISMATCH))
-        return behind_mismatch;
-    if (found & bit(PROPERTY_RACE))
-        return "behind a race; --property=race shows it";
-    if (found & bit(PROPERTY_LIFETIME))
-        return "behind a reuse of memory; --property=lifetime shows it";
-    return "behind a deadlock; --property=deadlock shows it";
-}
-
-/* A plan that hangs before the end of its data hangs after it as well, and one that races computes something
-   else at times: that is one finding. */
-static unsigned findings(const struct search_result *result)
-{
-    unsigned found = result->found;
-    if (found & (bit(PROPERTY_DEADLOCK) | bit(PROPERTY_MISMATCH)))
-        found &= ~bit(PROPERTY_DRAIN);
-    if (found & (bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME)))
-        found &= ~values;
-    return found;
-}
-
-/* `by_structure`: proved without the search; `asked`: what the search was made for. */
-static void judge(struct verify_report *report, unsigned by_structure, unsigned asked,
-                  const struct search_result *result)
+/* `proved`: without the search; `asked`: what the search was made for. */
+static void judge_search(struct verify_report *report, unsigned proved, unsigned asked,
+                         const struct search_result *result)
 {
     unsigned hidden = hidden_by(result->found);
-    unsigned proved = (by_structure | (result->complete ? asked : 0)) & ~hidden;
-    report->verdict = (asked | by_structure) & ~proved ? VERDICT_UNDECIDED : VERDICT_PROVED;
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        report->outcome[p] = proved & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
+    unsigned now = (proved | (result->complete ? asked : 0)) & ~hidden;
+    report->verdict = (asked | proved) & ~now ? VERDICT_UNDECIDED : VERDICT_PROVED;
+    set_outcomes(report, now);
     if (asked & hidden & ~findings(result))
         report->hidden = what_hides(result->found);
 }
@@ -194,13 +290,12 @@ static enum status explain_findings(const struct program *program,
     shorten_begin(&budget);
     for (int p = 0; p < PROPERTY_COUNT && status == STATUS_OK; p++) {
         enum property property = (enum property)p;
-        if (!(found & bit(property)))
+        enum outcome outcome = OUTCOME_SOME;
+        if (!(found & 1u << p))
             continue;
-        if (report->verdict != VERDICT_VIOLATED)
-            report->first = property;
-        report->verdict = VERDICT_VIOLATED;
-        status = always_or_some(program, common, result->found & bit(PROPERTY_MISMATCH), property,
-                                &report->outcome[property], diag);
+        status = always_or_some(program, common, result->found & BIT(MISMATCH), property, &outcome,
+                                diag);
+        add_violation(report, property, outcome, false);
         if (status == STATUS_OK && !any_witness)
             status =
                 shorten_path(program, common, property, &budget, &result->witness[property], diag);
@@ -220,84 +315,12 @@ static enum status find_suspects(const struct program *program, unsigned asked,
     for (int p = 0; p < PROPERTY_COUNT; p++) {
         if (!(found & 1u << p))
             continue;
-        report->verdict = VERDICT_VIOLATED;
-        report->first = (enum property)p;
-        report->outcome[p] = OUTCOME_SOME;
+        add_violation(report, (enum property)p, OUTCOME_SOME, false);
         return suspects_find(program, report->first, &result->witness[p], &report->arena,
                              &report->suspects, diag);
     }
     return STATUS_OK;
 }
-
-/* ---- failure safety -------------------------------------------------------------------------- */
-
-static const struct expectation *expected(const struct plan *plan, enum driver driver)
-{
-    return driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
-}
-
-/* Does the caller ask about failure safety, or does the plan expect an outcome of it? */
-static bool asks_for_faults(const struct program *program, const struct verify_options *options)
-{
-    return options->faults || options->properties & bit(PROPERTY_FAULTS) ||
-           (!options->properties &&
-            expected(program->plan, program->driver)->named[PROPERTY_FAULTS]);
-}
-
-static void report_faults(struct verify_report *report, const struct faults_answer *answer)
-{
-    report->outcome[PROPERTY_FAULTS] = answer->outcome;
-    report->searched |= answer->states > 0;
-    report->states += answer->states;
-    report->transitions += answer->transitions;
-    if (answer->peak_bytes > report->peak_bytes)
-        report->peak_bytes = answer->peak_bytes;
-    if (report->verdict == VERDICT_VIOLATED || answer->outcome == OUTCOME_PROVED)
-        return;
-    report->verdict = VERDICT_UNDECIDED;
-    if (answer->limit)
-        report->limit = answer->limit;
-    if (is_violated(answer->outcome)) {
-        report->verdict = VERDICT_VIOLATED;
-        report->first = PROPERTY_FAULTS;
-    }
-}
-
-/* A plan that hangs or mismatches without a fault does so after a fault as well, and is not asked.
-   `program` was built from `plan`. */
-static enum status judge_faults(const struct plan *plan, const struct program *program,
-                                const struct verify_options *options, struct verify_report *report,
-                                struct diag *diag)
-{
-    const enum outcome *outcome = report->outcome;
-    if (is_violated(outcome[PROPERTY_DEADLOCK]) || is_violated(outcome[PROPERTY_DRAIN]) ||
-        is_violated(outcome[PROPERTY_MISMATCH]))
-        return STATUS_OK;
-    struct faults_options faults = {.no_structure = options->no_reduction,
-                                    .any_witness = options->any_witness || options->quick,
-                                    .lives = outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
-                                             outcome[PROPERTY_DRAIN] == OUTCOME_PROVED &&
-                                             outcome[PROPERTY_MISMATCH] == OUTCOME_PROVED,
-                                    .limits = options->limits,
-                                    .interrupted = options->interrupted,
-                                    .progress = options->progress,
-                                    .progress_arg = options->progress_arg};
-    struct faults_answer answer;
-    enum status status = faults_judge(plan, program, &faults, &answer, diag);
-    if (status != STATUS_OK)
-        return status;
-    report_faults(report, &answer);
-    if (is_violated(answer.outcome) && options->quick)
-        status = suspects_find(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
-                               &report->suspects, diag);
-    else if (is_violated(answer.outcome))
-        status = explain_path(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
-                              &report->stories[PROPERTY_FAULTS], diag);
-    faults_fini(&answer);
-    return status;
-}
-
-/* ---- properties that structure does not prove ------------------------------------------------ */
 
 /* The search leaves out violations that single runs have found; afterwards they count as found by it. */
 static void add_scouted(struct search_result *scouted, struct search_result *result)
@@ -315,44 +338,44 @@ static void add_scouted(struct search_result *scouted, struct search_result *res
     }
 }
 
-/* Search for the properties `asked`, if any, and for what may hide them; those `by_structure` are
-   proved. */
-static enum status search_program(const struct program *program,
-                                  const struct verify_options *options, unsigned by_structure,
-                                  unsigned asked, struct verify_report *report, struct diag *diag)
+/* Search for v->searched, and for what may hide it. */
+static enum status search_program(const struct verification *v, const struct program *program,
+                                  struct verify_report *report)
 {
+    const struct verify_options *options = v->options;
+    const unsigned asked = v->searched;
     struct early early;
     struct search_result result = {.complete = true}, scouted;
-    struct search_watch watch = {.until_ns = options->limits.until_ns,
-                                 .interrupted = options->interrupted};
+    struct search_watch watch = new_watch(v);
     bool scouts = program->tasks > 0 && !options->no_reduction;
-    enum status status = scout_runs(program, scouts ? asked & values : 0, &watch, &scouted, diag);
+    enum status status =
+        scout_runs(program, scouts ? asked & values : 0, &watch, &scouted, v->diag);
     if (status != STATUS_OK)
         return status;
     early_begin(&early, program, asked, options->found, options->found_arg);
     struct search_options common = base_options(program, options, &early), search = common;
     common.properties = asked;
-    search.probe_steps = options->no_reduction ? 0 : PROBE_STEPS / dearness(program);
-    search.properties = (asked & ~scouted.found) | (hiders(asked) & ~by_structure);
-    search.stop_when_all = by_structure ? asked & ~scouted.found : 0;
+    search.probe_steps = options->no_reduction ? 0 : PROBE_STEPS / step_cost(program);
+    search.properties = (asked & ~scouted.found) | (hiders(asked) & ~v->proved);
+    search.stop_when_all = v->proved ? asked & ~scouted.found : 0;
     search.moot = values;
-    search.moot_by = bit(PROPERTY_RACE) | bit(PROPERTY_LIFETIME);
+    search.moot_by = BIT(RACE) | BIT(LIFETIME);
     search.stop_at = options->quick ? asked : 0;
     report->searched = search.properties || scouted.found;
     if (search.properties)
-        status = search_run(program, &search, &result, diag);
+        status = search_run(program, &search, &result, v->diag);
     if (status == STATUS_OK)
         add_scouted(&scouted, &result);
     search_result_fini(&scouted);
     if (status != STATUS_OK)
         return status;
-    judge(report, by_structure, asked, &result);
-    status = report_search(&result, report, diag);
+    judge_search(report, v->proved, asked, &result);
+    status = report_search(&result, report, v->diag);
     early.result = &result;
     if (status == STATUS_OK)
-        status = options->quick ? find_suspects(program, asked, &result, report, diag)
+        status = options->quick ? find_suspects(program, asked, &result, report, v->diag)
                                 : explain_findings(program, &common, options->any_witness, &result,
-                                                   report, diag);
+                                                   report, v->diag);
     search_result_fini(&result);
     return status;
 }
@@ -415,28 +438,26 @@ static unsigned always_violated(const struct verify_report *report)
 }
 
 /* The texts of the part are in the arena of the whole. */
-static enum status verify_part(const struct plan *plan, const struct program *whole, int rank,
-                               const struct verify_options *options, unsigned by_structure,
-                               unsigned searched, struct verify_report *report,
-                               struct verify_report *out, struct diag *diag)
+static enum status verify_part(const struct verification *v, const struct program *whole, int rank,
+                               struct verify_report *out)
 {
     struct program *program;
     struct program_options built = whole->options;
-    struct verify_report part = {.arena = report->arena};
+    struct verify_report part = {.arena = v->report->arena};
     built.part = rank + 1;
-    enum status status = program_build(plan, &built, &program, diag);
+    enum status status = program_build(v->plan, &built, &program, v->diag);
     if (status != STATUS_OK)
         return status;
-    status = search_program(program, options, by_structure, searched, &part, diag);
+    status = search_program(v, program, &part);
     program_close(program);
-    report->arena = part.arena;
+    v->report->arena = part.arena;
     if (status == STATUS_OK)
-        add_part(report, &part);
+        add_part(v->report, &part);
     *out = part;
     return status;
 }
 
-/* Are all ranks equal and without communicators? Then the result of one holds for all. */
+/* True if all ranks are equal and without communicators: the result of one holds for all. */
 static bool ranks_are_one(const struct program *program)
 {
     const struct pipeline *pipeline = &program->plan->pipeline;
@@ -451,62 +472,105 @@ static bool has_parts(const struct program *program)
     return false;
 }
 
-/* Independent ranks are verified apart: their steps interleave in very many ways without effect, and
-   the hang of one does not end the others. */
-static enum status verify_parts(const struct plan *plan, const struct program *program,
-                                const struct verify_options *options, unsigned by_structure,
-                                unsigned searched, struct verify_report *report, struct diag *diag)
+static enum status search_parts(const struct verification *v, const struct program *program)
 {
     enum status status = STATUS_OK;
-    report->verdict = VERDICT_PROVED;
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        report->outcome[p] =
-            (by_structure | searched) & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
     int mismatching = 0;
     unsigned there = 0;
+    v->report->verdict = VERDICT_PROVED;
+    set_outcomes(v->report, v->proved | v->searched);
     for (int rank = 0; rank < program->ranks && status == STATUS_OK; rank++) {
         struct verify_report part = {0};
         if (program->fellows[rank] == rank)
-            status = verify_part(plan, program, rank, options, by_structure, searched, report,
-                                 &part, diag);
+            status = verify_part(v, program, rank, &part);
         if (is_violated(part.outcome[PROPERTY_MISMATCH])) {
             mismatching++;
             there = always_violated(&part);
         }
-        if (ranks_are_one(program) || (options->quick && report->verdict == VERDICT_VIOLATED))
+        if (ranks_are_one(program) || has_enough(v))
             break;
     }
-    weaken_always(report, mismatching, there);
+    weaken_always(v->report, mismatching, there);
     return status;
 }
 
-/* ---- programs too big for knowledge in their states ------------------------------------------ */
-
-/* Properties that need knowledge of accesses. */
-static const unsigned needs_knowledge =
-    1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME | 1u << PROPERTY_VALUE;
-
-static enum status tell_found(const struct program *program, const struct verify_options *options,
-                              const struct one_run *run, enum property property,
-                              struct verify_report *report, struct diag *diag)
+static bool wants_search(const struct verification *v)
 {
-    if (report->verdict != VERDICT_VIOLATED || report->first > property)
-        report->first = property;
-    report->verdict = VERDICT_VIOLATED;
-    report->outcome[property] = run->alone ? OUTCOME_ALWAYS : OUTCOME_SOME;
-    if (options->quick)
-        return suspects_find(program, property, &run->path[property], &report->arena,
-                             &report->suspects, diag);
-    return explain_path(program, property, &run->path[property], &report->arena,
-                        &report->stories[property], diag);
+    const unsigned apart = v->programs[ORDINARY]->untracked ? needs_knowledge : 0;
+    return v->open & ~apart & ~(BIT(MESSAGE) | BIT(FAULTS));
 }
 
-static enum status judge_one_run(const struct program *program,
-                                 const struct verify_options *options, unsigned asked,
-                                 const struct one_run *run, struct verify_report *report,
-                                 struct diag *diag)
+/* The order of a serial run is compared where structure does not prove it; that takes room in a state. */
+static enum status search_whole(struct verification *v)
 {
-    unsigned seen = run->found | (run->mismatch ? bit(PROPERTY_MISMATCH) : 0);
+    const struct program *program = v->programs[ORDINARY];
+    struct program *compared = NULL;
+    struct program_options built = program->options;
+    built.serial = true;
+    v->searched = v->open & ~(BIT(MESSAGE) | BIT(FAULTS));
+    if (program->untracked)
+        v->searched &= ~needs_knowledge;
+    enum status status = program_fits(program, v->diag);
+    if (status == STATUS_OK && v->searched & BIT(SERIAL)) {
+        status = program_build(v->plan, &built, &compared, v->diag);
+        program = compared;
+    }
+    if (status == STATUS_OK)
+        status =
+            has_parts(program) ? search_parts(v, program) : search_program(v, program, v->report);
+    if (compared)
+        program_close(compared);
+    v->open &= ~v->searched;
+    return status;
+}
+
+/* ---- proofs without a search ----------------------------------------------------------------- */
+
+static bool always(const struct verification *v)
+{
+    (void)v;
+    return true;
+}
+
+static enum status prove_by_structure(struct verification *v)
+{
+    const struct program *program = v->programs[ORDINARY];
+    struct search_watch watch = new_watch(v);
+    unsigned proved = 0;
+    if (!v->options->no_reduction) {
+        enum status status = structure_proves(program, &watch, &proved, v->diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    proved &= v->asked | hiders(v->asked & ~proved);
+    if (!program_asks_bound(program)) /* nothing can violate it */
+        proved |= BIT(BOUND) & v->asked;
+    v->proved = proved;
+    v->open &= ~proved;
+    v->report->verdict = VERDICT_PROVED;
+    set_outcomes(v->report, proved);
+    return STATUS_OK;
+}
+
+/* ---- one run with clocks --------------------------------------------------------------------- */
+
+static enum status tell_found(const struct verification *v, const struct program *program,
+                              const struct one_run *run, enum property property)
+{
+    struct verify_report *report = v->report;
+    add_violation(report, property, run->alone ? OUTCOME_ALWAYS : OUTCOME_SOME, true);
+    if (v->options->quick)
+        return suspects_find(program, property, &run->path[property], &report->arena,
+                             &report->suspects, v->diag);
+    return explain_path(program, property, &run->path[property], &report->arena,
+                        &report->stories[property], v->diag);
+}
+
+static enum status judge_one_run(const struct verification *v, const struct program *program,
+                                 unsigned asked, const struct one_run *run)
+{
+    struct verify_report *report = v->report;
+    unsigned seen = run->found | (run->mismatch ? BIT(MISMATCH) : 0);
     unsigned hidden = hidden_by(seen), told = run->found & ~(hidden & values);
     bool proved = run->alone && !run->mismatch;
     enum status status = STATUS_OK;
@@ -514,7 +578,7 @@ static enum status judge_one_run(const struct program *program,
         if (!(asked & 1u << p))
             continue;
         if (told & 1u << p)
-            status = tell_found(program, options, run, (enum property)p, report, diag);
+            status = tell_found(v, program, run, (enum property)p);
         else
             report->outcome[p] = proved && !(hidden & 1u << p) ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
     }
@@ -527,310 +591,293 @@ static enum status judge_one_run(const struct program *program,
     return status;
 }
 
-/* Rank programs that are too big for knowledge in the states of a search. */
-static enum status judge_apart(const struct plan *plan, const struct verify_options *options,
-                               unsigned asked, struct verify_report *report, struct diag *diag)
+static bool lacks_knowledge(const struct verification *v)
 {
-    struct program_options built = options->program;
-    struct program *program;
-    struct search_watch watch = {.until_ns = options->limits.until_ns,
-                                 .interrupted = options->interrupted};
+    return v->open & needs_knowledge && v->programs[ORDINARY]->untracked && !has_enough(v);
+}
+
+static enum status find_races(struct verification *v)
+{
+    const struct program *program = v->programs[WITH_CLOCKS];
+    const unsigned asked = v->open & needs_knowledge;
+    struct search_watch watch = new_watch(v);
     struct one_run run;
-    built.clocks = true;
-    enum status status = program_build(plan, &built, &program, diag);
+    enum status status = one_run_take(program, &watch, &run, v->diag);
     if (status != STATUS_OK)
         return status;
-    status = one_run_take(program, &watch, &run, diag);
-    if (status == STATUS_OK) {
-        status = judge_one_run(program, options, asked, &run, report, diag);
-        one_run_fini(&run);
-    }
-    program_close(program);
+    status = judge_one_run(v, program, asked, &run);
+    one_run_fini(&run);
+    v->open &= ~asked;
     return status;
 }
 
-/* ---- messages -------------------------------------------------------------------------------- */
+static bool is_big(const struct verification *v)
+{
+    const struct search_limits *limits = &v->options->limits;
+    return v->plan->form == FORM_PROGRAMS && !v->options->no_reduction &&
+           !v->options->bitstate_bytes && !limits->states && !limits->steps &&
+           rank_programs_are_big(v->plan);
+}
+
+/* No time is left for a search: no other program is built for one. */
+static void report_no_time(const struct verification *v, const struct program *program,
+                           const struct search_watch *watch)
+{
+    unsigned proved = v->asked & BIT(MESSAGE); /* by the plan, before the run */
+    if (!program_asks_bound(program))
+        proved |= v->asked & BIT(BOUND);
+    set_outcomes(v->report, proved);
+    v->report->verdict = VERDICT_UNDECIDED;
+    v->report->limit = watch_interrupted(watch) ? "interrupted" : "time";
+}
+
+static enum status judge_memory(struct verification *v);
+
+static enum status prove_by_one_run(struct verification *v)
+{
+    const struct program *program = v->programs[WITH_CLOCKS];
+    struct verify_report *report = v->report;
+    struct search_watch watch = new_watch(v);
+    struct one_run run;
+    int lone = -1;
+    enum status status = messages_find_lone(program, &lone, v->diag);
+    if (status != STATUS_OK || lone >= 0 || v->asked & BIT(FAULTS) || !v->asked)
+        return status;
+    status = one_run_take(program, &watch, &run, v->diag);
+    if (status != STATUS_OK)
+        return status;
+    bool proves = run.alone && run.done && run.seen == 0, late = !proves && watch_over(&watch);
+    if (proves) {
+        set_outcomes(report, v->asked);
+        report->verdict = VERDICT_PROVED;
+        report->states = 1;
+        report->transitions = run.steps;
+    } else if (late) {
+        report_no_time(v, program, &watch);
+    }
+    one_run_fini(&run);
+    v->done = proves || late;
+    if (!v->done)
+        return STATUS_OK;
+    report->searched = true;
+    report->peak_bytes = program->at.bytes;
+    return proves && v->asked & BIT(BOUND) ? judge_memory(v) : STATUS_OK;
+}
+
+/* ---- facts about the plan -------------------------------------------------------------------- */
+
+static bool asks_bound(const struct verification *v)
+{
+    return v->asked & BIT(BOUND);
+}
+
+/* The memory of programs without iterations. */
+static enum status judge_memory(struct verification *v)
+{
+    const struct program *program =
+        v->programs[ORDINARY] ? v->programs[ORDINARY] : v->programs[WITH_CLOCKS];
+    struct verify_report *report = v->report;
+    const char *sentence;
+    enum status status = memory_tell(v->plan, program, &report->arena, &sentence, v->diag);
+    if (status != STATUS_OK || !sentence)
+        return status;
+    if (add_violation(report, PROPERTY_BOUND, OUTCOME_ALWAYS, true))
+        report->suspects = (struct suspects){.property = PROPERTY_BOUND, .fingerprint = 1};
+    report->stories[PROPERTY_BOUND] = (struct story){.sentence = sentence};
+    return STATUS_OK;
+}
+
+static bool asks_messages(const struct verification *v)
+{
+    return v->asked & BIT(MESSAGE);
+}
 
 /* A finding without steps: the story told first is that of another violation, if there is one. */
-static enum status judge_messages(const struct program *program, struct verify_report *report,
-                                  struct diag *diag)
+static enum status judge_messages(struct verification *v)
 {
+    const struct program *program = v->programs[ORDINARY];
+    struct verify_report *report = v->report;
     int lone;
-    enum status status = messages_find_lone(program, &lone, diag);
+    enum status status = messages_find_lone(program, &lone, v->diag);
     if (status != STATUS_OK)
         return status;
-    report->outcome[PROPERTY_MESSAGE] = lone < 0 ? OUTCOME_PROVED : OUTCOME_ALWAYS;
+    v->open &= ~BIT(MESSAGE);
+    report->outcome[PROPERTY_MESSAGE] = OUTCOME_PROVED;
     if (lone < 0)
         return STATUS_OK;
-    if (report->verdict != VERDICT_VIOLATED) {
-        report->first = PROPERTY_MESSAGE;
+    if (add_violation(report, PROPERTY_MESSAGE, OUTCOME_ALWAYS, false))
         report->suspects =
             (struct suspects){.property = PROPERTY_MESSAGE, .fingerprint = (uint64_t)lone + 1};
-    }
-    report->verdict = VERDICT_VIOLATED;
     report->stories[PROPERTY_MESSAGE].sentence = messages_tell(program, lone, &report->arena);
-    return report->stories[PROPERTY_MESSAGE].sentence ? STATUS_OK : diag_no_memory(diag);
+    return report->stories[PROPERTY_MESSAGE].sentence ? STATUS_OK : diag_no_memory(v->diag);
 }
 
-/* ---- memory of programs without iterations --------------------------------------------------- */
+/* ---- failure safety -------------------------------------------------------------------------- */
 
-static enum status tell_memory(const char *sentence, struct verify_report *report,
-                               struct diag *diag)
+static const struct expectation *expected(const struct plan *plan, enum driver driver)
 {
-    struct story *story = &report->stories[PROPERTY_BOUND];
-    if (report->verdict != VERDICT_VIOLATED || report->first > PROPERTY_BOUND) {
-        report->first = PROPERTY_BOUND;
-        report->suspects = (struct suspects){.property = PROPERTY_BOUND, .fingerprint = 1};
-    }
-    report->verdict = VERDICT_VIOLATED;
-    report->outcome[PROPERTY_BOUND] = OUTCOME_ALWAYS;
-    *story = (struct story){.sentence = sentence};
-    return sentence ? STATUS_OK : diag_no_memory(diag);
+    return driver == DRIVER_DATAFLOW ? &plan->expect_dataflow : &plan->expect;
 }
 
-static enum status judge_memory(const struct plan *plan, const struct program *program,
-                                struct verify_report *report, struct diag *diag)
+static bool asks_faults(const struct verification *v)
 {
-    const char *sentence;
-    enum status status = memory_tell(plan, program, &report->arena, &sentence, diag);
-    return status == STATUS_OK && sentence ? tell_memory(sentence, report, diag) : status;
+    const enum outcome *outcome = v->report->outcome;
+    return v->asked & BIT(FAULTS) && !has_enough(v) && !is_violated(outcome[PROPERTY_DEADLOCK]) &&
+           !is_violated(outcome[PROPERTY_DRAIN]) && !is_violated(outcome[PROPERTY_MISMATCH]);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
-
-static bool names_driver(const struct plan *plan, enum driver driver)
+static void report_faults(struct verify_report *report, const struct faults_answer *answer)
 {
-    return plan->form == FORM_PIPELINE && plan->pipeline.driver_given &&
-           driver == (plan->pipeline.driver == PLAN_DRIVER_CLOCK ? DRIVER_CLOCK : DRIVER_DATAFLOW);
+    report->outcome[PROPERTY_FAULTS] = answer->outcome;
+    report->searched |= answer->states > 0;
+    report->states += answer->states;
+    report->transitions += answer->transitions;
+    if (answer->peak_bytes > report->peak_bytes)
+        report->peak_bytes = answer->peak_bytes;
+    if (report->verdict == VERDICT_VIOLATED || answer->outcome == OUTCOME_PROVED)
+        return;
+    report->verdict = VERDICT_UNDECIDED;
+    if (answer->limit)
+        report->limit = answer->limit;
+    if (is_violated(answer->outcome))
+        add_violation(report, PROPERTY_FAULTS, answer->outcome, false);
 }
 
-/* The order of a serial run is compared where structure does not prove it; that takes room in a state. */
-static enum status search_whole(const struct plan *plan, const struct program *program,
-                                const struct verify_options *options, unsigned by_structure,
-                                unsigned searched, struct verify_report *report, struct diag *diag)
+static enum status judge_faults(struct verification *v)
 {
-    struct program *compared = NULL;
-    struct program_options built = program->options;
-    built.serial = true;
-    enum status status = searched ? program_fits(program, diag) : STATUS_OK;
-    if (status == STATUS_OK && searched & bit(PROPERTY_SERIAL)) {
-        status = program_build(plan, &built, &compared, diag);
-        program = compared;
-    }
+    const struct verify_options *options = v->options;
+    struct verify_report *report = v->report;
+    const enum outcome *outcome = report->outcome;
+    struct faults_options faults = {.no_structure = options->no_reduction,
+                                    .any_witness = options->any_witness || options->quick,
+                                    .lives = outcome[PROPERTY_DEADLOCK] == OUTCOME_PROVED &&
+                                             outcome[PROPERTY_DRAIN] == OUTCOME_PROVED &&
+                                             outcome[PROPERTY_MISMATCH] == OUTCOME_PROVED,
+                                    .limits = options->limits,
+                                    .interrupted = options->interrupted,
+                                    .progress = options->progress,
+                                    .progress_arg = options->progress_arg};
+    struct faults_answer answer;
+    enum status status = faults_judge(v->plan, v->programs[ORDINARY], &faults, &answer, v->diag);
     if (status != STATUS_OK)
         return status;
-    if (searched && has_parts(program))
-        status = verify_parts(plan, program, options, by_structure, searched, report, diag);
-    else
-        status = search_program(program, options, by_structure, searched, report, diag);
-    if (compared)
-        program_close(compared);
+    report_faults(report, &answer);
+    if (is_violated(answer.outcome) && options->quick)
+        status = suspects_find(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
+                               &report->suspects, v->diag);
+    else if (is_violated(answer.outcome))
+        status = explain_path(answer.program, PROPERTY_FAULTS, &answer.witness, &report->arena,
+                              &report->stories[PROPERTY_FAULTS], v->diag);
+    faults_fini(&answer);
     return status;
 }
 
-/* The properties to decide: a plan without iterations has no serial run. */
-static unsigned find_asked(const struct program *program, const struct verify_options *options,
-                           bool faults)
+/* ---- the strategies -------------------------------------------------------------------------- */
+
+/* In the order in which they are asked. `decides`: the properties whose outcomes a strategy may write; it leaves those of
+   others as they are. The program of its kind is built before a strategy runs; those behind the second one may ask the
+   ordinary program whether they apply. */
+static const struct strategy {
+    enum program_kind program;
+    unsigned decides;
+    bool (*applies)(const struct verification *v);
+    enum status (*run)(struct verification *v);
+} strategies[] = {
+    /* One run of a big schedule. If all its steps commute every run is a reordering of this one, so what this one does not
+       violate is proved. It decides everything, or nothing; a search would need knowledge in its states. */
+    {WITH_CLOCKS, EVERY & ~BIT(FAULTS), is_big, prove_by_one_run},
+    /* Theorems about the structure of a plan (structure.h, doc/checker.md), and a bound that nothing can exceed. Nothing is
+       violated by them. */
+    {ORDINARY, EVERY & ~BIT(FAULTS), always, prove_by_structure},
+    /* A search over all interleavings, of all ranks together or of independent ones apart, whose steps interleave without
+       effect. A complete search proves; what it finds is a run of the machine. It may take back what structure proved where
+       a violation hides it, and needs knowledge of accesses in its states for races. */
+    {ORDINARY, EVERY & ~(BIT(MESSAGE) | BIT(FAULTS)), wants_search, search_whole},
+    /* The bytes that a plan without iterations holds, counted: a fact about every run. */
+    {ORDINARY, BIT(BOUND), asks_bound, judge_memory},
+    /* Sends and receives without a partner: a fact about the program (messages.h). */
+    {ORDINARY, BIT(MESSAGE), asks_messages, judge_messages},
+    /* Races of programs too big for knowledge in the states of a search, from one run with clocks. It proves if all steps
+       commute; else it knows only what this run shows. */
+    {WITH_CLOCKS, BIT(RACE) | BIT(LIFETIME) | BIT(VALUE), lacks_knowledge, find_races},
+    /* Faults, once the plan without them is known: one that hangs or mismatches without a fault does so after a fault as
+       well, and is not asked (faults.h). */
+    {ORDINARY, BIT(FAULTS), asks_faults, judge_faults},
+};
+
+/* The properties to decide, and with them what must be known before. A plan without iterations has no serial run. Failure
+   safety is asked for by the caller, or if the plan expects an outcome of it. */
+static unsigned find_asked(const struct program *program, const struct verify_options *options)
 {
-    unsigned asked = base_options(program, options, NULL).properties;
+    unsigned asked = options->properties ? options->properties : EVERY & ~BIT(FAULTS);
+    if (options->faults ||
+        (!options->properties && expected(program->plan, program->driver)->named[PROPERTY_FAULTS]))
+        asked |= BIT(FAULTS);
     if (program->tasks == 0)
-        asked &= ~bit(PROPERTY_SERIAL);
-    if (faults) /* needs to know whether the plan hangs without a fault */
-        asked |= bit(PROPERTY_DEADLOCK) | bit(PROPERTY_DRAIN) | bit(PROPERTY_MISMATCH);
+        asked &= ~BIT(SERIAL);
+    if (asked & BIT(FAULTS)) /* needs to know whether the plan hangs without a fault */
+        asked |= BIT(DEADLOCK) | BIT(DRAIN) | BIT(MISMATCH);
     return asked;
 }
 
-/* Without iterations there is no serial run. */
-static void leave_out_serial(struct verify_report *report, unsigned asked)
+/* The first program says what is asked. */
+static enum status have_program(struct verification *v, enum program_kind kind)
 {
-    report->outcome[PROPERTY_SERIAL] = OUTCOME_NONE;
-    if (asked)
-        return;
-    report->verdict = VERDICT_UNDECIDED;
-    report->limit = "serial: a plan without iterations has no serial run";
-}
-
-static void report_in_flight(const struct program *program, struct verify_report *report)
-{
-    report->most_in_flight = program->most_in_flight;
-    report->most_bytes = program->shared_bytes + program->most_in_flight * program->iteration_bytes;
-    for (int s = 0; s < program->stream_count; s++)
-        if (program->streams[s].cap > report->launch_queue)
-            report->launch_queue = program->streams[s].cap;
-}
-
-/* Ranks may have data for different numbers of iterations. */
-static void report_data(const struct program *program, struct verify_report *report)
-{
-    report->iterations = report->most_iterations = program->ends[0];
-    for (int rank = 1; rank < program->ranks; rank++) {
-        int64_t end = program->ends[rank];
-        report->iterations = end < report->iterations ? end : report->iterations;
-        report->most_iterations = end > report->most_iterations ? end : report->most_iterations;
-    }
-}
-
-static enum status verify_program(const struct plan *plan, const struct program *program,
-                                  const struct verify_options *options,
-                                  struct verify_report *report, struct diag *diag)
-{
-    bool faults = asks_for_faults(program, options);
-    unsigned by_structure = 0, asked = find_asked(program, options, faults);
-    struct search_watch watch = {.until_ns = options->limits.until_ns,
-                                 .interrupted = options->interrupted};
-    enum status status = STATUS_OK;
-    if (!options->no_reduction)
-        status = structure_proves(program, &watch, &by_structure, diag);
-    if (status != STATUS_OK)
-        return status;
-    by_structure &= asked | hiders(asked & ~by_structure);
-    if (!program_asks_bound(program)) /* nothing can violate it */
-        by_structure |= bit(PROPERTY_BOUND) & asked;
-    unsigned searched = asked & ~by_structure & ~bit(PROPERTY_FAULTS);
-    searched &= ~bit(PROPERTY_MESSAGE);
-    unsigned apart = program->untracked ? searched & needs_knowledge : 0;
-    searched &= ~apart;
-    status = search_whole(plan, program, options, by_structure, searched, report, diag);
-    if (program->tasks == 0 && status == STATUS_OK)
-        leave_out_serial(report, asked);
-    if (program->tasks)
-        report_data(program, report);
-    report->finite = program->tasks == 0;
-    report->repeated = plan_repeats(plan);
-    report->ranks = program->ranks;
-    report_in_flight(program, report);
-    report->any_ranks = by_structure && !searched && !faults && structure_is_for_any_ranks(program);
-    report->asked = (asked & ~bit(PROPERTY_FAULTS)) | (faults ? bit(PROPERTY_FAULTS) : 0);
-    report->driver = program->driver;
-    report->driver_named = names_driver(plan, program->driver);
-    if (status == STATUS_OK && asked & bit(PROPERTY_BOUND))
-        status = judge_memory(plan, program, report, diag);
-    if (status == STATUS_OK && asked & bit(PROPERTY_MESSAGE))
-        status = judge_messages(program, report, diag);
-    if (status == STATUS_OK && apart && !(options->quick && report->verdict == VERDICT_VIOLATED))
-        status = judge_apart(plan, options, apart, report, diag);
-    if (status == STATUS_OK && faults && !(options->quick && report->verdict == VERDICT_VIOLATED))
-        status = judge_faults(plan, program, options, report, diag);
-    return status;
-}
-
-/* ---- big schedules --------------------------------------------------------------------------- */
-
-/* Rank programs that are too big for knowledge in states are first tried with clocks beside one: where all steps
-   commute and nothing is violated, one run decides everything. */
-static bool tries_one_run(const struct plan *plan, const struct verify_options *options)
-{
-    const struct search_limits *limits = &options->limits;
-    return plan->form == FORM_PROGRAMS && !options->no_reduction && !options->bitstate_bytes &&
-           !limits->states && !limits->steps && rank_programs_are_big(plan);
-}
-
-static void report_one_run(const struct program *program, unsigned asked, const struct one_run *run,
-                           struct verify_report *report)
-{
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        report->outcome[p] = asked & 1u << p ? OUTCOME_PROVED : OUTCOME_UNDECIDED;
-    report->verdict = VERDICT_PROVED;
-    report->searched = report->finite = true;
-    report->states = 1;
-    report->transitions = run->steps;
-    report->peak_bytes = program->at.bytes;
-    report->ranks = program->ranks;
-    report->asked = asked;
-    report_in_flight(program, report);
-    leave_out_serial(report, asked);
-}
-
-/* No time is left for a search: another program is not built for one. */
-static void report_no_time(const struct program *program, unsigned asked,
-                           const struct search_watch *watch, struct verify_report *report)
-{
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        report->outcome[p] = OUTCOME_UNDECIDED;
-    if (asked & bit(PROPERTY_MESSAGE)) /* by the plan, before the run */
-        report->outcome[PROPERTY_MESSAGE] = OUTCOME_PROVED;
-    if (asked & bit(PROPERTY_BOUND) && !program_asks_bound(program))
-        report->outcome[PROPERTY_BOUND] = OUTCOME_PROVED;
-    report->verdict = VERDICT_UNDECIDED;
-    report->limit = watch_interrupted(watch) ? "interrupted" : "time";
-    report->searched = report->finite = true;
-    report->peak_bytes = program->at.bytes;
-    report->ranks = program->ranks;
-    report->asked = asked;
-    report_in_flight(program, report);
-    leave_out_serial(report, asked);
-}
-
-/* Is the run all there is, and is nothing wrong with it? */
-static bool decides(const struct one_run *run)
-{
-    return run->alone && run->done && run->seen == 0;
-}
-
-static enum status prove_by_one_run(const struct plan *plan, const struct program *program,
-                                    const struct verify_options *options,
-                                    struct verify_report *report, bool *decided, struct diag *diag)
-{
-    struct search_watch watch = {.until_ns = options->limits.until_ns,
-                                 .interrupted = options->interrupted};
-    struct one_run run;
-    int lone = -1;
-    unsigned asked = find_asked(program, options, false) & ~bit(PROPERTY_FAULTS);
-    *decided = false;
-    enum status status = messages_find_lone(program, &lone, diag);
-    if (status != STATUS_OK || lone >= 0 || asks_for_faults(program, options) || !asked)
-        return status;
-    status = one_run_take(program, &watch, &run, diag);
-    if (status != STATUS_OK)
-        return status;
-    bool proves = decides(&run), late = !proves && watch_over(&watch);
-    if (proves)
-        report_one_run(program, asked, &run, report);
-    else if (late)
-        report_no_time(program, asked, &watch, report);
-    one_run_fini(&run);
-    *decided = proves || late;
-    if (proves && asked & bit(PROPERTY_BOUND))
-        status = judge_memory(plan, program, report, diag);
-    return status;
-}
-
-static enum status build_and_verify(const struct plan *plan, const struct verify_options *options,
-                                    bool at_once, struct verify_report *report, bool *decided,
-                                    struct diag *diag)
-{
-    struct program *program;
+    const struct verify_options *options = v->options;
     struct program_options built = options->program;
+    bool first = !v->programs[ORDINARY] && !v->programs[WITH_CLOCKS];
+    if (v->programs[kind])
+        return STATUS_OK;
     built.no_knowledge = options->properties && !(options->properties & (needs_knowledge | values));
-    built.clocks = at_once && !built.no_knowledge;
-    built.any_size = plan->form == FORM_PIPELINE; /* structure makes no states */
-    enum status status = program_build(plan, &built, &program, diag);
-    if (status != STATUS_OK)
-        return status;
-    *decided = true;
-    struct timespec start = stopwatch_start();
-    status = at_once ? prove_by_one_run(plan, program, options, report, decided, diag)
-                     : verify_program(plan, program, options, report, diag);
-    report->seconds += stopwatch_seconds(&start);
-    program_close(program);
+    built.clocks = kind == WITH_CLOCKS && !built.no_knowledge;
+    built.any_size = v->plan->form == FORM_PIPELINE; /* structure makes no states */
+    enum status status = program_build(v->plan, &built, &v->programs[kind], v->diag);
+    if (status == STATUS_OK && first)
+        v->open = v->asked = find_asked(v->programs[kind], options);
     return status;
+}
+
+static enum status run_strategy(struct verification *v, const struct strategy *strategy)
+{
+    enum outcome before[PROPERTY_COUNT];
+    memcpy(before, v->report->outcome, sizeof before);
+    struct timespec start = stopwatch_start();
+    enum status status = strategy->run(v);
+    v->report->seconds += stopwatch_seconds(&start);
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        assert(strategy->decides & 1u << p || v->report->outcome[p] == before[p]);
+    return status;
+}
+
+static enum status run_strategies(struct verification *v)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies && !v->done; i++) {
+        const struct strategy *strategy = &strategies[i];
+        if (!strategy->applies(v))
+            continue;
+        status = have_program(v, strategy->program);
+        if (status == STATUS_OK)
+            status = run_strategy(v, strategy);
+        if (status != STATUS_OK)
+            return status;
+    }
+    report_program(v);
+    return STATUS_OK;
 }
 
 enum status verify_plan(const struct plan *plan, const struct verify_options *options,
                         struct verify_report *out, struct diag *diag)
 {
-    bool decided = false;
-    enum status status = STATUS_OK;
+    struct verification v = {.plan = plan, .options = options, .report = out, .diag = diag};
     *out = (struct verify_report){0};
     arena_init(&out->arena, 0);
     out->plan = arena_strdup(&out->arena, plan->name);
     out->file = arena_strdup(&out->arena, plan->file);
-    if (!out->plan || !out->file)
-        status = diag_no_memory(diag);
-    if (status == STATUS_OK && tries_one_run(plan, options))
-        status = build_and_verify(plan, options, true, out, &decided, diag);
-    if (status == STATUS_OK && !decided)
-        status = build_and_verify(plan, options, false, out, &decided, diag);
+    enum status status = out->plan && out->file ? run_strategies(&v) : diag_no_memory(diag);
+    for (int kind = 0; kind < PROGRAM_KINDS; kind++)
+        if (v.programs[kind])
+            program_close(v.programs[kind]);
     if (status != STATUS_OK)
         verify_fini(out);
     return status;
