@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_schema.c - `swsim schema`: what the keys of JSON objects and the columns of trace stores mean.
+ * cmd_schema.c - `swsim schema`: what the keys of JSON objects and of plans and the columns of trace stores mean.
  *
- * The texts are doc/schema/NAME.json, as bytes in C, and the SQL that makes a store.
+ * The texts are doc/schema/NAME.json, as bytes in C, the SQL that makes a store, and what the tables of the parser say.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "app.h"
@@ -13,10 +14,15 @@
 #include "base/documents.h"
 #include "base/json.h"
 #include "base/nearest.h"
+#include "base/text_stream.h"
+#include "plan/text/schema.h"
 #include "trace/schema.h"
 
 #include "cmd/schema_documents.inc"
 
+#define PLAN_NAME      "plan"
+#define PLAN_VERSION   1
+#define PLAN_COMMANDS  "plan files (swplan: 1), of JSON Schema draft-07 for editors"
 #define STORE_NAME     "store"
 #define STORE_COMMANDS "trace stores (SQLite): --db, --witness=FILE.db"
 
@@ -38,6 +44,7 @@ static void print_list(void)
     for (int i = 0; i < DOCUMENT_COUNT; i++)
         printf("%-10s  %7d  %s\n", descriptions[i].name, descriptions[i].version,
                descriptions[i].commands);
+    printf("%-10s  %7d  %s\n", PLAN_NAME, PLAN_VERSION, PLAN_COMMANDS);
     printf("%-10s  %7d  %s\n", STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
 }
 
@@ -56,6 +63,7 @@ static void write_list(struct json *json)
     json_begin_array_at(json, "documents");
     for (int i = 0; i < DOCUMENT_COUNT; i++)
         write_entry(json, descriptions[i].name, descriptions[i].version, descriptions[i].commands);
+    write_entry(json, PLAN_NAME, PLAN_VERSION, PLAN_COMMANDS);
     write_entry(json, STORE_NAME, SCHEMA_VERSION, STORE_COMMANDS);
     json_end_array(json);
     json_end_object(json);
@@ -78,6 +86,74 @@ static void write_store(struct json *json)
     json_end_object(json);
 }
 
+/* The bytes of the value that begins here, an object or a list. */
+static size_t value_length(const char *text)
+{
+    bool quoted = false;
+    int depth = 0;
+    size_t at = 0;
+    do {
+        if (quoted && text[at] == '\\')
+            at++;
+        else if (text[at] == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (text[at] == '{' || text[at] == '[') - (text[at] == '}' || text[at] == ']');
+        at++;
+    } while (depth > 0);
+    return at;
+}
+
+/* One line of JSON with line breaks and an indent of two; what fits into a line stays on it. */
+static void print_indented(const char *text)
+{
+    enum { WIDTH = 110 };
+    bool quoted = false;
+    int depth = 0;
+    size_t inside = 0; /* the rest of a value that is on one line */
+    for (; *text; text++) {
+        const bool opens = !quoted && (*text == '{' || *text == '[');
+        const bool closes = !quoted && (*text == '}' || *text == ']');
+        if (opens && inside == 0 && value_length(text) + 2 * (size_t)depth <= WIDTH)
+            inside = value_length(text);
+        const bool breaks = inside == 0;
+        depth += breaks ? opens - closes : 0;
+        if (closes && breaks)
+            printf("\n%*s", 2 * depth, "");
+        putchar(*text);
+        if (quoted && *text == '\\') {
+            putchar(*++text);
+            inside -= inside > 0;
+        } else if (*text == '"')
+            quoted = !quoted;
+        if (breaks && (opens || (!quoted && *text == ',')))
+            printf("\n%*s", 2 * depth, "");
+        else if (!quoted && (*text == ':' || *text == ','))
+            putchar(' ');
+        inside -= inside > 0;
+    }
+}
+
+static enum status show_plan(struct app *app, struct json *json)
+{
+    struct text_stream stream;
+    struct json line;
+    if (app->json) {
+        plan_schema_write(json);
+        return STATUS_OK;
+    }
+    if (!text_open(&stream))
+        return diag_no_memory(&app->diag);
+    json_open(&line, stream.out);
+    plan_schema_write(&line);
+    char *text = text_close(&stream, true, NULL);
+    if (!text)
+        return diag_no_memory(&app->diag);
+    print_indented(text);
+    free(text);
+    return STATUS_OK;
+}
+
 static const struct description *find(struct app *app, const char *name)
 {
     struct nearest nearest = {.found = name};
@@ -86,6 +162,7 @@ static const struct description *find(struct app *app, const char *name)
             return &descriptions[i];
         nearest_try(&nearest, descriptions[i].name);
     }
+    nearest_try(&nearest, PLAN_NAME);
     nearest_try(&nearest, STORE_NAME);
     diag_error(&app->diag, STATUS_USAGE, "there is no schema '%s'%s", name,
                nearest_hint(&nearest, '\'', &app->arena));
@@ -96,6 +173,8 @@ static const struct description *find(struct app *app, const char *name)
 /* --json: on one line. */
 static enum status show(struct app *app, const char *name, struct json *json)
 {
+    if (strcmp(name, PLAN_NAME) == 0)
+        return show_plan(app, json);
     bool store = strcmp(name, STORE_NAME) == 0;
     const struct description *found = store ? NULL : find(app, name);
     if (!store && !found)
@@ -118,10 +197,12 @@ enum status cmd_schema(struct app *app, int argc, char **argv)
         .arguments = "[NAME]",
         .about = "List the kinds of JSON objects that --json prints, with the versions of their "
                  "schemas, or\n"
-                 "print one as a JSON Schema with a description of each key. The name \"" STORE_NAME
+                 "print one as a JSON Schema with a description of each key. The name \"" PLAN_NAME
                  "\" stands for the\n"
-                 "tables of a trace store, as SQL.",
+                 "keys of plans, for editors; \"" STORE_NAME
+                 "\" for the tables of a trace store, as SQL.",
         .examples = "  swsim schema verdict\n"
+                    "  swsim schema plan >plan.json\n"
                     "  swsim schema store | sqlite3 empty.db",
         .argument_optional = true,
     };

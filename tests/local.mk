@@ -133,6 +133,7 @@ tests_in_sh = \
     tests/t_rooms.sh \
     tests/t_schedule.sh \
     tests/t_json_figures.sh \
+    tests/t_plan_schema.sh \
     tests/t_schema.sh \
     tests/t_search.sh \
     tests/t_sharing.sh \
@@ -158,7 +159,7 @@ endif
 
 TESTS = $(slow_tests_in_sh) $(slow_tests_in_c) $(tests_in_c) $(tests_in_sh)
 check_PROGRAMS = $(slow_tests_in_c) $(tests_in_c) $(examples) tests/bench/print_lean_model tests/combine_keys \
-    tests/print_random_plan
+    tests/plan_json tests/print_random_plan
 check_LIBRARIES = tests/libtests.a
 check_DATA =
 
@@ -439,6 +440,7 @@ tests_fuzz_libfuzz_a_SOURCES = \
 tests_t_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 tests_t_run_memory_LDFLAGS = $(tests_t_no_memory_LDFLAGS)
 tests_t_early_LDFLAGS = $(tests_t_no_memory_LDFLAGS)
+tests_plan_json_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 tests_combine_keys_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 tests_t_fuzz_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 tests_t_proof_LDADD = tests/fuzz/libfuzz.a $(LDADD)

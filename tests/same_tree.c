@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plan/text/flow_lines.h"
-#include "plan/text/parse_internal.h"
+#include "plan/text/text_internal.h"
 
 static bool same_mark(struct mark a, struct mark b)
 {

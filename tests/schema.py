@@ -5,6 +5,8 @@
     schema.py unseen DOCUMENTS OUTPUT...          prints the keys of the documents that no line of the outputs has
     schema.py documents DOCUMENTS                 every key has a description, and jsonschema, where installed, agrees
     schema.py tables SQL STORE...                 the tables of the stores are those of the SQL, each column with a comment
+    schema.py plans SCHEMA PLANS                  the plans, a line of JSON each, are as the schema says, and would not be with
+                                                  a misspelt key; every key of the schema has a description
 
 The validator knows the words of JSON Schema that the documents use, and fails at any other.
 """
@@ -16,7 +18,8 @@ import sys
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 WORDS = {"$schema", "$id", "$defs", "$ref", "title", "description", "type", "properties", "required",
-         "additionalProperties", "items", "minItems", "maxItems", "enum", "const", "anyOf"}
+         "additionalProperties", "items", "minItems", "maxItems", "enum", "const", "anyOf", "definitions", "allOf", "default",
+         "minimum", "maximum", "pattern"}
 
 
 def is_type(value, name):
@@ -33,6 +36,7 @@ def check_object(value, schema, root, at, seen):
     for key, item in value.items():
         if key in known:
             seen.add((id(schema), key))
+            seen.add(f"{at}.{key}")
             errors += check(item, known[key], root, f"{at}.{key}", seen)
         elif others is False:
             errors.append(f"{at}: unknown key {key}")
@@ -46,10 +50,14 @@ def check(value, schema, root, at, seen):
     if set(schema) - WORDS:
         return [f"{at}: the document has {set(schema) - WORDS}, which this validator does not know"]
     if "$ref" in schema:
-        return check(value, root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, at, seen)
+        _, folder, name = schema["$ref"].split("/")
+        return check(value, root[folder][name], root, at, seen)
+    errors = []
     if "anyOf" in schema:
         tries = [check(value, one, root, at, seen) for one in schema["anyOf"]]
-        return [] if [] in tries else min(tries, key=len)
+        errors += [] if [] in tries else min(tries, key=len)
+    for one in schema.get("allOf", []):
+        errors += check(value, one, root, at, seen)
     if "const" in schema and value != schema["const"]:
         return [f"{at}: found {value!r}, expected {schema['const']!r}"]
     if "enum" in schema and value not in schema["enum"]:
@@ -58,7 +66,10 @@ def check(value, schema, root, at, seen):
     types = [types] if isinstance(types, str) else types
     if types and not any(is_type(value, name) for name in types):
         return [f"{at}: found {value!r}, expected {types}"]
-    errors = []
+    if is_type(value, "number") and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        errors.append(f"{at}: {value} is out of range")
+    if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        errors.append(f"{at}: {value} has not the form {schema['pattern']}")
     if isinstance(value, list):
         if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
             errors.append(f"{at}: {len(value)} items")
@@ -83,6 +94,8 @@ def load_documents(folder):
         if name.endswith(".json"):
             with open(os.path.join(folder, name), encoding="ascii") as file:
                 document = json.load(file, object_pairs_hook=no_doubles)
+            if "schema" not in document["properties"]:  # that of plans
+                continue
             documents[document["properties"]["schema"]["const"]] = document
     return documents
 
@@ -120,8 +133,9 @@ def keys_of(schema, path):
         yield from keys_of(schema.get(word), path)
     for inner in schema.get("anyOf", []):
         yield from keys_of(inner, path)
-    for name, inner in schema.get("$defs", {}).items():
-        yield from keys_of(inner, f"{path}:{name}")
+    for folder in ("$defs", "definitions"):
+        for name, inner in schema.get(folder, {}).items():
+            yield from keys_of(inner, f"{path}:{name}")
 
 
 def unseen(folder, *outputs):
@@ -147,6 +161,45 @@ def documents(folder):
             continue
         jsonschema.Draft202012Validator.check_schema(document)
     return errors
+
+
+def misspelt(value, at, known):
+    """The plan with one of the known keys misspelt, for each of them."""
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            for other in misspelt(item, f"{at}[{number}]", known):
+                yield value[:number] + [other] + value[number + 1:]
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if f"{at}.{key}" in known:
+                yield {name + "_" * (name == key): inner for name, inner in value.items()}
+            for other in misspelt(item, f"{at}.{key}", known):
+                yield {**value, key: other}
+
+
+def plans(path, lines):
+    with open(path, encoding="ascii") as file:
+        schema = json.load(file, object_pairs_hook=no_doubles)
+    errors = [f"{at}.{key} has no description" for at, document in keys_of(schema, "plan")
+              for key, inner in document["properties"].items() if not inner.get("description")]
+    errors += [f"{at} allows unknown keys" for at, document in keys_of(schema, "plan")
+               if document.get("additionalProperties") is not False]
+    tried = set()
+    with open(lines, encoding="utf-8") as file:
+        values = [json.loads(line, object_pairs_hook=no_doubles) for line in file]
+    if not values:
+        errors.append("no plan at all")
+    for value in values:
+        seen = set()
+        errors += check(value, schema, schema, "plan", seen)
+        keys = {key for key in seen if isinstance(key, tuple)}
+        if keys <= tried:  # other plans have misspelt them
+            continue
+        tried |= keys
+        for other in misspelt(value, "plan", seen):
+            if not check(other, schema, schema, "plan", set()):
+                errors.append(f"a misspelt key is taken: {json.dumps(other)[:200]}")
+    return errors[:20]
 
 
 def describe(database):
@@ -177,7 +230,7 @@ def tables(sql, *stores):
 
 
 def main():
-    verbs = {"objects": objects, "unseen": unseen, "documents": documents, "tables": tables}
+    verbs = {"objects": objects, "unseen": unseen, "documents": documents, "tables": tables, "plans": plans}
     found = verbs[sys.argv[1]](*sys.argv[2:])
     print("\n".join(found))
     sys.exit(1 if found else 0)

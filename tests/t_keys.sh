@@ -7,6 +7,7 @@
 . "${srcdir:-.}/tests/tap.sh"
 
 : "${COMBINE_KEYS:=tests/combine_keys}"
+: "${PLAN_JSON:=tests/plan_json}"
 covered=
 
 # observe WHAT FILE: to standard output, what a reader of the plan would see, without the tool's own times.
@@ -749,7 +750,7 @@ refuses 'found stages up to 2 but none of the ranks names stage 1' 'programs: [[
 # TABLE.KEY, a line each: what the tables of the parser hold behind the preprocessor.
 keys()
 {
-    for file in "$srcdir"/plan/text/parse*.c; do
+    for file in "$srcdir"/plan/text/*.c; do
         $CC -E -P -I"$srcdir" "$file" | tr '\n' ' ' | sed 's/static const struct /\n&/g' |
             sed -nE 's/^static const struct (field|section \{.*\}) ([A-Za-z0-9_]+)\[\] = \{([^;]*)\};.*/\2 \3/p'
         echo
@@ -767,6 +768,15 @@ all_covered()
     ! test -s "$dir/missing"
 }
 check "every key has a row here, and every row a key" all_covered
+
+# ---- the schema --------------------------------------------------------------------------------------
+
+schema_takes_them()
+{
+    "$SWSIM" schema plan >"$dir/schema.json" && "$PLAN_JSON" "$dir/plans" >"$dir/lines" &&
+        python3 "$srcdir/tests/schema.py" plans "$dir/schema.json" "$dir/lines"
+}
+check "the plans above are as swsim schema plan says" schema_takes_them
 
 # ---- keys beside each other, and without values ---------------------------------------------------
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "plan/schedules/actions.h"
-#include "parse_internal.h"
+#include "text_internal.h"
 
 static const char BYTE_ORDER_MARK[] = "\xEF\xBB\xBF";
 

@@ -14,7 +14,7 @@
 #ifndef SWSIM_FLOW_LINES_H
 #define SWSIM_FLOW_LINES_H
 
-#include "parse_internal.h"
+#include "text_internal.h"
 
 enum { FLOW_BYTES = 1000, FLOW_NODES = 128, FLOW_DEPTH = 4 };
 #define FLOW_PLACEHOLDER "lines"

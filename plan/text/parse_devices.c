@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "parse_internal.h"
+#include "text_internal.h"
 
 bool field_device(struct parser *parser, const struct node *value, void *member,
                   const struct field *field)

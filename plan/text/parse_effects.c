@@ -6,7 +6,7 @@
  * schedule does not use, such as the time of an action that no list has, is not refused, nor a group of one rank: a plan
  * may try several.
  */
-#include "parse_internal.h"
+#include "text_internal.h"
 #include "plan/schedules/rank_memory.h"
 #include "plan/schedules/costs.h"
 

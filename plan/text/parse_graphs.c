@@ -11,7 +11,7 @@
  */
 #include <string.h>
 
-#include "parse_internal.h"
+#include "text_internal.h"
 
 static bool fits_in_graph(const struct host_op *op)
 {

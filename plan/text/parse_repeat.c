@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "flow_lines.h"
-#include "parse_internal.h"
+#include "text_internal.h"
 
 enum { MOST_READ = 16 * 1024 * 1024 }; /* nodes, over the iterations of a repeat */
 
@@ -29,11 +29,26 @@ static bool field_node(struct parser *parser, const struct node *value, void *me
     return parse_want_list(parser, value, "a list of operations");
 }
 
+static void schema_body_of_repeat(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_list(json);
+    schema_refer(json, "operation");
+    schema_end(json);
+}
+
+static const struct field_kind kind_node = {.parse = field_node, .schema = schema_body_of_repeat};
+
 static const struct field repeat_fields[] = {
-    FIELD("repeat", struct piece, times, field_int, .required = true, .min = 1,
-          .max = PLAN_MAX_OPS),
-    FIELD("body", struct piece, body, field_node, .required = true),
+    FIELD("repeat", struct piece, times, int, "How often the body is executed.", .required = true,
+          .min = 1, .max = PLAN_MAX_OPS),
+    FIELD("body", struct piece, body, node, "The operations of an iteration.", .required = true),
 };
+
+void schema_repeat(struct json *json)
+{
+    schema_keys(json, repeat_fields, FIELD_COUNT(repeat_fields));
+}
 
 static bool is_repeat(const struct node *item)
 {

@@ -15,7 +15,7 @@
 #include <yaml.h>
 
 #include "flow_lines.h"
-#include "parse_internal.h"
+#include "text_internal.h"
 
 enum { MAX_NESTING = 64, FEW_KEYS = 16, MANY_KEYS = 1024 };
 

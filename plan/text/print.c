@@ -1,355 +1,128 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * print.c - see print.h: a plan as a stream of libyaml events. The emitter decides about quoting
- * and line breaks.
+ * and line breaks; the tables of keys decide what is printed (fields.c).
  */
 #include "print.h"
 
-#include <stdlib.h>
-
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "plan/keywords.h"
-#include "print_internal.h"
+#include "text_internal.h"
 #include "base/system_words.h"
 #include "base/text_stream.h"
+#include "base/units.h"
 
 enum { UNLIMITED = -1, INDENT = 2 };
 
-/* ---- shared by all forms --------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-void print_comms(struct printer *printer)
+static void emit(struct printer *printer, int made, yaml_event_t *event)
 {
-    const struct plan *plan = printer->plan;
-    if (plan->comm_count == 0)
+    if (printer->failed) {
+        if (made)
+            yaml_event_delete(event);
         return;
-    put_word(printer, "comms");
-    open_map(printer, FLOW);
-    for (size_t i = 0; i < plan->comm_count; i++) {
-        const struct comm *comm = &plan->comms[i];
-        put_text(printer, comm->name);
-        if (!comm->members) {
-            put_word(printer, "all");
-            continue;
-        }
-        open_list(printer, FLOW);
-        for (size_t k = 0; k < comm->member_count; k++)
-            put_number(printer, comm->members[k]);
-        close_list(printer);
     }
-    close_map(printer);
+    printer->failed = !made || !yaml_emitter_emit(&printer->emitter, event);
 }
 
-void print_queues(struct printer *printer)
+void open_map(struct printer *printer, enum print_layout layout)
 {
-    const struct plan *plan = printer->plan;
-    if (plan->queue_count == 0)
-        return;
-    put_word(printer, "queues");
-    open_map(printer, FLOW);
-    for (size_t i = 0; i < plan->queue_count; i++) {
-        put_text(printer, plan->queues[i].name);
-        put_number(printer, plan->queues[i].capacity);
-    }
-    close_map(printer);
+    yaml_event_t event;
+    int made = yaml_mapping_start_event_initialize(
+        &event, NULL, NULL, 1, layout == FLOW ? YAML_FLOW_MAPPING_STYLE : YAML_BLOCK_MAPPING_STYLE);
+    emit(printer, made, &event);
 }
 
-void print_streams(struct printer *printer)
+void close_map(struct printer *printer)
 {
-    const struct plan *plan = printer->plan;
-    if (plan->stream_spec_count == 0)
-        return;
-    put_word(printer, "streams");
-    open_map(printer, FLOW);
-    for (size_t i = 0; i < plan->stream_spec_count; i++) {
-        const struct stream_spec *spec = &plan->stream_specs[i];
-        put_text(printer, plan->streams.items[spec->stream]);
-        open_map(printer, FLOW);
-        put_pair_bool(printer, "legacy", spec->legacy, false);
-        put_pair_bool(printer, "blocking", spec->blocking, true);
-        put_pair_number(printer, "hw_queue", spec->hw_queue, -1);
-        close_map(printer);
-    }
-    close_map(printer);
+    yaml_event_t event;
+    emit(printer, yaml_mapping_end_event_initialize(&event), &event);
 }
 
-static bool any_declared(const struct plan *plan)
+void open_list(struct printer *printer, enum print_layout layout)
 {
-    for (size_t i = 0; i < plan->buffer_count; i++)
-        if (plan->buffers[i].declared)
+    yaml_event_t event;
+    int made = yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+                                                    layout == FLOW ? YAML_FLOW_SEQUENCE_STYLE
+                                                                   : YAML_BLOCK_SEQUENCE_STYLE);
+    emit(printer, made, &event);
+}
+
+void close_list(struct printer *printer)
+{
+    yaml_event_t event;
+    emit(printer, yaml_sequence_end_event_initialize(&event), &event);
+}
+
+void put_scalar(struct printer *printer, const char *text, yaml_scalar_style_t style)
+{
+    yaml_event_t event;
+    if (!text) { /* it was made in an arena that is full */
+        printer->failed = true;
+        return;
+    }
+    int made = yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *)text,
+                                            (int)strlen(text), 1, 1, style);
+    emit(printer, made, &event);
+}
+
+void put_word(struct printer *printer, const char *text)
+{
+    put_scalar(printer, text, YAML_ANY_SCALAR_STYLE);
+}
+
+/* Would a YAML reader take this plain text for something else than a text? */
+static bool looks_typed(const char *text)
+{
+    static const char *const words[] = {"~",     "null",  "Null",  "NULL", "true", "True", "TRUE",
+                                        "false", "False", "FALSE", "yes",  "no",   "on",   "off"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(text, words[i]) == 0)
             return true;
-    return false;
+    char *end;
+    strtod(text, &end);
+    return *end == '\0';
 }
 
-void print_buffers(struct printer *printer)
+void put_text(struct printer *printer, const char *text)
 {
-    const struct plan *plan = printer->plan;
-    enum buffer_scope usual = plan->form == FORM_PIPELINE ? SCOPE_ITERATION : SCOPE_SHARED;
-    if (!any_declared(plan))
-        return;
-    put_word(printer, "buffers");
-    open_map(printer, BLOCK);
-    for (size_t i = 0; i < plan->buffer_count; i++) {
-        const struct buffer *buffer = &plan->buffers[i];
-        if (!buffer->declared)
-            continue;
-        put_text(printer, buffer->name);
-        open_map(printer, FLOW);
-        put_pair_keyword(printer, "scope", keywords_scope, buffer->scope, usual);
-        put_pair_bytes(printer, "bytes", buffer->bytes, 0);
-        close_map(printer);
-    }
-    close_map(printer);
+    put_scalar(printer, text,
+               text && looks_typed(text) ? YAML_DOUBLE_QUOTED_SCALAR_STYLE : YAML_ANY_SCALAR_STYLE);
 }
 
-void print_inputs(struct printer *printer)
+void put_number(struct printer *printer, int64_t number)
 {
-    const struct plan *plan = printer->plan;
-    if (!plan->inputs_given)
-        return;
-    put_word(printer, "inputs");
-    open_list(printer, FLOW);
-    for (size_t i = 0; i < plan->buffer_count; i++)
-        if (plan->buffers[i].input)
-            put_text(printer, plan->buffers[i].name);
-    close_list(printer);
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, number);
+    put_word(printer, text);
 }
 
-void print_staleness(struct printer *printer)
+void put_time(struct printer *printer, int64_t ns)
 {
-    const struct plan *plan = printer->plan;
-    bool any = false;
-    for (size_t i = 0; i < plan->buffer_count; i++)
-        any |= plan->buffers[i].staleness > 0;
-    if (!any)
-        return;
-    put_word(printer, "staleness");
-    open_map(printer, FLOW);
-    for (size_t i = 0; i < plan->buffer_count; i++)
-        if (plan->buffers[i].staleness > 0) {
-            put_text(printer, plan->buffers[i].name);
-            put_number(printer, plan->buffers[i].staleness);
-        }
-    close_map(printer);
+    char text[UNITS_TEXT];
+    units_print_time(ns, text);
+    put_word(printer, text);
 }
 
-static void print_eager(struct printer *printer)
+void put_bytes(struct printer *printer, int64_t bytes)
 {
-    const struct plan *plan = printer->plan;
-    bool messages = false, bytes = false;
-    for (size_t i = 0; i < plan->comm_count; i++) {
-        messages |= plan->comms[i].eager_messages != 0;
-        bytes |= plan->comms[i].eager_bytes != 0;
-    }
-    if (messages) {
-        put_word(printer, "eager_messages");
-        open_map(printer, FLOW);
-        for (size_t i = 0; i < plan->comm_count; i++) {
-            if (plan->comms[i].eager_messages == 0)
-                continue;
-            put_text(printer, plan->comms[i].name);
-            put_number(printer, plan->comms[i].eager_messages);
-        }
-        close_map(printer);
-    }
-    if (bytes) {
-        put_word(printer, "eager_bytes");
-        open_map(printer, FLOW);
-        for (size_t i = 0; i < plan->comm_count; i++) {
-            if (plan->comms[i].eager_bytes == 0)
-                continue;
-            put_text(printer, plan->comms[i].name);
-            put_bytes(printer, plan->comms[i].eager_bytes);
-        }
-        close_map(printer);
-    }
-}
-
-static bool has_no_shares(const struct plan *plan)
-{
-    static const struct shares nothing = {{0}, {0}, {0}};
-    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
-        if (!same_shares(&plan->machine.shares[kind], &nothing))
-            return false;
-    return true;
-}
-
-/* The default shares of each kind of work. */
-static void print_shares(struct printer *printer)
-{
-#define X(name, key) key,
-    static const char *const keys[] = {SHARED_WORK_LIST(X)};
-#undef X
-    static const struct shares nothing = {{0}, {0}, {0}};
-    const struct shares *shares = printer->plan->machine.shares;
-    if (has_no_shares(printer->plan))
-        return;
-    put_word(printer, "shares");
-    open_map(printer, FLOW);
-    for (int kind = 0; kind < SHARED_WORK_COUNT; kind++)
-        put_pair_shares(printer, keys[kind], &shares[kind], &nothing);
-    close_map(printer);
-}
-
-static void print_share_device(struct printer *printer)
-{
-    const int *device = printer->plan->machine.share_device;
-    if (!device)
-        return;
-    put_word(printer, "share_device");
-    open_list(printer, FLOW);
-    for (int first = 0; first < printer->plan->ranks; first++) {
-        int count = 0;
-        for (int rank = first; rank < printer->plan->ranks; rank++)
-            count += device[rank] == first;
-        if (count < 2)
-            continue;
-        open_list(printer, FLOW);
-        for (int rank = first; rank < printer->plan->ranks; rank++)
-            if (device[rank] == first)
-                put_number(printer, rank);
-        close_list(printer);
-    }
-    close_list(printer);
-}
-
-static bool is_usual_machine(const struct plan *plan)
-{
-    const struct machine_spec *machine = &plan->machine;
-    for (size_t i = 0; i < plan->comm_count; i++)
-        if (plan->comms[i].eager_messages || plan->comms[i].eager_bytes)
-            return false;
-    return !machine->sm_slots && !machine->hw_queues && !machine->launch_queue &&
-           !machine->first_use_blocks && !machine->launch_order_implicit && !machine->lazy_load &&
-           !machine->launch_lock && !machine->launch_blocking && !machine->alloc_may_sync &&
-           !machine->copy_engines && !machine->cores && !machine_has_memory(machine) &&
-           !machine->launch_latency_ns && has_no_shares(plan);
-}
-
-void print_machine(struct printer *printer)
-{
-    const struct machine_spec *machine = &printer->plan->machine;
-    if (is_usual_machine(printer->plan))
-        return;
-    put_word(printer, "machine");
-    open_map(printer, FLOW);
-    put_pair_number(printer, "sm_slots", machine->sm_slots, 0);
-    print_share_device(printer);
-    put_pair_number(printer, "hw_queues", machine->hw_queues, 0);
-    put_pair_number(printer, "launch_queue", machine->launch_queue, 0);
-    put_pair_time(printer, "launch_latency", machine->launch_latency_ns, 0);
-    put_pair_bool(printer, "first_use_blocks", machine->first_use_blocks, false);
-    put_pair_bool(printer, "launch_order_implicit", machine->launch_order_implicit, false);
-    put_pair_bool(printer, "lazy_load", machine->lazy_load, false);
-    put_pair_bool(printer, "launch_lock", machine->launch_lock, false);
-    put_pair_bool(printer, "launch_blocking", machine->launch_blocking, false);
-    put_pair_bool(printer, "alloc_may_sync", machine->alloc_may_sync, false);
-    put_pair_number(printer, "copy_engines", machine->copy_engines, 0);
-    put_pair_number(printer, "cores", machine->cores, 0);
-    print_shares(printer);
-    if (machine_has_memory(machine))
-        put_cost(printer, "memory", &machine->memory, false);
-    print_eager(printer);
-    close_map(printer);
-}
-
-static void print_on_failure(struct printer *printer)
-{
-    const struct plan *plan = printer->plan;
-    put_pair_keyword(printer, "on_failure", keywords_on_failure, plan->on_failure,
-                     plan->form == FORM_PIPELINE ? ON_FAILURE_ABORT : ON_FAILURE_NONE);
-}
-
-static void put_verdicts(struct printer *printer, const struct expectation *expect)
-{
-    open_map(printer, FLOW);
-    for (int p = 0; p < PROPERTY_COUNT; p++) {
-        if (!expect->named[p])
-            continue;
-        const char *violated = p == PROPERTY_RACE ? "order" : "violated";
-        put_pair_word(printer, property_key((enum property)p),
-                      expect->any_violation[p] ? violated : outcome_key(expect->outcome[p]));
-    }
-    close_map(printer);
-}
-
-static bool same_verdicts(const struct expectation *a, const struct expectation *b)
-{
-    if (a->given != b->given)
-        return false;
-    for (int p = 0; p < PROPERTY_COUNT; p++)
-        if (a->named[p] != b->named[p] || a->outcome[p] != b->outcome[p] ||
-            a->any_violation[p] != b->any_violation[p])
-            return false;
-    return true;
-}
-
-static void print_expect(struct printer *printer)
-{
-    const struct plan *plan = printer->plan;
-    bool one = plan->form != FORM_PIPELINE || same_verdicts(&plan->expect, &plan->expect_dataflow);
-    if (!plan->expect.given && (one || !plan->expect_dataflow.given))
-        return;
-    put_word(printer, "expect");
-    if (one) {
-        put_verdicts(printer, &plan->expect);
-        return;
-    }
-    open_map(printer, FLOW);
-    if (plan->expect.given) {
-        put_word(printer, "clock");
-        put_verdicts(printer, &plan->expect);
-    }
-    if (plan->expect_dataflow.given) {
-        put_word(printer, "dataflow");
-        put_verdicts(printer, &plan->expect_dataflow);
-    }
-    close_map(printer);
-}
-
-static void print_unrecorded(struct printer *printer)
-{
-    const struct plan *plan = printer->plan;
-    if (plan->unrecorded_count == 0)
-        return;
-    put_word(printer, "unrecorded");
-    open_map(printer, BLOCK);
-    for (size_t i = 0; i < plan->unrecorded_count; i++) {
-        put_text(printer, plan->unrecorded[i].what);
-        put_text(printer, plan->unrecorded[i].why);
-    }
-    close_map(printer);
+    char text[UNITS_TEXT];
+    units_print_bytes(bytes, text);
+    put_word(printer, text);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
-
-static void print_plan(struct printer *printer)
-{
-    const struct plan *plan = printer->plan;
-    open_map(printer, BLOCK);
-    put_pair_word(printer, "swplan", "1");
-    put_pair_text(printer, "name", plan->name);
-    put_pair_text(printer, "about", plan->about);
-    put_pair_text(printer, "source", plan->source);
-    put_pair_share(printer, "unexplained", &plan->unexplained);
-    print_unrecorded(printer);
-    switch (plan->form) {
-    case FORM_PIPELINE: print_pipeline(printer); break;
-    case FORM_PROGRAMS: print_programs(printer); break;
-    case FORM_THREADS: print_threads(printer); break;
-    }
-    print_on_failure(printer);
-    print_expect(printer);
-    close_map(printer);
-}
 
 static void print_document(struct printer *printer)
 {
     yaml_event_t event;
     emit(printer, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
     emit(printer, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
-    print_plan(printer);
+    print_sections(printer);
     emit(printer, yaml_document_end_event_initialize(&event, 1), &event);
     emit(printer, yaml_stream_end_event_initialize(&event), &event);
 }

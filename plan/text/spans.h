@@ -2,7 +2,7 @@
 /*
  * spans.h - a YAML or JSON text as a tree of nodes that know which bytes they are.
  *
- * Nodes live in an arena and point into the text. The parser of plans (parse_internal.h) needs the meaning of a
+ * Nodes live in an arena and point into the text. The parser of plans (text_internal.h) needs the meaning of a
  * text, edits of a text need its places.
  */
 #ifndef SWSIM_SPANS_H

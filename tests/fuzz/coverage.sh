@@ -10,7 +10,8 @@ srcdir=$(cd "${srcdir:-..}" && pwd)
 build=$PWD
 work=$build/coverage-build
 tests='t_parse t_no_memory t_csv t_units t_print t_programs t_fuzz'
-parsers='parse parse_fields parse_graphs parse_pipeline parse_programs parse_streams parse_threads parse_yaml csv actions
+parsers='parse fields symbols keys_plan keys_machine keys_pipeline keys_programs keys_costs keys_parallel keys_threads
+    parse_graphs parse_repeat parse_yaml csv actions
     units dist diag'
 
 rm -rf "$work"

@@ -1,92 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse_pipeline.c - the pipeline form: tasks, their work, dependences, orders, overrides.
+ * keys_pipeline.c - the pipeline form: tasks, their work, dependences, orders, overrides.
+ *
+ * Whether a property of a task is printed is decided by comparing with the task it would be
+ * without: one with all defaults, or for a rank's override the task as the other ranks have it.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "parse_internal.h"
+#include "text_internal.h"
 
 enum { SHOWN_CYCLE = 12 };
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
+#define DTYPE                                                                                      \
+    FIELD("dtype", struct work, dtype, word, "The type of the numbers.", .words = keywords_dtype,  \
+          .always = true)
 static const struct field gemm_fields[] = {
-    FIELD("m", struct work, m, field_int64, .required = true, .min = 1, .max = 1 << 30),
-    FIELD("n", struct work, n, field_int64, .required = true, .min = 1, .max = 1 << 30),
-    FIELD("k", struct work, k, field_int64, .required = true, .min = 1, .max = 1 << 30),
-    FIELD("dtype", struct work, dtype, field_word, .words = keywords_dtype),
+    FIELD("m", struct work, m, int64, "The rows of the product.", .required = true, .min = 1,
+          .max = 1 << 30),
+    FIELD("n", struct work, n, int64, "The columns of the product.", .required = true, .min = 1,
+          .max = 1 << 30),
+    FIELD("k", struct work, k, int64, "The length of the sums.", .required = true, .min = 1,
+          .max = 1 << 30),
+    DTYPE,
 };
+static const struct keys gemm_keys =
+    KEYS(gemm_fields, "\"gemm\"", "a mapping such as {m: 512, n: 512, k: 512}");
 
 static const struct field gather_fields[] = {
-    FIELD("rows", struct work, rows, field_int64, .required = true, .min = 1,
-          .max = INT64_C(1) << 40),
-    FIELD("dim", struct work, dim, field_int64, .required = true, .min = 1, .max = 1 << 30),
-    FIELD("dtype", struct work, dtype, field_word, .words = keywords_dtype),
+    FIELD("rows", struct work, rows, int64, "The rows that are gathered.", .required = true,
+          .min = 1, .max = INT64_C(1) << 40),
+    FIELD("dim", struct work, dim, int64, "The numbers of a row.", .required = true, .min = 1,
+          .max = 1 << 30),
+    DTYPE,
 };
+static const struct keys gather_keys =
+    KEYS(gather_fields, "\"gather\"", "a mapping such as {rows: 4096, dim: 128}");
 
 static const struct field axpy_fields[] = {
-    FIELD("elements", struct work, elements, field_int64, .required = true, .min = 1,
-          .max = INT64_C(1) << 40),
+    FIELD("elements", struct work, elements, int64, "The numbers of each vector.", .required = true,
+          .min = 1, .max = INT64_C(1) << 40),
 };
-
-static bool field_gemm(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
-{
-    (void)field;
-    return parse_want_map(parser, value, "a mapping such as {m: 512, n: 512, k: 512}") &&
-           fields_parse(parser, value, gemm_fields, FIELD_COUNT(gemm_fields), member, "\"gemm\"");
-}
-
-static bool field_gather(struct parser *parser, const struct node *value, void *member,
-                         const struct field *field)
-{
-    (void)field;
-    return parse_want_map(parser, value, "a mapping such as {rows: 4096, dim: 128}") &&
-           fields_parse(parser, value, gather_fields, FIELD_COUNT(gather_fields), member,
-                        "\"gather\"");
-}
-
-static bool field_axpy(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
-{
-    (void)field;
-    return parse_want_map(parser, value, "a mapping such as {elements: 65536}") &&
-           fields_parse(parser, value, axpy_fields, FIELD_COUNT(axpy_fields), member, "\"axpy\"");
-}
+static const struct keys axpy_keys =
+    KEYS(axpy_fields, "\"axpy\"", "a mapping such as {elements: 65536}");
 
 static const struct field copy_fields[] = {
-    FIELD("copy", struct work, direction, field_word, .words = keywords_direction),
-    FIELD("bytes", struct work, bytes, field_bytes, .required = true),
-    FIELD("pageable", struct work, pageable, field_bool),
+    FIELD("copy", struct work, direction, word, "A copy, and its direction.", .always = true,
+          .words = keywords_direction),
+    FIELD("bytes", struct work, bytes, bytes, "The bytes that are copied.", .required = true),
+    FIELD("pageable", struct work, pageable, boolean,
+          "Whether the memory of the host is pageable, so that the copy may block it."),
 };
 
+#define WORK_COMM                                                                                  \
+    FIELD("comm", struct work, comm, symbol, "The communicator.", .required = true,                \
+          .table = TABLE_COMMS)
+#define WORK_BYTES FIELD("bytes", struct work, bytes, bytes, "The bytes that are sent.")
 static const struct field collective_fields[] = {
-    FIELD("collective", struct work, collective, field_word, .words = keywords_collective),
-    FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
-    FIELD("root", struct work, root, field_rank),
-    FIELD("bytes", struct work, bytes, field_bytes),
+    FIELD("collective", struct work, collective, word, "A collective, and its kind.",
+          .always = true, .words = keywords_collective),
+    WORK_COMM,
+    FIELD("root", struct work, root, rank, "The rank that sends to all. The default is the lowest.",
+          .max = PLAN_MAX_RANKS - 1, .otherwise = -1),
+    WORK_BYTES,
 };
 
+#define WORK_MESSAGE(key, about)                                                                   \
+    FIELD(key, struct work, tag, name, about),                                                     \
+        FIELD("peer", struct work, peer, rank, "The other rank.", .required = true,                \
+              .max = PLAN_MAX_RANKS - 1, .otherwise = -1),                                         \
+        WORK_COMM, WORK_BYTES
 static const struct field send_fields[] = {
-    FIELD("send", struct work, tag, field_name),
-    FIELD("peer", struct work, peer, field_rank, .required = true),
-    FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
-    FIELD("bytes", struct work, bytes, field_bytes),
-};
-
+    WORK_MESSAGE("send", "A message that is sent: its tag.")};
 static const struct field recv_fields[] = {
-    FIELD("recv", struct work, tag, field_name),
-    FIELD("peer", struct work, peer, field_rank, .required = true),
-    FIELD("comm", struct work, comm, field_symbol, .required = true, .table = TABLE_COMMS),
-    FIELD("bytes", struct work, bytes, field_bytes),
-};
+    WORK_MESSAGE("recv", "A message that is received: its tag.")};
 
-static const struct field gemm_work[] = {{.key = "gemm", .parse = field_gemm}};
-static const struct field gather_work[] = {{.key = "gather", .parse = field_gather}};
-static const struct field axpy_work[] = {{.key = "axpy", .parse = field_axpy}};
-static const struct field spin_work[] = {FIELD("spin", struct work, time_ns, field_time)};
-static const struct field host_work[] = {FIELD("host", struct work, time_ns, field_time)};
+static const struct field gemm_work[] = {
+    FIELD_OF_ALL("gemm", map, "A product of two matrices.", .keys = &gemm_keys)};
+static const struct field gather_work[] = {
+    FIELD_OF_ALL("gather", map, "A lookup of rows in a table.", .keys = &gather_keys)};
+static const struct field axpy_work[] = {
+    FIELD_OF_ALL("axpy", map, "A sum of two vectors.", .keys = &axpy_keys)};
+static const struct field spin_work[] = {
+    FIELD("spin", struct work, time_ns, time, "A kernel that takes this time.", .always = true)};
+static const struct field host_work[] = {FIELD(
+    "host", struct work, time_ns, time, "Work of the CPU alone, of this time.", .always = true)};
 
 /* The keys of each kind of work; the first names the kind. */
 static const struct work_syntax {
@@ -115,8 +115,8 @@ static enum work_kind find_work(const struct node *map)
     return WORK_NONE;
 }
 
-bool field_work(struct parser *parser, const struct node *value, void *member,
-                const struct field *field)
+static bool field_work(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
 {
     (void)field;
     struct work work = {.comm = -1, .peer = -1, .root = -1};
@@ -137,27 +137,79 @@ bool field_work(struct parser *parser, const struct node *value, void *member,
     return true;
 }
 
+static void print_work(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    const struct work *work = member;
+    const struct work_syntax *syntax = &work_syntax[work->kind];
+    open_map(printer, FLOW);
+    fields_print(printer, syntax->fields, syntax->count, work, NULL);
+    close_map(printer);
+}
+
+static bool same_work(struct printer *printer, const void *member, const void *other,
+                      const struct field *field)
+{
+    (void)field;
+    const struct work *a = member, *b = other;
+    if (!b || a->kind == WORK_NONE)
+        return a->kind == (b ? b->kind : WORK_NONE);
+    const struct work_syntax *syntax = &work_syntax[a->kind];
+    return a->kind == b->kind && fields_same(printer, syntax->fields, syntax->count, a, b);
+}
+
+static void schema_work(struct json *json, const struct field *field)
+{
+    (void)field;
+    json_begin_array_at(json, "anyOf");
+    for (enum work_kind kind = WORK_COPY; kind <= WORK_HOST; kind++) {
+        json_begin_object(json);
+        schema_keys_with(json, work_syntax[kind].fields, work_syntax[kind].count, work_key(kind));
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+const struct field_kind kind_work = {field_work, print_work, same_work, schema_work};
+
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 static const struct field task_fields[] = {
-    FIELD("stage", struct task, stage, field_int, .max = PLAN_MAX_DEPTH - 1),
-    FIELD("stream", struct task, stream, field_symbol, .table = TABLE_STREAMS),
-    FIELD("thread_group", struct task, group, field_symbol, .table = TABLE_GROUPS),
-    FIELD("globally_ordered", struct task, globally_ordered, field_bool),
-    FIELD("time", struct task, time_ns, field_time),
-    FIELD("host_time", struct task, host_time_ns, field_time),
-    FIELD("host_after", struct task, host_after_ns, field_time),
-    FIELD("jitter", struct task, jitter, field_dist),
-    FIELD("host_jitter", struct task, host_jitter, field_dist),
-    FIELD("sm", struct task, sm, field_slots, .max = 65536),
-    FIELD("shares", struct task, shares, field_shares),
-    FIELD("work", struct task, work, field_work),
-    FIELD("reads", struct task, reads, field_symbols, .table = TABLE_BUFFERS),
-    FIELD("writes", struct task, writes, field_symbols, .table = TABLE_BUFFERS),
-    FIELD("host_sync", struct task, host_sync, field_word, .words = keywords_host_sync),
-    FIELD("sync_after", struct task, sync_after, field_word, .words = keywords_host_sync),
-    FIELD("holds", struct task, holds, field_symbols, .table = TABLE_LOCKS),
+    FIELD("stage", struct task, stage, int,
+          "The clock-driven driver works on iteration period - stage.", .max = PLAN_MAX_DEPTH - 1),
+    FIELD("stream", struct task, stream, symbol, "The stream of its device part.",
+          .table = TABLE_STREAMS),
+    FIELD("thread_group", struct task, group, symbol, "The worker threads of its CPU part.",
+          .table = TABLE_GROUPS),
+    FIELD("globally_ordered", struct task, globally_ordered, boolean,
+          "Whether all ranks push it in one order, by tickets."),
+    FIELD("time", struct task, time_ns, time, "The time of its device part."),
+    FIELD("host_time", struct task, host_time_ns, time, "The CPU time before the push."),
+    FIELD("host_after", struct task, host_after_ns, time, "The CPU time behind the push."),
+    FIELD("jitter", struct task, jitter, dist, "How time varies."),
+    FIELD("host_jitter", struct task, host_jitter, dist, "How host_time and host_after vary."),
+    FIELD("sm", struct task, sm, slots, "The residency slots that its device part holds.",
+          .max = 65536),
+    FIELD("shares", struct task, shares, shares, "The shares of the device that it takes."),
+    FIELD("reads", struct task, reads, symbols, "The buffers that it reads.",
+          .table = TABLE_BUFFERS),
+    FIELD("writes", struct task, writes, symbols, "The buffers that it writes.",
+          .table = TABLE_BUFFERS),
+    FIELD("work", struct task, work, work, "What a real run does."),
+    FIELD("host_sync", struct task, host_sync, word, "What its CPU part waits for at first.",
+          .words = keywords_host_sync),
+    FIELD("sync_after", struct task, sync_after, word, "What its CPU part waits for at the end.",
+          .words = keywords_host_sync),
+    FIELD("holds", struct task, holds, symbols, "The locks that its CPU part takes, in this order.",
+          .table = TABLE_LOCKS),
 };
+static const struct keys task_keys =
+    KEYS(task_fields, "a task", "a task: a mapping such as {stage: 0, time: 1ms}");
+
+void schema_task(struct json *json)
+{
+    schema_keys(json, task_fields, FIELD_COUNT(task_fields));
+}
 
 /* Keys that another key leaves without effect. */
 static bool check_keys(struct parser *parser, const struct node *map, const struct task *task)
@@ -192,8 +244,7 @@ static void parse_task(struct parser *parser, const struct node *key, const stru
     *task = (struct task){.mark = key->mark, .stream = -1, .group = -1};
     task->work = (struct work){.comm = -1, .peer = -1, .root = -1};
     task->name = parse_keep(parser, key->text);
-    if (parse_want_map(parser, value, "a task: a mapping such as {stage: 0, time: 1ms}") &&
-        fields_parse(parser, value, task_fields, FIELD_COUNT(task_fields), task, "a task"))
+    if (keys_parse(parser, value, &task_keys, task))
         check_keys(parser, value, task);
     if (task->stream < 0)
         task->stream = symbol_implicit(parser, TABLE_STREAMS, PLAN_IMPLICIT_STREAM);
@@ -227,6 +278,38 @@ void parse_schedule(struct parser *parser, const struct node *value)
             pipeline->task_count++;
     }
 }
+
+/* The members that differ from `usual`. */
+static void print_task(struct printer *printer, const struct task *task, const struct task *usual)
+{
+    put_text(printer, task->name);
+    open_map(printer, BLOCK);
+    fields_print(printer, task_fields, FIELD_COUNT(task_fields), task, usual);
+    close_map(printer);
+}
+
+void print_schedule(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    struct task usual = {.stage = -1};
+    usual.stream = printer->default_stream;
+    usual.group = printer->default_group;
+    usual.work = (struct work){.comm = -1, .peer = -1, .root = -1};
+    open_map(printer, BLOCK);
+    for (size_t t = 0; t < plan->pipeline.task_count; t++)
+        print_task(printer, &plan->pipeline.tasks[t], &usual);
+    close_map(printer);
+}
+
+static void schema_schedule(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_refer(json, "task");
+    schema_end(json);
+}
+
+const struct field_kind kind_schedule = {.schema = schema_schedule};
 
 /* ---- dependences ----------------------------------------------------------------------------- */
 
@@ -377,6 +460,63 @@ void parse_inter_deps(struct parser *parser, const struct node *value)
     parse_deps(parser, value, true);
 }
 
+static void print_deps(struct printer *printer, size_t first, size_t end)
+{
+    const struct pipeline *pipeline = &printer->plan->pipeline;
+    open_list(printer, BLOCK);
+    for (size_t i = first; i < end; i++) {
+        const struct dep *dep = &pipeline->deps[i];
+        open_list(printer, FLOW);
+        put_text(printer, pipeline->tasks[dep->task].name);
+        put_text(printer, pipeline->tasks[dep->on].name);
+        if (dep->distance > 1)
+            put_number(printer, dep->distance);
+        close_list(printer);
+    }
+    close_list(printer);
+}
+
+bool has_intra_deps(const struct printer *printer)
+{
+    return printer->plan->pipeline.intra_count > 0;
+}
+
+void print_intra_deps(struct printer *printer)
+{
+    print_deps(printer, 0, printer->plan->pipeline.intra_count);
+}
+
+bool has_inter_deps(const struct printer *printer)
+{
+    return printer->plan->pipeline.dep_count > printer->plan->pipeline.intra_count;
+}
+
+void print_inter_deps(struct printer *printer)
+{
+    print_deps(printer, printer->plan->pipeline.intra_count, printer->plan->pipeline.dep_count);
+}
+
+static void schema_deps(struct json *json, const struct field *field)
+{
+    static const struct field distance = {.min = 1, .max = PLAN_MAX_DISTANCE};
+    schema_begin_list(json);
+    schema_begin_list(json);
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_refer(json, "name");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_int(json, &distance);
+    json_end_object(json);
+    json_end_array(json);
+    schema_end(json);
+    json_put_int(json, "minItems", 2);
+    json_put_int(json, "maxItems", 2 + field->max);
+    schema_end(json);
+}
+
+const struct field_kind kind_deps = {.schema = schema_deps};
+
 /* ---- enqueue order and overrides ------------------------------------------------------------- */
 
 /* Every task must occur in an explicit order. */
@@ -427,6 +567,44 @@ void parse_enqueue_order(struct parser *parser, const struct node *value)
     pipeline->order_given = value && parse_order(parser, value, &pipeline->order);
 }
 
+static void put_order(struct printer *printer, const struct order_spec *order)
+{
+    if (order->kind != ORDER_EXPLICIT) {
+        put_word(printer, keywords_order[order->kind]);
+        return;
+    }
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < order->tasks.count; i++)
+        put_text(printer, printer->plan->pipeline.tasks[order->tasks.items[i]].name);
+    close_list(printer);
+}
+
+bool has_order(const struct printer *printer)
+{
+    return printer->plan->pipeline.order_given;
+}
+
+void print_order(struct printer *printer)
+{
+    put_order(printer, &printer->plan->pipeline.order);
+}
+
+static void schema_order(struct json *json, const struct field *field)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_word(json, field);
+    json_end_object(json);
+    json_begin_object(json);
+    schema_begin_list(json);
+    schema_refer(json, "name");
+    schema_end(json);
+    json_end_object(json);
+    json_end_array(json);
+}
+
+const struct field_kind kind_order = {.schema = schema_order};
+
 static bool field_override_order(struct parser *parser, const struct node *value, void *member,
                                  const struct field *field)
 {
@@ -436,16 +614,24 @@ static bool field_override_order(struct parser *parser, const struct node *value
     return override->has_order;
 }
 
-/* The keys a task of one rank gives replace those of all ranks, so nothing is required. */
-static bool override_task(struct parser *parser, const struct node *value, struct task *task)
+static void print_override_order(struct printer *printer, const void *member,
+                                 const struct field *field)
 {
-    struct field fields[FIELD_COUNT(task_fields)];
-    memcpy(fields, task_fields, sizeof fields);
-    for (size_t i = 0; i < FIELD_COUNT(fields); i++)
-        fields[i].required = false;
-    return parse_want_map(parser, value, "a mapping of the properties that differ") &&
-           fields_parse(parser, value, fields, FIELD_COUNT(fields), task, "a task");
+    (void)field;
+    put_order(printer, &((const struct rank_override *)member)->order);
 }
+
+static bool same_override_order(struct printer *printer, const void *member, const void *other,
+                                const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return !((const struct rank_override *)member)->has_order;
+}
+
+static const struct field_kind kind_override_order = {field_override_order, print_override_order,
+                                                      same_override_order, schema_order};
 
 static bool field_override_schedule(struct parser *parser, const struct node *value, void *member,
                                     const struct field *field)
@@ -463,15 +649,76 @@ static bool field_override_schedule(struct parser *parser, const struct node *va
     bool ok = true;
     READ_MAP (parser, value, key, properties) {
         int task = symbol_resolve(parser, TABLE_TASKS, key);
-        ok &= task >= 0 && override_task(parser, properties, &override->tasks[task]);
+        ok &= task >= 0 &&
+              parse_want_map(parser, properties, "a mapping of the properties that differ") &&
+              fields_parse(parser, properties, task_fields, FIELD_COUNT(task_fields),
+                           &override->tasks[task], "a task");
     }
     return ok;
 }
 
+static void print_override_schedule(struct printer *printer, const void *member,
+                                    const struct field *field)
+{
+    (void)field;
+    const struct rank_override *override = member;
+    const struct pipeline *pipeline = &printer->plan->pipeline;
+    open_map(printer, BLOCK);
+    for (size_t t = 0; t < pipeline->task_count; t++)
+        if (!fields_same(printer, task_fields, FIELD_COUNT(task_fields), &override->tasks[t],
+                         &pipeline->tasks[t]))
+            print_task(printer, &override->tasks[t], &pipeline->tasks[t]);
+    close_map(printer);
+}
+
+static bool same_override_schedule(struct printer *printer, const void *member, const void *other,
+                                   const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return !((const struct rank_override *)member)->tasks;
+}
+
+static const struct field_kind kind_override_schedule = {
+    field_override_schedule, print_override_schedule, same_override_schedule, schema_schedule};
+
 static const struct field override_fields[] = {
-    {.key = "schedule", .parse = field_override_schedule},
-    {.key = "enqueue_order", .parse = field_override_order},
+    FIELD_OF_ALL("schedule", override_schedule, "The properties of tasks that differ, by task."),
+    FIELD_OF_ALL("enqueue_order", override_order, "The order of this rank.",
+                 .words = keywords_order),
 };
+static const struct keys override_keys =
+    KEYS(override_fields, "the differences of a rank", "a mapping with schedule or enqueue_order");
+
+bool has_overrides(const struct printer *printer)
+{
+    return printer->plan->pipeline.override_count > 0;
+}
+
+void print_overrides(struct printer *printer)
+{
+    const struct pipeline *pipeline = &printer->plan->pipeline;
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < pipeline->override_count; i++) {
+        put_number(printer, pipeline->overrides[i].rank);
+        open_map(printer, BLOCK);
+        fields_print(printer, override_fields, FIELD_COUNT(override_fields),
+                     &pipeline->overrides[i], NULL);
+        close_map(printer);
+    }
+    close_map(printer);
+}
+
+static void schema_overrides(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_keys(json, override_fields, FIELD_COUNT(override_fields));
+    schema_end(json);
+}
+
+const struct field_kind kind_overrides = {.schema = schema_overrides};
 
 void parse_overrides(struct parser *parser, const struct node *value)
 {
@@ -487,12 +734,11 @@ void parse_overrides(struct parser *parser, const struct node *value)
     READ_MAP (parser, value, key, differences) {
         int64_t rank;
         if (!parse_number(parser, key, true, 0, plan->ranks - 1, &rank) ||
-            !parse_want_map(parser, differences, "a mapping with schedule or enqueue_order"))
+            !parse_want_map(parser, differences, override_keys.example))
             continue;
         struct rank_override *override = &pipeline->overrides[pipeline->override_count++];
         *override = (struct rank_override){.rank = (int)rank, .mark = key->mark};
-        fields_parse(parser, differences, override_fields, FIELD_COUNT(override_fields), override,
-                     "the differences of a rank");
+        keys_parse(parser, differences, &override_keys, override);
     }
 }
 
@@ -570,3 +816,26 @@ void parse_batches(struct parser *parser, const struct node *value)
     READ_LIST (parser, value, item)
         field_int64(parser, item, &pipeline->batches[pipeline->batch_count++], &field);
 }
+
+bool has_batches(const struct printer *printer)
+{
+    return printer->plan->pipeline.batches != NULL;
+}
+
+void print_batches(struct printer *printer)
+{
+    const struct pipeline *pipeline = &printer->plan->pipeline;
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < pipeline->batch_count; i++)
+        put_number(printer, pipeline->batches[i]);
+    close_list(printer);
+}
+
+static void schema_batches(struct json *json, const struct field *field)
+{
+    schema_begin_list(json);
+    schema_int(json, field);
+    schema_end(json);
+}
+
+const struct field_kind kind_batches = {.schema = schema_batches};

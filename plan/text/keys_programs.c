@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse_programs.c - rank programs: actions, generator parameters, point-to-point knobs, times.
+ * keys_programs.c - rank programs: actions, generator parameters, arithmetic, times; the rules that all lists obey.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "plan/schedules/generate.h"
 #include "plan/schedules/costs.h"
 #include "list_warnings.h"
-#include "parse_internal.h"
+#include "text_internal.h"
 #include "base/units.h"
 
 static const char BLANKS[] = " \t\n";
@@ -142,7 +142,111 @@ void parse_programs(struct parser *parser, const struct node *value)
         parse_check_programs(parser);
 }
 
-/* ---- generator, point to point, times -------------------------------------------------------- */
+enum { PROGRAM_WIDTH = 96, MAX_ACTION = 160 };
+
+static bool has_idle(const struct rank_program *program)
+{
+    for (size_t i = 0; i < program->count; i++)
+        if (program->actions[i].kind == ACTION_IDLE)
+            return true;
+    return false;
+}
+
+static void put_actions_as_list(struct printer *printer, const struct rank_program *program)
+{
+    char text[MAX_ACTION];
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < program->count; i++) {
+        action_format(&program->actions[i], text, sizeof text);
+        put_word(printer, text);
+    }
+    close_list(printer);
+}
+
+static void put_actions_as_text(struct printer *printer, const struct rank_program *program)
+{
+    size_t cap = 1, length = 0;
+    for (size_t i = 0; i < program->count; i++)
+        cap += action_format(&program->actions[i], NULL, 0) + 1;
+    char *text = arena_alloc(&printer->scratch, cap);
+    for (size_t i = 0; text && i < program->count; i++) {
+        if (i)
+            text[length++] = ' ';
+        length += action_format(&program->actions[i], text + length, cap - length);
+    }
+    put_scalar(printer, text, YAML_PLAIN_SCALAR_STYLE);
+}
+
+/* Without idle cells one text is shorter and reads better than a list. */
+void put_program(struct printer *printer, const struct rank_program *program)
+{
+    if (program->count == 0 || has_idle(program))
+        put_actions_as_list(printer, program);
+    else
+        put_actions_as_text(printer, program);
+}
+
+/* The lists that are printed: those of the plan, or those that were found for its schedule; NULL: none. */
+static const struct rank_program *printed_lists(const struct printer *printer)
+{
+    const struct programs *programs = &printer->plan->programs;
+    if (!programs->generate.given)
+        return programs->ranks;
+    return printer->kept || programs->generate.found_given ? programs->generate.found : NULL;
+}
+
+bool has_programs(const struct printer *printer)
+{
+    return printed_lists(printer) != NULL;
+}
+
+/* Elsewhere a line is a task's property or an operation, however long; only these are folded. */
+void print_programs(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    yaml_emitter_set_width(&printer->emitter, PROGRAM_WIDTH);
+    open_map(printer, BLOCK);
+    for (int rank = 0; rank < plan->ranks; rank++) {
+        put_number(printer, rank);
+        put_program(printer, &printed_lists(printer)[rank]);
+    }
+    close_map(printer);
+}
+
+void schema_program(struct json *json, const struct field *field)
+{
+    (void)field;
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    json_put_string(json, "type", "string");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_begin_list(json);
+    json_put_string(json, "type", "string");
+    schema_end(json);
+    json_end_object(json);
+    json_end_array(json);
+}
+
+static void schema_programs(struct json *json, const struct field *field)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_begin_list(json);
+    schema_program(json, field);
+    schema_end(json);
+    json_end_object(json);
+    json_begin_object(json);
+    schema_begin_named(json);
+    schema_program(json, field);
+    schema_end(json);
+    json_end_object(json);
+    json_end_array(json);
+}
+
+const struct field_kind kind_programs = {.schema = schema_programs};
+
+/* ---- generator, arithmetic, times -------------------------------------------------------------- */
 
 /* A number of activations, or as many as there is room for. */
 static bool field_room(struct parser *parser, const struct node *value, void *member,
@@ -154,20 +258,51 @@ static bool field_room(struct parser *parser, const struct node *value, void *me
     return true;
 }
 
+static void print_room(struct printer *printer, const void *member, const struct field *field)
+{
+    if (*(const int *)member == GENERATE_FIT)
+        put_word(printer, "fit");
+    else
+        print_int(printer, member, field);
+}
+
+static void schema_room(struct json *json, const struct field *field)
+{
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    json_put_string(json, "const", "fit");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_int(json, field);
+    json_end_object(json);
+    json_end_array(json);
+}
+
+static const struct field_kind kind_room = {field_room, print_room, same_int, schema_room};
+
 static const struct field generate_fields[] = {
-    FIELD("schedule", struct generate_spec, schedule, field_name, .required = true),
-    FIELD("ranks", struct generate_spec, ranks, field_int, .required = true, .min = 1,
-          .max = PLAN_MAX_RANKS),
-    FIELD("chunks", struct generate_spec, chunks, field_int, .min = 1,
+    FIELD("schedule", struct generate_spec, schedule, name,
+          "The name of the schedule: gpipe, 1f1b, interleaved_1f1b, zb_h1 and others.",
+          .required = true),
+    FIELD("ranks", struct generate_spec, ranks, int, "The ranks of the pipeline.", .required = true,
+          .min = 1, .max = PLAN_MAX_RANKS),
+    FIELD("chunks", struct generate_spec, chunks, int, "The stages of each rank.", .min = 1,
           .max = PLAN_MAX_MODEL_STAGES),
-    FIELD("microbatches", struct generate_spec, microbatches, field_int, .required = true, .min = 1,
+    FIELD("microbatches", struct generate_spec, microbatches, int, "The microbatches of a step.",
+          .required = true, .min = 1, .max = PLAN_MAX_MICROBATCHES),
+    FIELD("group", struct generate_spec, group, int,
+          "The microbatches that go through a chunk in a row.", .min = 1,
           .max = PLAN_MAX_MICROBATCHES),
-    FIELD("group", struct generate_spec, group, field_int, .min = 1, .max = PLAN_MAX_MICROBATCHES),
-    FIELD("moe_overlap", struct generate_spec, moe_overlap, field_bool),
-    FIELD("megatron", struct generate_spec, megatron, field_word, .words = keywords_megatron),
-    FIELD("memory", struct generate_spec, memory, field_room, .min = 1,
-          .max = PLAN_MAX_MICROBATCHES),
+    FIELD("moe_overlap", struct generate_spec, moe_overlap, boolean,
+          "Whether the two passes of a steady pair are one piece of work."),
+    FIELD("megatron", struct generate_spec, megatron, word,
+          "Messages in the order in which Megatron-LM sends them.", .words = keywords_megatron),
+    FIELD("memory", struct generate_spec, memory, room,
+          "The activations of a stage that a rank holds, or fit: as many as there is memory for.",
+          .min = 1, .max = PLAN_MAX_MICROBATCHES),
 };
+const struct keys generate_keys =
+    KEYS(generate_fields, "\"generate\"", "the parameters of a schedule");
 
 /* The schedule's own refusal, at its place in the file. */
 static void check_schedule(struct parser *parser, const struct generate_spec *generate)
@@ -234,12 +369,11 @@ void parse_generate(struct parser *parser, const struct node *value)
 {
     struct plan *plan = parser->plan;
     struct generate_spec *generate = &plan->programs.generate;
-    if (!value || !parse_want_map(parser, value, "the parameters of a schedule"))
+    if (!value || !parse_want_map(parser, value, generate_keys.example))
         return;
     generate->given = true;
     generate->mark = value->mark;
-    if (!fields_parse(parser, value, generate_fields, FIELD_COUNT(generate_fields), generate,
-                      "\"generate\""))
+    if (!keys_parse(parser, value, &generate_keys, generate))
         return;
     check_said(parser, "ranks", plan->ranks, generate->ranks);
     check_said(parser, "copies", plan->programs.copies, generate_copies(generate));
@@ -248,74 +382,32 @@ void parse_generate(struct parser *parser, const struct node *value)
     plan->ranks = generate->ranks;
 }
 
-/* A communicator for all was "rank" in earlier plans. */
-static bool field_fifo(struct parser *parser, const struct node *value, void *member,
-                       const struct field *field)
-{
-    if (value->kind != NODE_SCALAR || strcmp(value->text, "rank") != 0)
-        return field_word(parser, value, member, field);
-    *(enum fifo_rule *)member = FIFO_RANK;
-    return true;
-}
-
-static const struct field p2p_fields[] = {
-    FIELD("fifo", struct programs, fifo, field_fifo, .words = keywords_fifo),
-    FIELD("batch", struct programs, batch, field_bool),
-    FIELD("metadata", struct programs, metadata, field_word, .words = keywords_metadata),
-    FIELD("bytes", struct programs, p2p_bytes, field_bytes),
-    FIELD("eager_messages", struct programs, eager_messages, field_int, .max = 65536),
-    FIELD("eager_bytes", struct programs, eager_bytes, field_bytes),
-    FIELD("latency", struct programs, links.all.latency, field_given_time),
-    FIELD("bandwidth", struct programs, links.all.bandwidth, field_given_rate),
-    FIELD("forward", struct programs, links.forward, field_link),
-    FIELD("backward", struct programs, links.backward, field_link),
-    FIELD("node", struct programs, links.node, field_int, .min = 1, .max = PLAN_MAX_RANKS),
-    FIELD("between", struct programs, links.between, field_link),
-    FIELD("edges", struct programs, links, field_edges),
-};
-
-void parse_p2p(struct parser *parser, const struct node *value)
-{
-    struct programs *programs = &parser->plan->programs;
-    generate_channel(&programs->generate, &programs->fifo, &programs->batch);
-    if (!value || !parse_want_map(parser, value, "a mapping such as {fifo: pair, batch: true}"))
-        return;
-    programs->links.mark = value->mark;
-    fields_parse(parser, value, p2p_fields, FIELD_COUNT(p2p_fields), programs, "\"p2p\"");
-}
-
-static const struct field fsdp_fields[] = {
-    FIELD("replicas", struct programs, fsdp_replicas, field_int, .min = 1, .max = PLAN_MAX_RANKS),
-    FIELD("bytes", struct programs, fsdp_bytes, field_bytes),
-};
-
-void parse_fsdp(struct parser *parser, const struct node *value)
-{
-    if (value && parse_want_map(parser, value, "a mapping such as {replicas: 2, bytes: 1GiB}"))
-        fields_parse(parser, value, fsdp_fields, FIELD_COUNT(fsdp_fields), &parser->plan->programs,
-                     "\"fsdp\"");
-}
-
 static const struct field arithmetic_fields[] = {
-    FIELD("width", struct arithmetic, width, field_int, .min = 1, .max = ARITHMETIC_MOST),
-    FIELD("batch", struct arithmetic, batch, field_int, .min = 1, .max = ARITHMETIC_MOST),
-    FIELD("layers_per_stage", struct arithmetic, layers_per_stage, field_int, .min = 1,
+    FIELD("width", struct arithmetic, width, int, "The width of a layer.", .min = 1,
+          .max = ARITHMETIC_MOST, .otherwise = ARITHMETIC_WIDTH),
+    FIELD("batch", struct arithmetic, batch, int, "The rows of a microbatch.", .min = 1,
+          .max = ARITHMETIC_MOST, .otherwise = ARITHMETIC_BATCH),
+    FIELD("layers_per_stage", struct arithmetic, layers_per_stage, int,
+          "The layers of a stage. The default is what layers or model say, else 1.", .min = 1,
           .max = ARITHMETIC_MOST),
-    FIELD("activation", struct arithmetic, activation, field_word,
+    FIELD("activation", struct arithmetic, activation, word, "The function behind each layer.",
           .words = keywords_layer_function),
-    FIELD("loss", struct arithmetic, loss, field_word, .words = keywords_loss),
-    FIELD("seed", struct arithmetic, seed, field_int64, .max = INT64_MAX),
+    FIELD("loss", struct arithmetic, loss, word, "The loss behind the last layer.",
+          .words = keywords_loss),
+    FIELD("seed", struct arithmetic, seed, int64, "The seed of weights and inputs.",
+          .max = INT64_MAX),
 };
+const struct keys arithmetic_keys =
+    KEYS(arithmetic_fields, "\"arithmetic\"", "a mapping such as {width: 64, batch: 8}");
 
 void parse_arithmetic(struct parser *parser, const struct node *value)
 {
     struct arithmetic *arithmetic = &parser->plan->programs.arithmetic;
-    if (!value || !parse_want_map(parser, value, "a mapping such as {width: 64, batch: 8}"))
+    if (!value || !parse_want_map(parser, value, arithmetic_keys.example))
         return;
     *arithmetic = (struct arithmetic){
         .given = true, .mark = value->mark, .width = ARITHMETIC_WIDTH, .batch = ARITHMETIC_BATCH};
-    fields_parse(parser, value, arithmetic_fields, FIELD_COUNT(arithmetic_fields), arithmetic,
-                 "\"arithmetic\"");
+    keys_parse(parser, value, &arithmetic_keys, arithmetic);
 }
 
 static bool field_action_time(struct parser *parser, const struct node *value, void *member,
@@ -330,18 +422,42 @@ static bool field_action_time(struct parser *parser, const struct node *value, v
     return parse_error(parser, value->mark, "found \"%s\", expected at most %s", value->text, most);
 }
 
+static void print_action_time(struct printer *printer, const void *member,
+                              const struct field *field)
+{
+    (void)field;
+    put_time(printer, ((const struct action_time *)member)->time_ns);
+}
+
+static bool same_action_time(struct printer *printer, const void *member, const void *other,
+                             const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return !((const struct action_time *)member)->given;
+}
+
+static void schema_action_time(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "time");
+}
+
+static const struct field_kind kind_action_time = {field_action_time, print_action_time,
+                                                   same_action_time, schema_action_time};
+
 static const struct field time_fields[] = {
 #define X(name, text, microbatch)                                                                  \
-    FIELD(text, struct programs, times[ACTION_##name], field_action_time),
+    FIELD(text, struct programs, times[ACTION_##name], action_time, "The time of this action."),
     ACTION_LIST(X)
 #undef X
 };
-
-void parse_times(struct parser *parser, const struct node *value)
-{
-    if (value && parse_want_map(parser, value, "a mapping such as {F: 1ms, B: 2ms}"))
-        fields_parse(parser, value, time_fields, ACTION_IDLE, &parser->plan->programs, "\"times\"");
-}
+/* An idle cell, the last action, has no time. */
+const struct keys times_keys = {.fields = time_fields,
+                                .count = ACTION_IDLE,
+                                .what = "\"times\"",
+                                .example = "a mapping such as {F: 1ms, B: 2ms}"};
 
 /* ---- the rules all rank programs obey -------------------------------------------------------- */
 

@@ -1,0 +1,808 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fields.c - tables of keys: how a mapping is read and printed, and the kinds of values that many keys have.
+ *
+ * A mapping of a plan is described by an array of `struct field`. fields_parse walks the mapping once, hands each value to
+ * the reader of its kind and reports unknown and missing keys. fields_print walks the table and prints what differs from
+ * the defaults. schema.c makes a JSON Schema of the same tables.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_internal.h"
+#include "base/printable.h"
+#include "base/units.h"
+
+enum { SHOWN_BYTES = 40 };
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+bool parse_fail(struct parser *parser, enum status status)
+{
+    if (parser->status != STATUS_SYSTEM)
+        parser->status = status;
+    if (++parser->errors == PARSE_MANY_ERRORS) {
+        parser->gave_up = true;
+        parser->diag->too_many = true;
+    }
+    return false;
+}
+
+bool parse_no_memory(struct parser *parser)
+{
+    return parse_fail(parser, diag_no_memory(parser->diag));
+}
+
+/* A node as a message quotes it. */
+const char *parse_describe(struct parser *parser, const struct node *node)
+{
+    if (node->kind == NODE_MAP)
+        return node->length ? "a mapping" : "an empty mapping";
+    if (node->kind == NODE_LIST)
+        return node->length ? "a list" : "an empty list";
+    if (node->plain && node->length == 0)
+        return "nothing";
+    size_t length = node->length;
+    if (length > SHOWN_BYTES) { /* cut between characters */
+        length = SHOWN_BYTES;
+        while (length && ((unsigned char)node->text[length] & 0xC0) == 0x80)
+            length--;
+    }
+    const char *shown = arena_printf(&parser->scratch, "\"%.*s%s\"", (int)length, node->text,
+                                     length < node->length ? "..." : "");
+    return shown ? shown : "a text";
+}
+
+bool parse_mismatch(struct parser *parser, const struct node *node, const char *expected)
+{
+    return parse_error(parser, node->mark, "found %s, expected %s", parse_describe(parser, node),
+                       expected);
+}
+
+bool parse_want_map(struct parser *parser, const struct node *node, const char *expected)
+{
+    return node->kind == NODE_MAP || parse_mismatch(parser, node, expected);
+}
+
+bool parse_want_list(struct parser *parser, const struct node *node, const char *expected)
+{
+    return node->kind == NODE_LIST || parse_mismatch(parser, node, expected);
+}
+
+const struct node *node_find(const struct node *map, const char *wanted)
+{
+    MAP_EACH (map, key, value)
+        if (strcmp(key->text, wanted) == 0)
+            return value;
+    return NULL;
+}
+
+const char *parse_keep(struct parser *parser, const char *text)
+{
+    const char *copy = arena_strdup(&parser->plan->arena, text);
+    if (!copy)
+        parse_no_memory(parser);
+    return copy;
+}
+
+/* "a, b or c" so far, with `word` added; `last`: it ends the list. */
+static const char *add_word(struct parser *parser, const char *list, const char *word, bool last)
+{
+    const char *joint = !*list ? "" : last ? " or " : ", ";
+    const char *longer = arena_printf(&parser->scratch, "%s%s%s", list, joint, word);
+    return longer ? longer : list;
+}
+
+/* ---- mappings by table ----------------------------------------------------------------------- */
+
+static bool unknown_key(struct parser *parser, const struct node *key, const struct field *fields,
+                        size_t count, const char *what)
+{
+    struct nearest nearest = {.found = key->text};
+    const char *list = "";
+    for (size_t i = 0; i < count; i++) {
+        nearest_try(&nearest, fields[i].key);
+        list = add_word(parser, list, fields[i].key, i + 1 == count);
+    }
+    return parse_error(parser, key->mark, "found unknown key \"%s\" in %s, expected %s%s",
+                       key->text, what, list, nearest_hint(&nearest, '"', &parser->scratch));
+}
+
+static bool missing_key(struct parser *parser, const struct node *map, const struct field *field,
+                        const char *what)
+{
+    return parse_error(parser, map->mark, "found %s without \"%s\", expected \"%s: ...\" in it",
+                       what, field->key, field->key);
+}
+
+/* Keys mostly stand in the order of the table: the one behind `*last` is tried first. */
+static const struct field *find_field(const struct field *fields, size_t count, const char *key,
+                                      size_t *last)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t at = (*last + 1 + i) % count;
+        if (fields[at].key[0] == key[0] && strcmp(fields[at].key, key) == 0) {
+            *last = at;
+            return &fields[at];
+        }
+    }
+    return NULL;
+}
+
+bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
+                  size_t count, void *base, const char *what)
+{
+    bool ok = true;
+    size_t last = count - 1;
+    READ_MAP (parser, map, key, value) {
+        const struct field *field = find_field(fields, count, key->text, &last);
+        ok &= field ? field->kind->parse(parser, value, (char *)base + field->offset, field)
+                    : unknown_key(parser, key, fields, count, what);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (fields[i].required && !node_find(map, fields[i].key))
+            ok = missing_key(parser, map, &fields[i], what);
+    return ok;
+}
+
+bool keys_parse(struct parser *parser, const struct node *value, const struct keys *keys,
+                void *base)
+{
+    return parse_want_map(parser, value, keys->example) &&
+           fields_parse(parser, value, keys->fields, keys->count, base, keys->what);
+}
+
+static bool field_same(struct printer *printer, const struct field *field, const void *base,
+                       const void *usual)
+{
+    const void *member = (const char *)base + field->offset;
+    const void *other = usual ? (const char *)usual + field->offset : NULL;
+    return !field->kind->print || field->kind->same(printer, member, other, field);
+}
+
+void fields_print(struct printer *printer, const struct field *fields, size_t count,
+                  const void *base, const void *usual)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct field *field = &fields[i];
+        if (!field->always && !field->required && field_same(printer, field, base, usual))
+            continue;
+        put_word(printer, field->key);
+        field->kind->print(printer, (const char *)base + field->offset, field);
+    }
+}
+
+bool fields_same(struct printer *printer, const struct field *fields, size_t count,
+                 const void *base, const void *usual)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!field_same(printer, &fields[i], base, usual))
+            return false;
+    return true;
+}
+
+/* ---- scalars --------------------------------------------------------------------------------- */
+
+static bool is_null(const struct node *node)
+{
+    return node->kind == NODE_SCALAR && node->plain &&
+           (node->length == 0 || strcmp(node->text, "~") == 0 || strcmp(node->text, "null") == 0);
+}
+
+bool parse_name(struct parser *parser, const struct node *node, const char *expected)
+{
+    if (node->kind != NODE_SCALAR || is_null(node) || node->length == 0)
+        return parse_mismatch(parser, node, expected);
+    if (node->length > PLAN_MAX_NAME)
+        return parse_error(parser, node->mark, "found a name of %zu bytes, expected at most %d",
+                           node->length, PLAN_MAX_NAME);
+    return printable_is(node->text, false) ||
+           parse_error(parser, node->mark, "found a control character in a name, expected %s",
+                       expected);
+}
+
+/* number := "0" | [ "-" ] nonzero digit*: every number has one spelling, so keys that are numbers differ
+   where their texts do. */
+static bool scan_number(const char *text, int64_t *out)
+{
+    const char *digits = text + (*text == '-');
+    size_t length = strspn(digits, "0123456789");
+    if (length == 0 || digits[length] || (digits[0] == '0' && (length > 1 || digits != text)))
+        return false;
+    errno = 0;
+    *out = strtoll(text, NULL, 10);
+    if (errno == ERANGE)
+        *out = *text == '-' ? INT64_MIN : INT64_MAX;
+    return true;
+}
+
+bool parse_number(struct parser *parser, const struct node *node, bool is_key, int64_t min,
+                  int64_t max, int64_t *out)
+{
+    char expected[96];
+    if (max >= INT64_MAX)
+        snprintf(expected, sizeof expected, "a whole number, at least %" PRId64, min);
+    else
+        snprintf(expected, sizeof expected, "a whole number from %" PRId64 " to %" PRId64, min,
+                 max);
+    int64_t value;
+    bool number = node->kind == NODE_SCALAR && scan_number(node->text, &value);
+    if (number && !node->plain && !is_key)
+        return parse_error(parser, node->mark, "found the text %s, expected %s without quotes",
+                           parse_describe(parser, node), expected);
+    if (!number || value < min || value > max || (value == INT64_MAX && max == INT64_MAX))
+        return parse_mismatch(parser, node, expected);
+    *out = value;
+    return true;
+}
+
+bool field_int(struct parser *parser, const struct node *value, void *member,
+               const struct field *field)
+{
+    int64_t number;
+    if (!parse_number(parser, value, false, field->min, field->max, &number))
+        return false;
+    *(int *)member = (int)number;
+    return true;
+}
+
+bool field_rank(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    struct field bounds = *field;
+    bounds.max = parser->plan->ranks - 1;
+    return field_int(parser, value, member, &bounds);
+}
+
+bool parse_check_pageable(struct parser *parser, const struct node *map, enum direction direction)
+{
+    const struct node *pageable = node_find(map, "pageable");
+    return !pageable || direction != DIRECTION_D2D ||
+           parse_error(
+               parser, pageable->mark,
+               "found \"pageable\" in a copy on the device, expected h2d or d2h: there is no "
+               "host memory in it");
+}
+
+bool parse_check_jitter(struct parser *parser, const struct node *map, const char *key,
+                        const char *of, int64_t ns)
+{
+    const struct node *jitter = node_find(map, key);
+    return !jitter || ns > 0 ||
+           parse_error(
+               parser, jitter->mark,
+               "found \"%s\" without \"%s\", expected both: what takes no time does not vary", key,
+               of);
+}
+
+bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
+                      int root)
+{
+    return root < 0 || collective_has_root(kind) ||
+           parse_error(parser, node_find(map, "root")->mark,
+                       "found a root of %s, expected it only where one rank sends to all",
+                       collective_key(kind));
+}
+
+bool field_int64(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field)
+{
+    return parse_number(parser, value, false, field->min, field->max, member);
+}
+
+bool field_bool(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    (void)field;
+    bool is_true = value->kind == NODE_SCALAR && strcmp(value->text, "true") == 0;
+    bool is_false = value->kind == NODE_SCALAR && strcmp(value->text, "false") == 0;
+    if (!value->plain || (!is_true && !is_false))
+        return parse_mismatch(parser, value, "true or false");
+    *(bool *)member = is_true;
+    return true;
+}
+
+/* A value with a unit. The sentence of units.h ("expected a unit: ns, ...") is completed. */
+static bool parse_with_unit(struct parser *parser, const struct node *value, int64_t *out,
+                            bool (*parse)(const char *, int64_t *, const char **),
+                            const char *example)
+{
+    const char *what = NULL;
+    if (value->kind == NODE_SCALAR && !is_null(value) && parse(value->text, out, &what))
+        return true;
+    if (!what)
+        return parse_mismatch(parser, value, example);
+    return parse_error(parser, value->mark, "found %s, %s", parse_describe(parser, value), what);
+}
+
+bool field_time(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    (void)field;
+    return parse_with_unit(parser, value, member, units_parse_time, "a duration such as 0.2ms");
+}
+
+bool field_bytes(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field)
+{
+    (void)field;
+    return parse_with_unit(parser, value, member, units_parse_bytes, "a size such as 64MiB");
+}
+
+static bool field_given_time(struct parser *parser, const struct node *value, void *member,
+                             const struct field *field)
+{
+    struct amount *amount = member;
+    return amount->given = field_time(parser, value, &amount->value, field);
+}
+
+static bool field_given_bytes(struct parser *parser, const struct node *value, void *member,
+                              const struct field *field)
+{
+    struct amount *amount = member;
+    return amount->given = field_bytes(parser, value, &amount->value, field);
+}
+
+static bool field_given_rate(struct parser *parser, const struct node *value, void *member,
+                             const struct field *field)
+{
+    (void)field;
+    struct amount *amount = member;
+    if (!parse_with_unit(parser, value, &amount->value, units_parse_rate, "a rate such as 25GB/s"))
+        return false;
+    if (amount->value == 0)
+        return parse_mismatch(parser, value, "a rate above 0");
+    return amount->given = true;
+}
+
+static bool field_share(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    (void)field;
+    struct share *share = member;
+    const char *expected = "a share from 0 to 1 with at most six decimals, such as 0.6";
+    if (value->kind != NODE_SCALAR || !units_parse_share(value->text, &share->millionths))
+        return parse_mismatch(parser, value, expected);
+    if (!value->plain)
+        return parse_error(parser, value->mark, "found the text %s, expected %s, without quotes",
+                           parse_describe(parser, value), expected);
+    share->given = true;
+    return true;
+}
+
+static bool field_slots(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    int share;
+    if (value->kind == NODE_SCALAR && strchr(value->text, '.') &&
+        units_parse_share(value->text, &share))
+        return parse_error(parser, value->mark,
+                           "found %s, expected a whole number of residency slots; a share of the "
+                           "device is said with shares: {sm: %s}",
+                           parse_describe(parser, value), value->text);
+    return field_int(parser, value, member, field);
+}
+
+static bool wrong_word(struct parser *parser, const struct node *value, const char *const *words)
+{
+    struct nearest nearest = {.found = value->kind == NODE_SCALAR ? value->text : ""};
+    const char *list = "";
+    for (size_t i = 0; words[i]; i++) {
+        nearest_try(&nearest, words[i]);
+        list = add_word(parser, list, words[i], !words[i + 1]);
+    }
+    return parse_error(parser, value->mark, "found %s, expected %s%s",
+                       parse_describe(parser, value), list,
+                       nearest_hint(&nearest, '"', &parser->scratch));
+}
+
+bool field_word(struct parser *parser, const struct node *value, void *member,
+                const struct field *field)
+{
+    for (int i = 0; value->kind == NODE_SCALAR && field->words[i]; i++) {
+        if (strcmp(value->text, field->words[i]) == 0) {
+            memcpy(member, &i, sizeof i); /* an enum is as wide as an int */
+            return true;
+        }
+    }
+    return wrong_word(parser, value, field->words);
+}
+
+static bool field_text(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    if (value->kind != NODE_SCALAR || is_null(value))
+        return parse_mismatch(parser, value, "a text");
+    if (!printable_is(value->text, true))
+        return parse_error(parser, value->mark,
+                           "found a control character in a text, expected it without");
+    *(const char **)member = parse_keep(parser, value->text);
+    return *(const char **)member != NULL;
+}
+
+static bool field_dist(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    const char *what;
+    size_t where;
+    if (value->kind != NODE_SCALAR || is_null(value))
+        return parse_mismatch(parser, value, "a distribution such as lognormal(cv=0.3)");
+    if (dist_parse(value->text, &parser->plan->arena, member, &what, &where))
+        return true;
+    struct mark mark = value->mark;
+    mark.col += (uint32_t)where + !value->plain;
+    return parse_error(parser, mark, "%s", what);
+}
+
+static bool field_name(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    const char *kept =
+        parse_name(parser, value, "a name") ? symbol_keep(parser, value->text) : NULL;
+    if (kept)
+        *(const char **)member = kept;
+    return kept != NULL;
+}
+
+bool field_symbol(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field)
+{
+    int index = symbol_resolve(parser, field->table, value);
+    if (index < 0)
+        return false;
+    *(int *)member = index;
+    return true;
+}
+
+static bool field_symbols(struct parser *parser, const struct node *value, void *member,
+                          const struct field *field)
+{
+    struct index_list list = {0};
+    if (!parse_want_list(parser, value, "a list of names"))
+        return false;
+    list.items = value->length ? ARENA_ARRAY(&parser->plan->arena, value->length, int) : NULL;
+    if (value->length && !list.items)
+        return parse_no_memory(parser);
+    bool ok = true;
+    READ_LIST (parser, value, item) {
+        int index = symbol_resolve(parser, field->table, item);
+        if (index >= 0)
+            list.items[list.count++] = index;
+        ok &= index >= 0;
+    }
+    *(struct index_list *)member = list;
+    return ok;
+}
+
+static bool field_given_int(struct parser *parser, const struct node *value, void *member,
+                            const struct field *field)
+{
+    struct amount *amount = member;
+    return amount->given = field_int64(parser, value, &amount->value, field);
+}
+
+bool field_map(struct parser *parser, const struct node *value, void *member,
+               const struct field *field)
+{
+    return keys_parse(parser, value, field->keys, member);
+}
+
+/* ---- printed --------------------------------------------------------------------------------- */
+
+void print_int(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_number(printer, *(const int *)member);
+}
+
+static void print_int64(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_number(printer, *(const int64_t *)member);
+}
+
+void print_bool(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_word(printer, *(const bool *)member ? "true" : "false");
+}
+
+static void print_time(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_time(printer, *(const int64_t *)member);
+}
+
+static void print_bytes(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_bytes(printer, *(const int64_t *)member);
+}
+
+static void print_given_int(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_number(printer, ((const struct amount *)member)->value);
+}
+
+static void print_given_time(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_time(printer, ((const struct amount *)member)->value);
+}
+
+static void print_given_bytes(struct printer *printer, const void *member,
+                              const struct field *field)
+{
+    (void)field;
+    put_bytes(printer, ((const struct amount *)member)->value);
+}
+
+static void print_given_rate(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    char text[UNITS_TEXT];
+    units_print_rate(((const struct amount *)member)->value, text);
+    put_word(printer, text);
+}
+
+static void print_share(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    char text[UNITS_TEXT];
+    units_print_share(((const struct share *)member)->millionths, text);
+    put_word(printer, text);
+}
+
+void print_word(struct printer *printer, const void *member, const struct field *field)
+{
+    put_word(printer, field->words[*(const int *)member]);
+}
+
+static void print_text(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_text(printer, *(const char *const *)member);
+}
+
+static void print_dist(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_word(printer, dist_print(member, &printer->scratch));
+}
+
+static void print_symbol(struct printer *printer, const void *member, const struct field *field)
+{
+    put_text(printer, symbol_name(printer->plan, field->table, *(const int *)member));
+}
+
+/* A name of another rank's buffer has the rank in front: r1.x. */
+static void print_symbols(struct printer *printer, const void *member, const struct field *field)
+{
+    const struct index_list *list = member;
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *name = symbol_name(printer->plan, field->table, list->items[i]);
+        put_text(printer, list->ranks && list->ranks[i] > 0
+                              ? arena_printf(&printer->scratch, "r%d.%s", list->ranks[i] - 1, name)
+                              : name);
+    }
+    close_list(printer);
+}
+
+void print_map(struct printer *printer, const void *member, const struct field *field)
+{
+    open_map(printer, FLOW);
+    fields_print(printer, field->keys->fields, field->keys->count, member, NULL);
+    close_map(printer);
+}
+
+/* ---- the default, or the same as another ------------------------------------------------------ */
+
+bool same_int(struct printer *printer, const void *member, const void *other,
+              const struct field *field)
+{
+    (void)printer;
+    return *(const int *)member == (other ? *(const int *)other : (int)field->otherwise);
+}
+
+static bool same_more(struct printer *printer, const void *member, const void *other,
+                      const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return *(const int *)member <= 1;
+}
+
+/* Of an index or a rank: negative ones are not given. */
+static bool same_index(struct printer *printer, const void *member, const void *other,
+                       const struct field *field)
+{
+    (void)printer;
+    (void)field;
+    const int index = *(const int *)member;
+    return index < 0 || (other && index == *(const int *)other);
+}
+
+static bool same_int64(struct printer *printer, const void *member, const void *other,
+                       const struct field *field)
+{
+    (void)printer;
+    return *(const int64_t *)member == (other ? *(const int64_t *)other : field->otherwise);
+}
+
+static bool same_bool(struct printer *printer, const void *member, const void *other,
+                      const struct field *field)
+{
+    (void)printer;
+    return *(const bool *)member == (other ? *(const bool *)other : (field->otherwise != 0));
+}
+
+static bool same_given(struct printer *printer, const void *member, const void *other,
+                       const struct field *field)
+{
+    (void)printer;
+    (void)field;
+    const struct amount *a = member, *b = other;
+    return b ? a->given == b->given && (!a->given || a->value == b->value) : !a->given;
+}
+
+static bool same_share(struct printer *printer, const void *member, const void *other,
+                       const struct field *field)
+{
+    (void)printer;
+    (void)field;
+    const struct share *a = member, *b = other;
+    return b ? a->given == b->given && (!a->given || a->millionths == b->millionths) : !a->given;
+}
+
+static bool same_text(struct printer *printer, const void *member, const void *other,
+                      const struct field *field)
+{
+    (void)printer;
+    (void)field;
+    const char *a = *(const char *const *)member, *b = other ? *(const char *const *)other : NULL;
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_dist(struct printer *printer, const void *member, const void *other,
+                      const struct field *field)
+{
+    (void)field;
+    const struct dist *dist = member;
+    if (!other)
+        return dist->kind == DIST_CONSTANT && dist->spike_probability <= 0;
+    const char *a = dist_print(dist, &printer->scratch), *b = dist_print(other, &printer->scratch);
+    return a && b && strcmp(a, b) == 0;
+}
+
+bool same_list(struct printer *printer, const void *member, const void *other,
+               const struct field *field)
+{
+    (void)printer;
+    (void)field;
+    const struct index_list *a = member, *b = other;
+    return a->count == (b ? b->count : 0) &&
+           (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
+}
+
+bool same_map(struct printer *printer, const void *member, const void *other,
+              const struct field *field)
+{
+    return fields_same(printer, field->keys->fields, field->keys->count, member, other);
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static const struct field shares_fields[] = {
+    FIELD("sm", struct shares, sm, share, "The share of the device's multiprocessors."),
+    FIELD("link", struct shares, link, share, "The share of the link between devices."),
+    FIELD("core", struct shares, core, share, "The share of a core of the host."),
+};
+static const struct keys share_keys =
+    KEYS(shares_fields, "\"shares\"", "shares of the device, such as {sm: 0.6, link: 0.5}");
+
+static bool field_shares(struct parser *parser, const struct node *value, void *member,
+                         const struct field *field)
+{
+    (void)field;
+    struct shares shares = {{0}, {0}, {0}};
+    if (!keys_parse(parser, value, &share_keys, &shares))
+        return false;
+    *(struct shares *)member = shares;
+    return true;
+}
+
+static void print_shares(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    print_map(printer, member, &(struct field){.keys = &share_keys});
+}
+
+static bool same_shares(struct printer *printer, const void *member, const void *other,
+                        const struct field *field)
+{
+    (void)field;
+    return fields_same(printer, shares_fields, FIELD_COUNT(shares_fields), member, other);
+}
+
+static void schema_shares(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_keys(json, shares_fields, FIELD_COUNT(shares_fields));
+}
+
+static void schema_time(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "time");
+}
+
+static void schema_bytes(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "size");
+}
+
+static void schema_rate(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "rate");
+}
+
+static void schema_share(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "share");
+}
+
+static void schema_text(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "name");
+}
+
+static void schema_dist(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_refer(json, "distribution");
+}
+
+static void schema_texts(struct json *json, const struct field *field)
+{
+    schema_begin_list(json);
+    schema_text(json, field);
+    schema_end(json);
+}
+
+const struct field_kind kind_int = {field_int, print_int, same_int, schema_int};
+const struct field_kind kind_more = {field_int, print_int, same_more, schema_int};
+const struct field_kind kind_int64 = {field_int64, print_int64, same_int64, schema_int};
+const struct field_kind kind_rank = {field_rank, print_int, same_index, schema_int};
+const struct field_kind kind_slots = {field_slots, print_int, same_int, schema_int};
+const struct field_kind kind_boolean = {field_bool, print_bool, same_bool, schema_bool};
+const struct field_kind kind_time = {field_time, print_time, same_int64, schema_time};
+const struct field_kind kind_bytes = {field_bytes, print_bytes, same_int64, schema_bytes};
+const struct field_kind kind_given_int = {field_given_int, print_given_int, same_given, schema_int};
+const struct field_kind kind_given_time = {field_given_time, print_given_time, same_given,
+                                           schema_time};
+const struct field_kind kind_given_bytes = {field_given_bytes, print_given_bytes, same_given,
+                                            schema_bytes};
+const struct field_kind kind_given_rate = {field_given_rate, print_given_rate, same_given,
+                                           schema_rate};
+const struct field_kind kind_share = {field_share, print_share, same_share, schema_share};
+const struct field_kind kind_shares = {field_shares, print_shares, same_shares, schema_shares};
+const struct field_kind kind_word = {field_word, print_word, same_int, schema_word};
+const struct field_kind kind_text = {field_text, print_text, same_text, schema_text};
+const struct field_kind kind_name = {field_name, print_text, same_text, schema_text};
+const struct field_kind kind_dist = {field_dist, print_dist, same_dist, schema_dist};
+const struct field_kind kind_symbol = {field_symbol, print_symbol, same_index, schema_text};
+const struct field_kind kind_symbols = {field_symbols, print_symbols, same_list, schema_texts};
+const struct field_kind kind_map = {field_map, print_map, same_map, schema_map};

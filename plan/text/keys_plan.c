@@ -1,0 +1,1036 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keys_plan.c - the keys at the top of a plan, and the short sections behind them: communicators, queues, buffers, verdicts.
+ *
+ * The order of `sections` is the order of meaning: names that a later section refers to are read by an
+ * earlier one, wherever the keys stand in the file.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_internal.h"
+#include "plan/schedules/generate.h"
+
+enum { VERSION = 1 };
+
+static bool has_always(const struct printer *printer)
+{
+    (void)printer;
+    return true;
+}
+
+/* What entries of mappings are that have names as keys. */
+static const struct field rank_field = {.otherwise = -1, .max = PLAN_MAX_RANKS - 1};
+static const struct field capacity_field = {.min = 1, .max = 65536};
+static const struct field staleness_field = {.min = 1, .max = PLAN_MAX_DEPTH};
+
+static void schema_names(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_list(json);
+    schema_refer(json, "name");
+    schema_end(json);
+}
+
+/* ---- comms, queues, buffers ------------------------------------------------------------------- */
+
+static int compare_ints(const void *a, const void *b)
+{
+    int first = *(const int *)a, second = *(const int *)b;
+    return (first > second) - (first < second);
+}
+
+/* members := "all" | list of ranks, each once */
+static void parse_members(struct parser *parser, struct comm *comm, const struct node *value)
+{
+    if (value->kind == NODE_SCALAR && strcmp(value->text, "all") == 0)
+        return;
+    if (value->kind != NODE_LIST || value->length == 0) {
+        parse_mismatch(parser, value, "a list of ranks such as [0, 1], or all");
+        return;
+    }
+    comm->members = ARENA_ARRAY(&parser->plan->arena, value->length, int);
+    if (!comm->members) {
+        parse_no_memory(parser);
+        return;
+    }
+    READ_LIST (parser, value, item) {
+        int64_t rank;
+        if (!parse_number(parser, item, false, 0, parser->plan->ranks - 1, &rank))
+            continue;
+        for (size_t i = 0; i < comm->member_count; i++)
+            if (comm->members[i] == rank) {
+                parse_error(parser, item->mark,
+                            "found rank %d a second time, expected every "
+                            "member once",
+                            (int)rank);
+                return;
+            }
+        comm->members[comm->member_count++] = (int)rank;
+    }
+    qsort(comm->members, comm->member_count, sizeof *comm->members, compare_ints);
+}
+
+static void parse_comms(struct parser *parser, const struct node *value)
+{
+    if (!value || !parse_want_map(parser, value, "a mapping from communicators to ranks"))
+        return;
+    READ_MAP (parser, value, key, members) {
+        if (!parse_name(parser, key, "a communicator's name") ||
+            symbol_find(parser, TABLE_COMMS, key->text) >= 0)
+            continue; /* a duplicate key is reported already */
+        struct comm *comm = parse_add_comm(parser, key->text, key->mark);
+        if (!comm)
+            continue;
+        comm->declared = true;
+        parse_members(parser, comm, members);
+    }
+}
+
+static void print_comms(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, FLOW);
+    for (size_t i = 0; i < plan->comm_count; i++) {
+        const struct comm *comm = &plan->comms[i];
+        put_text(printer, comm->name);
+        if (!comm->members) {
+            put_word(printer, "all");
+            continue;
+        }
+        open_list(printer, FLOW);
+        for (size_t k = 0; k < comm->member_count; k++)
+            put_number(printer, comm->members[k]);
+        close_list(printer);
+    }
+    close_map(printer);
+}
+
+static bool has_comms(const struct printer *printer)
+{
+    return printer->plan->comm_count > 0;
+}
+
+static void schema_comms(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    json_put_string(json, "const", "all");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_begin_list(json);
+    schema_int(json, &rank_field);
+    schema_end(json);
+    json_end_object(json);
+    json_end_array(json);
+    schema_end(json);
+}
+
+static const struct field_kind kind_comms = {.schema = schema_comms};
+
+static void parse_queues(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (!value || !parse_want_map(parser, value, "a mapping from queues to capacities"))
+        return;
+    plan->queues = ARENA_ARRAY(&plan->arena, value->length, struct queue);
+    if (!plan->queues) {
+        parse_no_memory(parser);
+        return;
+    }
+    READ_MAP (parser, value, key, number) {
+        struct queue *queue = &plan->queues[plan->queue_count];
+        if (!parse_name(parser, key, "a queue's name") ||
+            symbol_find(parser, TABLE_QUEUES, key->text) >= 0)
+            continue;
+        queue->mark = key->mark;
+        queue->name = parse_keep(parser, key->text);
+        field_int(parser, number, &queue->capacity, &capacity_field);
+        if (queue->name && symbol_add(parser, TABLE_QUEUES, queue->name, (int)plan->queue_count))
+            plan->queue_count++;
+    }
+}
+
+static void print_queues(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, FLOW);
+    for (size_t i = 0; i < plan->queue_count; i++) {
+        put_text(printer, plan->queues[i].name);
+        put_number(printer, plan->queues[i].capacity);
+    }
+    close_map(printer);
+}
+
+static bool has_queues(const struct printer *printer)
+{
+    return printer->plan->queue_count > 0;
+}
+
+static void schema_queues(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_int(json, &capacity_field);
+    schema_end(json);
+}
+
+static const struct field_kind kind_queues = {.schema = schema_queues};
+
+static const struct field buffer_fields[] = {
+    FIELD("scope", struct buffer, scope, word,
+          "Whether each iteration has an instance of its own, or all share one.",
+          .words = keywords_scope, .otherwise = -1),
+    FIELD("bytes", struct buffer, bytes, bytes, "The size of an instance."),
+};
+
+static void parse_buffers(struct parser *parser, const struct node *value)
+{
+    if (!value || !parse_want_map(parser, value, "a mapping from buffers to their properties"))
+        return;
+    READ_MAP (parser, value, key, properties) {
+        if (!parse_name(parser, key, "a buffer's name") ||
+            symbol_find(parser, TABLE_BUFFERS, key->text) >= 0)
+            continue;
+        struct buffer *buffer = parse_add_buffer(parser, key->text, key->mark);
+        if (!buffer || !parse_want_map(parser, properties, "a mapping such as {bytes: 64MiB}"))
+            continue;
+        buffer->declared = true;
+        fields_parse(parser, properties, buffer_fields, FIELD_COUNT(buffer_fields), buffer,
+                     "a buffer");
+        const struct node *scope = node_find(properties, "scope");
+        if (scope && parser->plan->form == FORM_THREADS && buffer->scope == SCOPE_ITERATION)
+            parse_error(parser, scope->mark,
+                        "found scope iteration, expected shared: host programs have no iterations");
+    }
+}
+
+static void print_buffers(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    const struct buffer usual = {.scope =
+                                     plan->form == FORM_PIPELINE ? SCOPE_ITERATION : SCOPE_SHARED};
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->buffer_count; i++) {
+        if (!plan->buffers[i].declared)
+            continue;
+        put_text(printer, plan->buffers[i].name);
+        open_map(printer, FLOW);
+        fields_print(printer, buffer_fields, FIELD_COUNT(buffer_fields), &plan->buffers[i], &usual);
+        close_map(printer);
+    }
+    close_map(printer);
+}
+
+static bool has_buffers(const struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].declared)
+            return true;
+    return false;
+}
+
+static void schema_buffers(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_keys(json, buffer_fields, FIELD_COUNT(buffer_fields));
+    schema_end(json);
+}
+
+static const struct field_kind kind_buffers_declared = {.schema = schema_buffers};
+
+/* A buffer that no operation names is a misspelling. */
+static struct buffer *known_buffer(struct parser *parser, const struct node *node)
+{
+    int index = symbol_require(parser, TABLE_BUFFERS, node);
+    return index < 0 ? NULL : &parser->plan->buffers[index];
+}
+
+static void parse_inputs(struct parser *parser, const struct node *value)
+{
+    if (!value || !parse_want_list(parser, value, "a list of buffers"))
+        return;
+    parser->plan->inputs_given = true;
+    READ_LIST (parser, value, item) {
+        struct buffer *buffer = known_buffer(parser, item);
+        if (buffer && buffer->input)
+            parse_error(parser, item->mark, "found buffer \"%s\" a second time", item->text);
+        else if (buffer)
+            buffer->input = true;
+    }
+}
+
+static void print_inputs(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].input)
+            put_text(printer, plan->buffers[i].name);
+    close_list(printer);
+}
+
+static bool has_inputs(const struct printer *printer)
+{
+    return printer->plan->inputs_given;
+}
+
+static const struct field_kind kind_inputs = {.schema = schema_names};
+
+static void parse_unrecorded(struct parser *parser, const struct node *value)
+{
+    if (!value ||
+        !parse_want_map(parser, value, "a mapping from what is not recorded to the reason"))
+        return;
+    READ_MAP (parser, value, key, reason) {
+        if (!parse_name(parser, key, "what is not recorded") ||
+            !parse_name(parser, reason, "a reason"))
+            continue;
+        if (!plan_add_unrecorded(parser->plan, parse_keep(parser, key->text),
+                                 parse_keep(parser, reason->text)))
+            parse_no_memory(parser);
+    }
+}
+
+static void print_unrecorded(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->unrecorded_count; i++) {
+        put_text(printer, plan->unrecorded[i].what);
+        put_text(printer, plan->unrecorded[i].why);
+    }
+    close_map(printer);
+}
+
+static bool has_unrecorded(const struct printer *printer)
+{
+    return printer->plan->unrecorded_count > 0;
+}
+
+static void schema_unrecorded(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_refer(json, "name");
+    schema_end(json);
+}
+
+static const struct field_kind kind_unrecorded = {.schema = schema_unrecorded};
+
+static void parse_staleness(struct parser *parser, const struct node *value)
+{
+    if (!value || !parse_want_map(parser, value, "a mapping from shared buffers to iterations"))
+        return;
+    READ_MAP (parser, value, key, iterations) {
+        struct buffer *buffer = known_buffer(parser, key);
+        if (buffer && buffer->scope != SCOPE_SHARED)
+            parse_error(parser, key->mark,
+                        "found buffer \"%s\" of scope iteration, expected a shared one", key->text);
+        else if (buffer)
+            field_int(parser, iterations, &buffer->staleness, &staleness_field);
+    }
+}
+
+static void print_staleness(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, FLOW);
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].staleness > 0) {
+            put_text(printer, plan->buffers[i].name);
+            put_number(printer, plan->buffers[i].staleness);
+        }
+    close_map(printer);
+}
+
+static bool has_staleness(const struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    for (size_t i = 0; i < plan->buffer_count; i++)
+        if (plan->buffers[i].staleness > 0)
+            return true;
+    return false;
+}
+
+static void schema_staleness(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_int(json, &staleness_field);
+    schema_end(json);
+}
+
+static const struct field_kind kind_staleness = {.schema = schema_staleness};
+
+/* ---- expected verdicts ----------------------------------------------------------------------- */
+
+/* verdict := proved | some | always | violated, of a race also: order */
+static void parse_verdict(struct parser *parser, struct expectation *expect, int property,
+                          const struct node *value)
+{
+    const char *word = value->kind == NODE_SCALAR ? value->text : "";
+    bool order = property == PROPERTY_RACE && strcmp(word, "order") == 0;
+    expect->named[property] = true;
+    if (order || strcmp(word, "violated") == 0) {
+        expect->outcome[property] = OUTCOME_SOME;
+        expect->any_violation[property] = true;
+        return;
+    }
+    for (enum outcome outcome = OUTCOME_PROVED; outcome < OUTCOME_NONE; outcome++) {
+        if (strcmp(word, outcome_key(outcome)) == 0) {
+            expect->outcome[property] = outcome;
+            return;
+        }
+    }
+    parse_mismatch(parser, value,
+                   property == PROPERTY_RACE ? "proved, some, always, violated or order"
+                                             : "proved, some, always or violated");
+}
+
+static void parse_verdicts(struct parser *parser, struct expectation *expect,
+                           const struct node *value)
+{
+    if (!parse_want_map(parser, value, "a mapping from properties to verdicts"))
+        return;
+    expect->given = true;
+    expect->mark = value->mark;
+    READ_MAP (parser, value, key, verdict) {
+        struct nearest nearest = {.found = key->text};
+        int property = 0;
+        while (property < PROPERTY_COUNT &&
+               strcmp(key->text, property_key((enum property)property)) != 0)
+            nearest_try(&nearest, property_key((enum property)property++));
+        if (property < PROPERTY_COUNT)
+            parse_verdict(parser, expect, property, verdict);
+        else
+            parse_error(parser, key->mark,
+                        "found unknown property \"%s\", expected message, deadlock, mismatch, "
+                        "race, lifetime, value, serial, slot, bound, drain or faults%s",
+                        key->text, nearest_hint(&nearest, '"', &parser->scratch));
+    }
+}
+
+/* expect := verdicts | {clock: verdicts, dataflow: verdicts}, the latter for two drivers */
+static void parse_expect(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (!value || !parse_want_map(parser, value, "a mapping from properties to verdicts"))
+        return;
+    const struct node *clock = node_find(value, "clock");
+    const struct node *dataflow = node_find(value, "dataflow");
+    if ((!clock && !dataflow) || plan->form != FORM_PIPELINE) {
+        parse_verdicts(parser, &plan->expect, value);
+        plan->expect_dataflow = plan->expect;
+        return;
+    }
+    READ_MAP (parser, value, key, verdicts)
+        if (verdicts != clock && verdicts != dataflow)
+            parse_error(parser, key->mark,
+                        "found key \"%s\" beside a driver, expected only clock and dataflow",
+                        key->text);
+    if (clock)
+        parse_verdicts(parser, &plan->expect, clock);
+    if (dataflow)
+        parse_verdicts(parser, &plan->expect_dataflow, dataflow);
+}
+
+static void put_verdicts(struct printer *printer, const struct expectation *expect)
+{
+    open_map(printer, FLOW);
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        if (!expect->named[p])
+            continue;
+        const char *violated = p == PROPERTY_RACE ? "order" : "violated";
+        put_word(printer, property_key((enum property)p));
+        put_word(printer, expect->any_violation[p] ? violated : outcome_key(expect->outcome[p]));
+    }
+    close_map(printer);
+}
+
+static bool same_verdicts(const struct expectation *a, const struct expectation *b)
+{
+    if (a->given != b->given)
+        return false;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (a->named[p] != b->named[p] || a->outcome[p] != b->outcome[p] ||
+            a->any_violation[p] != b->any_violation[p])
+            return false;
+    return true;
+}
+
+static bool is_one(const struct plan *plan)
+{
+    return plan->form != FORM_PIPELINE || same_verdicts(&plan->expect, &plan->expect_dataflow);
+}
+
+static void print_expect(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    if (is_one(plan)) {
+        put_verdicts(printer, &plan->expect);
+        return;
+    }
+    open_map(printer, FLOW);
+    if (plan->expect.given) {
+        put_word(printer, "clock");
+        put_verdicts(printer, &plan->expect);
+    }
+    if (plan->expect_dataflow.given) {
+        put_word(printer, "dataflow");
+        put_verdicts(printer, &plan->expect_dataflow);
+    }
+    close_map(printer);
+}
+
+static bool has_expect(const struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    return plan->expect.given || (!is_one(plan) && plan->expect_dataflow.given);
+}
+
+static void schema_verdicts(struct json *json, bool drivers)
+{
+    json_put_string(json, "type", "object");
+    json_put_bool(json, "additionalProperties", false);
+    json_begin_object_at(json, "properties");
+    for (int p = 0; p < PROPERTY_COUNT; p++) {
+        json_begin_object_at(json, property_key((enum property)p));
+        json_put_string(json, "description", "The expected verdict of this property.");
+        json_begin_array_at(json, "enum");
+        for (enum outcome outcome = OUTCOME_PROVED; outcome < OUTCOME_NONE; outcome++)
+            json_string(json, outcome_key(outcome));
+        json_string(json, "violated");
+        if (p == PROPERTY_RACE)
+            json_string(json, "order");
+        json_end_array(json);
+        json_end_object(json);
+    }
+    static const char *const keys[] = {"clock", "dataflow"};
+    for (size_t i = 0; drivers && i < FIELD_COUNT(keys); i++) {
+        json_begin_object_at(json, keys[i]);
+        json_put_string(json, "description", "The verdicts under this driver.");
+        schema_verdicts(json, false);
+        json_end_object(json);
+    }
+    json_end_object(json);
+}
+
+static void schema_expect(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_verdicts(json, true);
+}
+
+static const struct field_kind kind_expect = {.schema = schema_expect};
+
+/* ---- version and ranks ----------------------------------------------------------------------- */
+
+static void parse_version(struct parser *parser, const struct node *value)
+{
+    int64_t version;
+    if (!value)
+        parse_error(parser, parser->root->mark, "found no \"swplan\", expected \"swplan: %d\"",
+                    VERSION);
+    else if (parse_number(parser, value, false, 1, INT32_MAX, &version) && version != VERSION)
+        parse_error(
+            parser, value->mark,
+            "found version %d of the format of plans, expected \"swplan: %d\", the only one so far",
+            (int)version, VERSION);
+}
+
+static void print_version(struct printer *printer)
+{
+    put_number(printer, VERSION);
+}
+
+static void schema_version(struct json *json, const struct field *field)
+{
+    (void)field;
+    json_put_int(json, "const", VERSION);
+}
+
+static const struct field_kind kind_version = {.schema = schema_version};
+
+static void raise_ranks(struct parser *parser, int rank)
+{
+    if (rank >= parser->plan->ranks && rank < PLAN_MAX_RANKS)
+        parser->plan->ranks = rank + 1;
+}
+
+/* Host programs: as many as threads and communicators name. */
+static void count_ranks(struct parser *parser)
+{
+    const struct node *threads = node_find(parser->root, "threads");
+    const struct node *comms = node_find(parser->root, "comms");
+    const char *name;
+    int rank;
+    if (threads && threads->kind == NODE_MAP)
+        READ_MAP (parser, threads, key, ops)
+            if (thread_name_rank(key->text, &rank, &name))
+                raise_ranks(parser, rank);
+    if (comms && comms->kind == NODE_MAP)
+        READ_MAP (parser, comms, key, members)
+            READ_LIST (parser, members, item)
+                if (item->kind == NODE_SCALAR && strlen(item->text) <= 4)
+                    raise_ranks(parser, atoi(item->text));
+}
+
+static void parse_ranks(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.min = 1, .max = PLAN_MAX_RANKS};
+    if (value)
+        field_int(parser, value, &parser->plan->ranks, &field);
+    else if (parser->plan->form == FORM_THREADS)
+        count_ranks(parser);
+}
+
+/* True if there are other ranks than the parser would find without the key. */
+static bool has_ranks(const struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    int highest = 0;
+    for (size_t i = 0; i < plan->thread_count; i++)
+        if (plan->threads[i].rank > highest)
+            highest = plan->threads[i].rank;
+    for (size_t i = 0; plan->form == FORM_THREADS && i < plan->comm_count; i++)
+        for (size_t k = 0; k < plan->comms[i].member_count; k++)
+            if (plan->comms[i].members[k] > highest)
+                highest = plan->comms[i].members[k];
+    return plan->form != FORM_PROGRAMS && plan->ranks != highest + 1;
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* The runtime of the pipeline form stops all ranks by default; a program written call by call does only
+   what is written in it. */
+static enum on_failure usual_on_failure(const struct plan *plan)
+{
+    return plan->form == FORM_PIPELINE ? ON_FAILURE_ABORT : ON_FAILURE_NONE;
+}
+
+static void parse_on_failure(struct parser *parser, const struct node *value)
+{
+    static const struct field field = {.words = keywords_on_failure};
+    parser->plan->on_failure = usual_on_failure(parser->plan);
+    if (value)
+        field_word(parser, value, &parser->plan->on_failure, &field);
+}
+
+static bool has_on_failure(const struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    return plan->on_failure != usual_on_failure(plan);
+}
+
+/* ---- keys that are printed where the author wrote them ----------------------------------------- */
+
+static bool has_driver(const struct printer *printer)
+{
+    return printer->plan->pipeline.driver_given;
+}
+
+static bool has_depth(const struct printer *printer)
+{
+    return printer->plan->pipeline.depth_given;
+}
+
+static bool has_max_depth(const struct printer *printer)
+{
+    return printer->plan->pipeline.max_depth_given;
+}
+
+static bool has_num_slots(const struct printer *printer)
+{
+    return printer->plan->pipeline.num_slots_given;
+}
+
+static bool has_arithmetic(const struct printer *printer)
+{
+    return printer->plan->programs.arithmetic.given;
+}
+
+/* ---- the top of a plan ----------------------------------------------------------------------- */
+
+enum {
+    IN_PIPELINE = 1 << FORM_PIPELINE,
+    IN_PROGRAMS = 1 << FORM_PROGRAMS,
+    IN_THREADS = 1 << FORM_THREADS,
+    IN_ALL = IN_PIPELINE | IN_PROGRAMS | IN_THREADS
+};
+
+/* The keys that make a form. */
+static const struct form_key {
+    const char *key;
+    enum plan_form form;
+    const char *words;
+} form_keys[] = {
+    {"schedule", FORM_PIPELINE, "pipeline plans"},
+    {"programs", FORM_PROGRAMS, "rank programs"},
+    {"generate", FORM_PROGRAMS, "rank programs"},
+    {"threads", FORM_THREADS, "host programs"},
+};
+
+/* A key at the top. The table stands in the order of reading; `place` orders the canonical text. `parse` is called whether
+   the key is there or not; without it, the field is filled in when the key is there. */
+static const struct section {
+    unsigned forms;
+    int place;
+    void (*parse)(struct parser *parser, const struct node *value);
+    struct field field;
+    /* True if the key is printed; NULL: it is unless its value is the default. */
+    bool (*has)(const struct printer *printer);
+    /* Print the value; NULL: as its kind is printed. */
+    void (*print)(struct printer *printer);
+} sections[] = {
+    {IN_ALL, 0, parse_version,
+     .field = FIELD_OF_ALL("swplan", version, "The version of the format of plans."),
+     .has = has_always, .print = print_version},
+    {IN_ALL, 1, NULL,
+     .field =
+         FIELD("name", struct plan, name, name,
+               "The name of the plan. The default is the name of the file without its suffix.")},
+    {IN_ALL, 2, NULL,
+     .field = FIELD("about", struct plan, about, text, "A description for the reader.")},
+    {IN_ALL, 3, NULL,
+     .field =
+         FIELD("source", struct plan, source, text, "The origin of the plan, for the reader.")},
+    {IN_ALL, 6, parse_ranks,
+     .field =
+         FIELD("ranks", struct plan, ranks, int,
+               "The number of ranks. The default is one more than the highest rank that is named.",
+               .min = 1, .max = PLAN_MAX_RANKS),
+     .has = has_ranks},
+    {IN_PIPELINE | IN_THREADS, 21, parse_comms,
+     .field = FIELD_OF_ALL("comms", comms, "Communicators, and the ranks that are their members."),
+     .has = has_comms, .print = print_comms},
+    {IN_THREADS, 23, parse_queues,
+     .field = FIELD_OF_ALL("queues", queues,
+                           "Queues between threads, and the number of items that each can hold."),
+     .has = has_queues, .print = print_queues},
+    {IN_PIPELINE | IN_THREADS, 22, parse_streams,
+     .field = FIELD_OF_ALL("streams", streams, "What a stream of this name is, on every rank."),
+     .has = has_streams, .print = print_streams},
+    {IN_PIPELINE | IN_THREADS, 43, parse_buffers,
+     .field = FIELD_OF_ALL("buffers", buffers_declared, "Memory that work reads and writes."),
+     .has = has_buffers, .print = print_buffers},
+    {IN_PIPELINE, 7, parse_driver,
+     .field = FIELD("driver", struct plan, pipeline.driver, word,
+                    "The driver that the plan is for. Without this key it is for both.",
+                    .words = keywords_driver),
+     .has = has_driver},
+    {IN_PIPELINE, 39, parse_schedule,
+     .field = FIELD_OF_ALL("schedule", schedule, "The tasks of an iteration, by name."),
+     .has = has_always, .print = print_schedule},
+    {IN_PIPELINE, 40, parse_intra_deps,
+     .field = FIELD_OF_ALL("intra_iter_deps", deps,
+                           "Dependences within an iteration: [task, the task it depends on]."),
+     .has = has_intra_deps, .print = print_intra_deps},
+    {IN_PIPELINE, 41, parse_inter_deps,
+     .field = FIELD_OF_ALL(
+         "inter_iter_deps", deps,
+         "Dependences on earlier iterations: [task, the task it depends on, distance].", .max = 1),
+     .has = has_inter_deps, .print = print_inter_deps},
+    {IN_PIPELINE, 12, parse_enqueue_order,
+     .field = FIELD_OF_ALL(
+         "enqueue_order", order,
+         "The order of a period's tasks under the clock driver, and of tickets under both.",
+         .words = keywords_order),
+     .has = has_order, .print = print_order},
+    {IN_PIPELINE, 42, parse_overrides,
+     .field = FIELD_OF_ALL("rank_overrides", overrides, "How a rank differs from the others."),
+     .has = has_overrides, .print = print_overrides},
+    {IN_PIPELINE, 8, parse_depth,
+     .field = FIELD("pipeline_depth", struct plan, pipeline.depth, int,
+                    "The number of stages, to be checked: one more than the highest stage.",
+                    .min = 1, .max = PLAN_MAX_DEPTH),
+     .has = has_depth},
+    {IN_PIPELINE, 9, parse_max_depth,
+     .field = FIELD("max_depth", struct plan, pipeline.max_depth, int,
+                    "Data-flow driver: the most iterations in flight. The default is the depth.",
+                    .min = 1, .max = PLAN_MAX_DEPTH),
+     .has = has_max_depth},
+    {IN_PIPELINE, 10, NULL,
+     .field =
+         FIELD("max_in_flight", struct plan, pipeline.max_in_flight, int,
+               "The most iterations that a rank may have in flight. The default is any number.",
+               .min = 1, .max = PLAN_MAX_IN_FLIGHT)},
+    {IN_PIPELINE, 11, parse_num_slots,
+     .field = FIELD("num_slots", struct plan, pipeline.num_slots, int,
+                    "The slots of CPU signals and events. Iteration i uses slot i mod num_slots.",
+                    .min = 1, .max = PLAN_MAX_DEPTH + PLAN_MAX_DISTANCE),
+     .has = has_num_slots},
+    {IN_PIPELINE, 19, parse_batches,
+     .field = FIELD_OF_ALL("batches", batches,
+                           "The number of iterations that each rank has data for. The default is "
+                           "one open number for all.",
+                           .max = PLAN_MAX_ITERATIONS, .otherwise = -1),
+     .has = has_batches, .print = print_batches},
+    {IN_PIPELINE, 13, NULL,
+     .field = FIELD("retire", struct plan, pipeline.retire, word,
+                    "When the oldest iteration may retire.", .words = keywords_retire)},
+    {IN_PIPELINE, 14, NULL,
+     .field = FIELD("elide_same_stream", struct plan, pipeline.elide_same_stream, boolean,
+                    "Whether a dependence between tasks of one stream needs no event.")},
+    {IN_PIPELINE, 15, NULL,
+     .field = FIELD("ticket_at", struct plan, pipeline.ticket_at, word,
+                    "Data-flow driver: when globally ordered tasks get their numbers.",
+                    .words = keywords_ticket_at)},
+    {IN_PIPELINE, 16, NULL,
+     .field = FIELD(
+         "forget_done", struct plan, pipeline.forget_done, word,
+         "Data-flow driver: whether finished instances are dropped when their iteration retires.",
+         .words = keywords_forget)},
+    {IN_PIPELINE, 17, NULL,
+     .field = FIELD("retired_dep", struct plan, pipeline.retired_dep, word,
+                    "Whether a dependence on an iteration that has retired is still awaited.",
+                    .words = keywords_retired_dep)},
+    {IN_PIPELINE, 18, NULL,
+     .field = FIELD("slot_reset", struct plan, pipeline.slot_reset, word,
+                    "When the signals of a slot are cleared.", .words = keywords_slot_reset)},
+    {IN_PROGRAMS, 35, NULL,
+     .field =
+         FIELD("fragment", struct plan, programs.fragment, boolean,
+               "Whether the lists are a piece of a schedule whose other passes are elsewhere.")},
+    {IN_PROGRAMS, 36, NULL,
+     .field = FIELD("copies", struct plan, programs.copies, more,
+                    "The copies of the model, each of which has its part of the stages.", .min = 1,
+                    .max = PLAN_MAX_RANKS)},
+    {IN_PROGRAMS, 38, parse_programs,
+     .field = FIELD_OF_ALL("programs", programs, "The actions of each rank, in order."),
+     .has = has_programs, .print = print_programs},
+    {IN_PROGRAMS, 37, parse_generate,
+     .field = FIELD("generate", struct plan, programs.generate, map, "A schedule by name and size.",
+                    .keys = &generate_keys)},
+    {IN_PROGRAMS, 24, parse_p2p,
+     .field = FIELD("p2p", struct plan, programs, map,
+                    "Messages between ranks: their channels and costs.", .keys = &p2p_keys)},
+    {IN_PROGRAMS, 25, NULL,
+     .field = FIELD("fsdp", struct plan, programs, map,
+                    "Parameters that are sharded over replicas.", .keys = &fsdp_keys)},
+    {IN_PROGRAMS, 26, parse_parallel,
+     .field = FIELD("parallel", struct plan, programs.parallel, map,
+                    "The groups of ranks around the pipelines.", .keys = &parallel_keys),
+     .has = has_parallel, .print = print_parallel},
+    {IN_PROGRAMS, 27, parse_arithmetic,
+     .field = FIELD("arithmetic", struct plan, programs.arithmetic, map,
+                    "The dense layers that a real run computes.", .keys = &arithmetic_keys),
+     .has = has_arithmetic},
+    {IN_PROGRAMS, 28, NULL,
+     .field = FIELD("times", struct plan, programs, map, "The time of each kind of action.",
+                    .keys = &times_keys)},
+    {IN_PROGRAMS, 29, NULL,
+     .field = FIELD("stages", struct plan, programs.stages, map,
+                    "The costs of stages: one value for all, or a list of one each.",
+                    .keys = &stages_keys)},
+    {IN_PROGRAMS, 30, parse_layers,
+     .field = FIELD("layers", struct plan, programs.stages.layers, map,
+                    "The costs of layers, which are divided into stages.", .keys = &layers_keys)},
+    {IN_PROGRAMS, 31, parse_model,
+     .field = FIELD("model", struct plan, programs.stages.model, map,
+                    "A transformer, from which the costs of layers follow.", .keys = &model_keys)},
+    {IN_PROGRAMS, 32, parse_balance,
+     .field = FIELD_OF_ALL(
+         "balance", balance,
+         "How layers are divided into stages: even, found, or the layers of each stage.",
+         .words = keywords_balance),
+     .has = has_balance, .print = print_balance},
+    {IN_PROGRAMS, 33, NULL,
+     .field = FIELD("checkpoint", struct plan, programs.stages.checkpoint, word,
+                    "The microbatches that keep only their input and compute the rest again.",
+                    .words = keywords_checkpoint)},
+    {IN_PROGRAMS, 34, NULL,
+     .field = FIELD("release", struct plan, programs.stages.release, word,
+                    "Until when the output of a stage is kept.", .words = keywords_release)},
+    {IN_THREADS, 44, parse_graphs,
+     .field =
+         FIELD_OF_ALL("graphs", graphs, "Work that is captured once and launched again, by name."),
+     .has = has_graphs, .print = print_graphs},
+    {IN_THREADS, 45, parse_threads,
+     .field = FIELD_OF_ALL("threads", threads, "The operations of each thread, named rRANK.NAME.",
+                           .always = true),
+     .has = has_always, .print = print_threads},
+    {IN_PIPELINE | IN_THREADS, 46, parse_inputs,
+     .field =
+         FIELD_OF_ALL("inputs", inputs, "The buffers that hold values before anything is written."),
+     .has = has_inputs, .print = print_inputs},
+    {IN_PIPELINE, 47, parse_staleness,
+     .field = FIELD_OF_ALL("staleness", staleness,
+                           "Shared buffers, and by how many iterations their reads may lag."),
+     .has = has_staleness, .print = print_staleness},
+    {IN_ALL, 20, parse_machine,
+     .field = FIELD("machine", struct plan, machine, map,
+                    "The device, its hardware queues and its channels.", .keys = &machine_keys)},
+    {IN_ALL, 4, NULL,
+     .field = FIELD("unexplained", struct plan, unexplained, share,
+                    "The share of the measured job's idle time that has no cause in the plan.")},
+    {IN_ALL, 5, parse_unrecorded,
+     .field = FIELD_OF_ALL(
+         "unrecorded", unrecorded,
+         "What the job of which the plan was made did and the plan does not have, and why."),
+     .has = has_unrecorded, .print = print_unrecorded},
+    {IN_ALL, 48, parse_on_failure,
+     .field = FIELD("on_failure", struct plan, on_failure, word,
+                    "What the failure of a task does to other threads and ranks.",
+                    .words = keywords_on_failure),
+     .has = has_on_failure},
+    {IN_ALL, 49, parse_expect,
+     .field = FIELD_OF_ALL("expect", expect, "The verdicts that are expected of the plan."),
+     .has = has_expect, .print = print_expect},
+};
+enum { PLACES = FIELD_COUNT(sections) };
+
+static void print_section(struct printer *printer, const struct section *section)
+{
+    struct field field = section->field;
+    field.always = section->has != NULL;
+    if (section->has && !section->has(printer))
+        return;
+    if (!section->print) {
+        fields_print(printer, &field, 1, printer->plan, NULL);
+        return;
+    }
+    put_word(printer, field.key);
+    section->print(printer);
+}
+
+/* The keys in canonical order. */
+void print_sections(struct printer *printer)
+{
+    const unsigned form = 1u << printer->plan->form;
+    open_map(printer, BLOCK);
+    for (int place = 0; place < PLACES; place++)
+        for (size_t i = 0; i < PLACES; i++)
+            if (sections[i].place == place && sections[i].forms & form)
+                print_section(printer, &sections[i]);
+    close_map(printer);
+}
+
+void schema_plan(struct json *json)
+{
+    struct field fields[PLACES];
+    for (size_t i = 0; i < PLACES; i++) {
+        fields[sections[i].place] = sections[i].field;
+        fields[sections[i].place].always = sections[i].has != NULL; /* no default of its own */
+    }
+    schema_keys(json, fields, PLACES);
+    json_begin_array_at(json, "anyOf");
+    for (size_t i = 0; i < FIELD_COUNT(form_keys); i++) {
+        json_begin_object(json);
+        json_begin_array_at(json, "required");
+        json_string(json, "swplan");
+        json_string(json, form_keys[i].key);
+        json_end_array(json);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+/* "generate" may stand beside the lists that a search has found for it. */
+static bool has_found(const struct parser *parser)
+{
+    const struct node *generate = node_find(parser->root, "generate");
+    const struct node *schedule = generate ? node_find(generate, "schedule") : NULL;
+    return schedule && schedule->kind == NODE_SCALAR && generate_is_found(schedule->text);
+}
+
+static bool find_form(struct parser *parser, const struct form_key **out)
+{
+    *out = NULL;
+    READ_MAP (parser, parser->root, key, value) {
+        for (size_t i = 0; i < FIELD_COUNT(form_keys); i++) {
+            if (strcmp(key->text, form_keys[i].key) != 0)
+                continue;
+            if (*out && !((*out)->form == form_keys[i].form && has_found(parser)))
+                return parse_error(parser, key->mark,
+                                   "found \"%s\" beside \"%s\", expected one form a plan",
+                                   key->text, (*out)->key);
+            *out = &form_keys[i];
+        }
+    }
+    return *out != NULL ||
+           parse_error(parser, parser->root->mark,
+                       "found no form of a plan, expected schedule, programs, generate or threads");
+}
+
+static const struct section *find_section(const char *key)
+{
+    for (size_t i = 0; i < FIELD_COUNT(sections); i++)
+        if (strcmp(sections[i].field.key, key) == 0)
+            return &sections[i];
+    return NULL;
+}
+
+static void unknown_section(struct parser *parser, const struct node *key)
+{
+    struct nearest nearest = {.found = key->text};
+    for (size_t i = 0; i < FIELD_COUNT(sections); i++)
+        nearest_try(&nearest, sections[i].field.key);
+    parse_error(parser, key->mark, "found unknown key \"%s\", expected a key of a plan%s",
+                key->text, nearest_hint(&nearest, '"', &parser->scratch));
+}
+
+static void check_sections(struct parser *parser, const struct form_key *form)
+{
+    READ_MAP (parser, parser->root, key, value) {
+        const struct section *section = find_section(key->text);
+        if (!section)
+            unknown_section(parser, key);
+        else if (form && !(section->forms & 1u << form->form))
+            parse_error(parser, key->mark, "found \"%s\" beside \"%s\", expected only keys of %s",
+                        key->text, form->key, form->words);
+    }
+}
+
+static void parse_sections(struct parser *parser)
+{
+    for (size_t i = 0; i < FIELD_COUNT(sections); i++) {
+        const struct section *section = &sections[i];
+        if (!(section->forms & 1u << parser->plan->form) || parser->status == STATUS_SYSTEM ||
+            parse_gave_up(parser))
+            continue;
+        const struct node *value = node_find(parser->root, section->field.key);
+        if (section->parse)
+            section->parse(parser, value);
+        else if (value)
+            section->field.kind->parse(parser, value, (char *)parser->plan + section->field.offset,
+                                       &section->field);
+    }
+}
+
+/* Files of jobs, which are imported, by a key that they have and no plan has. */
+static bool is_of_job(struct parser *parser)
+{
+    static const char *const kinds[][2] = {{"traceEvents", "the trace of a profiler"},
+                                           {"pg_config", "the dump of a flight recorder"}};
+    for (size_t i = 0; i < FIELD_COUNT(kinds); i++)
+        if (node_find(parser->root, kinds[i][0])) {
+            parse_error(parser, parser->root->mark,
+                        "found %s, expected a plan: 'swsim import' makes one of it", kinds[i][1]);
+            return true;
+        }
+    return false;
+}
+
+void parse_root(struct parser *parser)
+{
+    const struct form_key *form;
+    if (!parse_want_map(parser, parser->root, "a plan: a mapping with \"swplan: 1\"") ||
+        is_of_job(parser))
+        return;
+    bool known = find_form(parser, &form);
+    check_sections(parser, known ? form : NULL);
+    if (!known) {
+        parse_version(parser, node_find(parser->root, "swplan"));
+        return;
+    }
+    parser->plan->form = form->form;
+    parse_sections(parser);
+    if (form->form == FORM_PROGRAMS && parser->status == STATUS_OK)
+        parse_check_effects(parser);
+}

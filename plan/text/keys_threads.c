@@ -1,0 +1,1086 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keys_threads.c - host programs: per rank and thread a list of machine operations.
+ *
+ * An operation is one mapping whose first key names it (ops.h); `op_syntax` has the keys each
+ * operation takes, its own first. In canonical text an operation is a line.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "text_internal.h"
+
+enum { MAX_SM = 65536, MAX_RANK_DIGITS = 4 };
+
+/* thread := "r" rank "." name */
+bool thread_name_rank(const char *name, int *rank, const char **thread_name)
+{
+    size_t digits = *name == 'r' ? strspn(name + 1, "0123456789") : 0;
+    const char *dot = name + 1 + digits;
+    bool padded = digits > 1 && name[1] == '0';
+    if (digits == 0 || digits > MAX_RANK_DIGITS || padded || *dot != '.' || !dot[1])
+        return false;
+    *rank = atoi(name + 1);
+    *thread_name = dot + 1;
+    return true;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* ---- kinds of values --------------------------------------------------------------------------- */
+
+/* Steps of a body are done on the device of the operation around it. */
+static bool same_device(struct printer *printer, const void *member, const void *other,
+                        const struct field *field)
+{
+    (void)other;
+    (void)field;
+    return printer->in_body || *(const int *)member == 0;
+}
+
+static void print_device(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    put_number(printer, *(const int *)member - 1);
+}
+
+static const struct field_kind kind_device = {field_device, print_device, same_device, schema_int};
+
+/* A stream that is not named is PLAN_IMPLICIT_STREAM. */
+static bool same_stream(struct printer *printer, const void *member, const void *other,
+                        const struct field *field)
+{
+    (void)other;
+    (void)field;
+    const int stream = *(const int *)member;
+    return stream < 0 || stream == printer->default_stream;
+}
+
+static void print_stream(struct printer *printer, const void *member, const struct field *field)
+{
+    kind_symbol.print(printer, member, field);
+}
+
+static void schema_stream(struct json *json, const struct field *field)
+{
+    kind_symbol.schema(json, field);
+}
+
+static const struct field_kind kind_stream = {field_symbol, print_stream, same_stream,
+                                              schema_stream};
+
+static void print_buffers(struct printer *printer, const void *member, const struct field *field)
+{
+    kind_symbols.print(printer, member, field);
+}
+
+static void schema_buffers(struct json *json, const struct field *field)
+{
+    kind_symbols.schema(json, field);
+}
+
+static const struct field_kind kind_buffers = {field_buffers, print_buffers, same_list,
+                                               schema_buffers};
+
+/* The object of an operation, with the rank of another one's: r1.copied. The flag ready(0) of an iteration is printed as
+   `ready`: the body of a repeat is printed once. */
+static void print_object(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    const struct host_op *op = member;
+    const char *name = plan_object_name(printer->plan, op);
+    const char *number = strrchr(name, '(');
+    if (op->iteration > 0 && op_operand(op->kind) == OPERAND_FLAG)
+        name = number ? arena_strndup(&printer->scratch, name, (size_t)(number - name)) : name;
+    else if (op->object_rank > 0)
+        name = arena_printf(&printer->scratch, "r%d.%s", op->object_rank - 1, name);
+    put_text(printer, name);
+}
+
+static bool same_object(struct printer *printer, const void *member, const void *other,
+                        const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return ((const struct host_op *)member)->object < 0;
+}
+
+static bool field_object(struct parser *parser, const struct node *value, void *member,
+                         const struct field *field)
+{
+    return field_symbol(parser, value, &((struct host_op *)member)->object, field);
+}
+
+static bool field_own_object(struct parser *parser, const struct node *value, void *member,
+                             const struct field *field)
+{
+    return field_own(parser, value, &((struct host_op *)member)->object, field);
+}
+
+static bool field_flag_object(struct parser *parser, const struct node *value, void *member,
+                              const struct field *field)
+{
+    return field_flag(parser, value, &((struct host_op *)member)->object, field);
+}
+
+static const struct field_kind kind_object = {field_object, print_object, same_object,
+                                              schema_stream};
+static const struct field_kind kind_own = {field_own_object, print_object, same_object,
+                                           schema_stream};
+static const struct field_kind kind_flag = {field_flag_object, print_object, same_object,
+                                            schema_stream};
+static const struct field_kind kind_event = {field_event, print_object, same_object, schema_stream};
+
+/* One time, or those of the iterations. */
+static void print_time_or_list(struct printer *printer, int64_t time_ns,
+                               const struct time_list *list)
+{
+    if (!list) {
+        put_time(printer, time_ns);
+        return;
+    }
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < list->count; i++)
+        put_time(printer, list->items[i]);
+    close_list(printer);
+}
+
+static void print_op_time(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    const struct host_op *op = member;
+    print_time_or_list(printer, op->time_ns, op->times);
+}
+
+static bool same_op_time(struct printer *printer, const void *member, const void *other,
+                         const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    const struct host_op *op = member;
+    return !op->times && op->time_ns == 0;
+}
+
+static void print_op_host_time(struct printer *printer, const void *member,
+                               const struct field *field)
+{
+    (void)field;
+    const struct host_op *op = member;
+    print_time_or_list(printer, op->host_time_ns, op->host_times);
+}
+
+static bool same_op_host_time(struct printer *printer, const void *member, const void *other,
+                              const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    const struct host_op *op = member;
+    return !op->host_times && op->host_time_ns == 0;
+}
+
+static void schema_op_time(struct json *json, const struct field *field)
+{
+    (void)field;
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_refer(json, "time");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_begin_list(json);
+    schema_refer(json, "time");
+    schema_end(json);
+    json_put_int(json, "minItems", 1);
+    json_end_object(json);
+    json_end_array(json);
+}
+
+static const struct field_kind kind_op_time = {field_op_time, print_op_time, same_op_time,
+                                               schema_op_time};
+static const struct field_kind kind_op_host_time = {field_op_host_time, print_op_host_time,
+                                                    same_op_host_time, schema_op_time};
+
+static struct process_group *process_group_of(struct parser *parser, struct host_op *op)
+{
+    if (!op->process_group)
+        op->process_group = ARENA_ARRAY(&parser->plan->arena, 1, struct process_group);
+    if (!op->process_group)
+        parse_no_memory(parser);
+    return op->process_group;
+}
+
+static bool field_async(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    struct process_group *group = process_group_of(parser, member);
+    return group && field_bool(parser, value, &group->async, field);
+}
+
+static void print_async(struct printer *printer, const void *member, const struct field *field)
+{
+    print_bool(printer, &((const struct host_op *)member)->process_group->async, field);
+}
+
+static bool same_async(struct printer *printer, const void *member, const void *other,
+                       const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return !((const struct host_op *)member)->process_group;
+}
+
+static bool field_work_event(struct parser *parser, const struct node *value, void *member,
+                             const struct field *field)
+{
+    (void)field;
+    struct process_group *group = process_group_of(parser, member);
+    if (!group)
+        return false;
+    group->named = true;
+    group->done = symbol_resolve(parser, TABLE_EVENTS, value);
+    return group->done >= 0;
+}
+
+static void print_work_event(struct printer *printer, const void *member, const struct field *field)
+{
+    print_stream(printer, &((const struct host_op *)member)->process_group->done, field);
+}
+
+static bool same_work_event(struct printer *printer, const void *member, const void *other,
+                            const struct field *field)
+{
+    const struct host_op *op = member;
+    return same_async(printer, member, other, field) || !op->process_group->named;
+}
+
+static void schema_async(struct json *json, const struct field *field)
+{
+    (void)field;
+    json_put_string(json, "type", "boolean");
+}
+
+static const struct field_kind kind_async = {field_async, print_async, same_async, schema_async};
+static const struct field_kind kind_work_event = {field_work_event, print_work_event,
+                                                  same_work_event, schema_stream};
+
+/* The operations inside an operation: a callback's, or the steps of a kernel. */
+static bool field_body(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field);
+static void print_body(struct printer *printer, const void *member, const struct field *field);
+
+static bool same_body(struct printer *printer, const void *member, const void *other,
+                      const struct field *field)
+{
+    (void)printer;
+    (void)other;
+    (void)field;
+    return ((const struct host_op *)member)->body_count == 0;
+}
+
+static void schema_body(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_list(json);
+    schema_refer(json, "operation");
+    schema_end(json);
+}
+
+static const struct field_kind kind_body = {field_body, print_body, same_body, schema_body};
+
+/* The parts of a group. */
+static bool field_parts(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field);
+static void print_parts(struct printer *printer, const void *member, const struct field *field);
+static void schema_parts(struct json *json, const struct field *field);
+static const struct field_kind kind_parts = {field_parts, print_parts, NULL, schema_parts};
+
+/* ---- the keys of each operation, in the order of the canonical text ------------------------------ */
+
+#define OP_FIELD(key, member, kind, ...) FIELD(key, struct host_op, member, kind, __VA_ARGS__)
+#define OP_HEAD(key, kind, table_, about)                                                          \
+    FIELD_OF_ALL(key, kind, about, .table = (table_), .always = true)
+#define OP_STREAM                                                                                  \
+    OP_FIELD("stream", stream, stream, "The stream. The default is main.",                         \
+             .table = TABLE_STREAMS),                                                              \
+        OP_DEVICE
+#define OP_DEVICE                                                                                  \
+    OP_FIELD("device", device, device, "The rank on whose device it is done.",                     \
+             .max = PLAN_MAX_RANKS - 1, .otherwise = -1)
+#define OP_COMM(...)                                                                               \
+    OP_FIELD("comm", comm, symbol, "The communicator.", .table = TABLE_COMMS, __VA_ARGS__)
+#define OP_ACCESSES                                                                                \
+    OP_FIELD("reads", reads, buffers, "The buffers that it reads.", .table = TABLE_BUFFERS),       \
+        OP_FIELD("writes", writes, buffers, "The buffers that it writes.", .table = TABLE_BUFFERS)
+/* A call of torch.distributed: `async` with or without `work`. */
+#define OP_PROCESS_GROUP                                                                           \
+    FIELD_OF_ALL(                                                                                  \
+        "async", async,                                                                            \
+        "A call of a process group: whether its thread's stream goes on before its end."),         \
+        FIELD_OF_ALL("work", work_event, "The event that its end records.", .table = TABLE_EVENTS)
+#define OP_HOST_TIME                                                                               \
+    FIELD_OF_ALL("host_time", op_host_time, "The CPU time of the call, or one for each iteration.")
+#define OP_TIME   FIELD_OF_ALL("time", op_time, "The time that it takes, or one for each iteration.")
+#define OP_JITTER OP_FIELD("jitter", jitter, dist, "How its time varies.")
+#define OP_NAME   OP_FIELD("name", name, name, "A label.")
+#define OP_BYTES  OP_FIELD("bytes", bytes, bytes, "The bytes that it moves.")
+/* Keys of every push of device work. */
+#define OP_WORK                                                                                    \
+    OP_TIME, OP_HOST_TIME, OP_JITTER,                                                              \
+        OP_FIELD("sm", sm, slots, "The residency slots that it holds.", .max = MAX_SM),            \
+        OP_FIELD("shares", shares, shares, "The shares of the device that it takes."), OP_ACCESSES
+
+static const struct field HOST_fields[] = {
+    FIELD_OF_ALL("host", op_time, "CPU work of this time.", .always = true),
+    OP_NAME,
+    OP_JITTER,
+    OP_ACCESSES,
+};
+static const struct field COMPUTE_fields[] = {
+    OP_FIELD("compute", name, name, "CPU work of this name."),
+    OP_TIME,
+    OP_JITTER,
+    OP_ACCESSES,
+};
+static const struct field LAUNCH_fields[] = {
+    OP_FIELD("launch", name, name, "A kernel of this name, or a graph."),
+    OP_STREAM,
+    OP_FIELD("graph", is_graph, boolean, "Whether it launches a graph of graphs."),
+    OP_WORK,
+    OP_FIELD("work", work, work, "What a real run does."),
+    FIELD_OF_ALL("body", body, "The steps of a kernel that synchronises on the device."),
+};
+static const struct field COPY_fields[] = {
+    OP_FIELD("copy", direction, word, "A copy, and its direction.", .always = true,
+             .words = keywords_direction),
+    OP_NAME,
+    OP_STREAM,
+    OP_BYTES,
+    OP_FIELD("pageable", pageable, boolean,
+             "Whether the memory of the host is pageable, so that the copy may block it."),
+    OP_WORK,
+};
+static const struct field COLLECTIVE_fields[] = {
+    OP_FIELD("collective", name, name, "A collective, and its tag."),
+    OP_COMM(.required = true),
+    OP_STREAM,
+    OP_FIELD("op", collective, word, "The kind of collective.", .words = keywords_collective,
+             .otherwise = COLLECTIVE_ALL_REDUCE),
+    OP_FIELD("root", work.root, rank, "The rank that sends to all. The default is the lowest.",
+             .max = PLAN_MAX_RANKS - 1, .otherwise = -1),
+    OP_BYTES,
+    OP_WORK,
+    OP_PROCESS_GROUP,
+};
+static const struct field GROUP_fields[] = {
+    FIELD_OF_ALL("group", parts, "Collectives, sends and receives that are called as one.",
+                 .always = true),
+    OP_COMM(),
+    OP_STREAM,
+    OP_WORK,
+    OP_PROCESS_GROUP,
+};
+#define OP_EXTERNAL                                                                                \
+    OP_FIELD("external", external, boolean, "In a graph: whether the event is the plan's own.")
+static const struct field RECORD_fields[] = {
+    OP_HEAD("record", own, TABLE_EVENTS, "An event is recorded on the stream."),
+    OP_STREAM,
+    OP_EXTERNAL,
+    OP_HOST_TIME,
+};
+static const struct field WAIT_fields[] = {
+    OP_HEAD("wait", event, TABLE_EVENTS, "The stream waits for an event."),
+    OP_STREAM,
+    OP_EXTERNAL,
+    OP_HOST_TIME,
+};
+static const struct field SYNC_fields[] = {
+    OP_FIELD("sync", sync, word, "The thread waits for a stream, an event or the device.",
+             .always = true, .words = keywords_sync),
+    OP_STREAM,
+    FIELD_OF_ALL("event", event, "The event that it waits for.", .table = TABLE_EVENTS),
+};
+static const struct field SIGNAL_fields[] = {
+    OP_HEAD("signal", flag, TABLE_FLAGS, "A flag is set."),
+};
+static const struct field AWAIT_fields[] = {
+    OP_HEAD("await", flag, TABLE_FLAGS, "The thread waits for a flag."),
+};
+static const struct field PUT_fields[] = {
+    OP_HEAD("put", object, TABLE_QUEUES, "An item is put into a queue."),
+};
+static const struct field GET_fields[] = {
+    OP_HEAD("get", object, TABLE_QUEUES, "An item is taken from a queue."),
+};
+static const struct field LOCK_fields[] = {
+    OP_HEAD("lock", object, TABLE_LOCKS, "A lock is taken."),
+};
+static const struct field UNLOCK_fields[] = {
+    OP_HEAD("unlock", object, TABLE_LOCKS, "A lock is released."),
+};
+static const struct field BARRIER_fields[] = {
+    OP_HEAD("barrier", object, TABLE_BARRIERS, "The thread waits for the others at a barrier."),
+};
+static const struct field TICKET_fields[] = {
+    OP_FIELD("ticket", ticket, int64, "The thread waits for the turn of this number.",
+             .always = true, .max = PLAN_MAX_OPS),
+};
+static const struct field SERVE_fields[] = {
+    OP_FIELD("serve", ticket, int64, "The turn of this number ends.", .always = true,
+             .max = PLAN_MAX_OPS),
+};
+static const struct field CALLBACK_fields[] = {
+    OP_FIELD("callback", name, name, "A function of the host, called at its place in the stream."),
+    OP_STREAM,
+    OP_TIME,
+    OP_HOST_TIME,
+    OP_JITTER,
+    FIELD_OF_ALL("body", body, "The operations of the function.", .required = true),
+};
+static const struct field ALLOC_fields[] = {
+    OP_HEAD("alloc", own, TABLE_BUFFERS, "A buffer is allocated on the stream."),
+    OP_STREAM,
+    OP_HOST_TIME,
+};
+/* It is on a stream only where it names one. */
+static const struct field FREE_fields[] = {
+    OP_HEAD("free", own, TABLE_BUFFERS, "A buffer is freed."),
+    OP_FIELD("stream", stream, symbol, "The stream behind whose work the memory is free again.",
+             .table = TABLE_STREAMS),
+    OP_DEVICE,
+};
+static const struct field RECORD_STREAM_fields[] = {
+    OP_HEAD("record_stream", own, TABLE_BUFFERS, "A buffer is marked as used by a stream."),
+    OP_STREAM,
+};
+
+/* The keys an operation takes, and what messages call it. */
+static const struct {
+    const struct field *fields;
+    size_t count;
+    const char *what;
+} op_syntax[] = {
+#define X(name, key, ...) {name##_fields, FIELD_COUNT(name##_fields), "operation \"" key "\""},
+    HOST_OP_LIST(X)
+#undef X
+};
+
+/* The steps of a kernel that synchronises on the device. */
+static bool fits_in_kernel(enum op_kind kind)
+{
+    return kind == OP_COMPUTE || kind == OP_SIGNAL || kind == OP_AWAIT;
+}
+
+/* A callback's body touches no device and takes part in no barrier. */
+static bool fits_in_callback(enum op_kind kind)
+{
+    switch (op_operand(kind)) {
+    case OPERAND_FLAG:
+    case OPERAND_QUEUE:
+    case OPERAND_LOCK:
+    case OPERAND_TURN: return true;
+    case OPERAND_NONE: return op_is_cpu_work(kind);
+    case OPERAND_EVENT:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER: break;
+    }
+    return false;
+}
+
+static int find_op(const char *key)
+{
+    for (int kind = 0; kind < HOST_OP_COUNT; kind++) {
+        const char *other = op_key((enum op_kind)kind);
+        if (*key == *other && strcmp(key, other) == 0)
+            return kind;
+    }
+    return -1;
+}
+
+/* The first key names the operation. */
+static bool parse_kind(struct parser *parser, const struct node *item, enum op_kind *out)
+{
+    if (item->kind != NODE_MAP || item->length == 0)
+        return parse_mismatch(parser, item, "an operation such as {launch: kernel, stream: s}");
+    const struct node *first = item->first;
+    int kind = find_op(first->text);
+    if (kind >= 0) {
+        *out = (enum op_kind)kind;
+        return true;
+    }
+    READ_MAP (parser, item, key, value)
+        if (find_op(key->text) >= 0)
+            return parse_error(parser, first->mark,
+                               "found \"%s\" first, expected \"%s\": the first key names the "
+                               "operation",
+                               first->text, key->text);
+    if (strcmp(first->text, "repeat") == 0)
+        return parse_error(
+            parser, first->mark,
+            "found \"repeat\" in a body or a graph, expected it among the operations "
+            "of a thread");
+    struct nearest nearest = {.found = first->text};
+    for (kind = 0; kind < HOST_OP_COUNT; kind++)
+        nearest_try(&nearest, op_key((enum op_kind)kind));
+    return parse_error(parser, first->mark,
+                       "found unknown operation \"%s\", expected one of the "
+                       "machine's%s",
+                       first->text, nearest_hint(&nearest, '"', &parser->scratch));
+}
+
+/* The launch of a graph says no more than which, and on what stream. */
+static bool finish_graph_launch(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    static const char *const allowed[] = {"launch", "graph", "stream", "host_time"};
+    READ_MAP (parser, item, key, value) {
+        bool known = false;
+        for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+            known |= strcmp(key->text, allowed[i]) == 0;
+        (void)value;
+        if (!known)
+            return parse_error(
+                parser, key->mark,
+                "found \"%s\" in the launch of a graph, expected stream or host_time", key->text);
+    }
+    struct nearest nearest = {.found = op->name};
+    for (size_t i = 0; i < parser->plan->graph_count; i++) {
+        const char *name = parser->plan->graphs[i].name;
+        if (name && strcmp(name, op->name) == 0)
+            op->graph = (int)i;
+        else if (name)
+            nearest_try(&nearest, name);
+    }
+    return op->graph >= 0 ||
+           parse_error(parser, item->mark, "found no graph \"%s\", expected one of \"graphs\"%s",
+                       op->name, nearest_hint(&nearest, '"', &parser->scratch));
+}
+
+/* A launch does work of one kernel; what is an operation of its own is no work of a launch. */
+static bool finish_launch(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    if (op->is_graph)
+        return finish_graph_launch(parser, item, op);
+    static const char *const of_steps[] = {"reads", "writes", "work", "shares"};
+    for (size_t i = 0; op->body_count > 0 && i < sizeof of_steps / sizeof *of_steps; i++)
+        if (node_find(item, of_steps[i]))
+            return parse_error(parser, node_find(item, of_steps[i])->mark,
+                               "found \"%s\" beside \"body\", expected what the kernel does in its "
+                               "steps",
+                               of_steps[i]);
+    switch (op->work.kind) {
+    case WORK_COPY:
+    case WORK_COLLECTIVE:
+    case WORK_SEND:
+    case WORK_RECV:
+    case WORK_HOST:
+        return parse_error(parser, node_find(item, "work")->mark,
+                           "found work \"%s\" in a launch, expected gemm, gather, axpy or spin",
+                           work_key(op->work.kind));
+    case WORK_NONE:
+    case WORK_GEMM:
+    case WORK_GATHER:
+    case WORK_AXPY:
+    case WORK_SPIN: break;
+    }
+    return true;
+}
+
+static bool finish_sync(struct parser *parser, const struct node *item, const struct host_op *op)
+{
+    const struct node *stream = node_find(item, "stream"), *event = node_find(item, "event");
+    if (event && op->sync != SYNC_EVENT)
+        return parse_error(parser, event->mark,
+                           "found an event, expected it only in \"sync: event\"");
+    if (stream && op->sync != SYNC_STREAM)
+        return parse_error(parser, stream->mark,
+                           "found a stream, expected it only in \"sync: stream\"");
+    return op->sync != SYNC_EVENT || event ||
+           parse_error(parser, item->mark,
+                       "found \"sync: event\" without \"event\", expected \"event: ...\" in it");
+}
+
+/* A turn ends with the number with which it began. */
+static bool finish_turn(struct parser *parser, const struct host_op *op)
+{
+    int64_t open = parser->ticket;
+    if (op->kind == OP_TICKET)
+        parser->ticket = op->ticket;
+    if (op->kind != OP_SERVE || op->ticket == open)
+        return true;
+    if (open < 0)
+        return parse_error(parser, op->mark,
+                           "found serve %d without a ticket before it in its thread, expected "
+                           "{ticket: %d}",
+                           (int)op->ticket, (int)op->ticket);
+    return parse_error(parser, op->mark,
+                       "found serve %d behind ticket %d, expected {serve: %d}: a turn ends "
+                       "before the next one begins",
+                       (int)op->ticket, (int)open, (int)open);
+}
+
+static bool implicit_stream(struct parser *parser, struct host_op *op)
+{
+    bool wants = host_op_has_stream(op);
+    if (wants && op->stream < 0)
+        op->stream = symbol_implicit(parser, TABLE_STREAMS, PLAN_IMPLICIT_STREAM);
+    return !wants || op->stream >= 0;
+}
+
+static int stream_of_part(const struct host_op *op, const struct p2p_part *part)
+{
+    return part->stream >= 0 ? part->stream : op->stream;
+}
+
+/* The communicator of each part, and one stream for each communicator: on several NCCL would make them wait
+   for each other. */
+static bool finish_part(struct parser *parser, struct host_op *op, size_t at)
+{
+    struct p2p_part *part = &op->parts[at];
+    if (part->comm < 0 && op->comm < 0)
+        return parse_error(parser, part->mark,
+                           "found no \"comm\", expected one here or in the group");
+    if (part->comm == op->comm)
+        part->comm = -1;
+    if (part->stream == op->stream)
+        part->stream = -1;
+    for (size_t i = 0; i < at; i++)
+        if (op->parts[i].comm == part->comm &&
+            p2p_part_rank(op, &op->parts[i], parser->home) ==
+                p2p_part_rank(op, part, parser->home) &&
+            stream_of_part(op, &op->parts[i]) != stream_of_part(op, part))
+            return parse_error(parser, part->mark,
+                               "found another stream than that of the parts before it, expected "
+                               "one stream for a communicator of a device");
+    return true;
+}
+
+static bool finish_group(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    bool streams = false;
+    if (op->comm < 0)
+        op->comm = op->parts[0].comm;
+    for (size_t i = 0; i < op->part_count; i++) {
+        if (!finish_part(parser, op, i))
+            return false;
+        streams |= op->parts[i].stream >= 0;
+    }
+    return !streams || op->reads.count + op->writes.count == 0 ||
+           parse_error(parser, item->mark,
+                       "found reads or writes of a group on several streams, expected them in its "
+                       "parts");
+}
+
+/* ---- process groups -------------------------------------------------------------------------- */
+
+/* An event of the thread for its calls of a communicator. */
+static int own_event(struct parser *parser, const char *what, const char *comm)
+{
+    const char *name = arena_printf(&parser->scratch, "%s.%s.%s", what, comm, parser->thread);
+    return name ? symbol_implicit(parser, TABLE_EVENTS, name) : -1;
+}
+
+/* A process group has a stream of its own, nccl.COMM, and its calls one communicator. */
+static bool finish_process_group(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    struct process_group *group = op->process_group;
+    const struct node *work = node_find(item, "work");
+    if (!node_find(item, "async"))
+        return parse_error(parser, work->mark, "found \"work\" without \"async\", expected both");
+    for (size_t i = 0; i < op->part_count; i++)
+        if (op->parts[i].comm >= 0 || op->parts[i].stream >= 0)
+            return parse_error(parser, op->parts[i].mark,
+                               "found a part with a communicator or stream of its own in a call of "
+                               "a process group, expected those of the group");
+    const char *comm = parser->plan->comms[op->comm].name;
+    const char *stream = arena_printf(&parser->scratch, "nccl.%s", comm);
+    group->stream = stream ? symbol_implicit(parser, TABLE_STREAMS, stream) : -1;
+    group->ready = own_event(parser, "ready", comm);
+    if (!group->named)
+        group->done = own_event(parser, "done", comm);
+    return group->stream >= 0 && group->ready >= 0 && group->done >= 0;
+}
+
+/* The kind of a copy or collective follows from its keys. */
+static void fill_work(struct host_op *op)
+{
+    if (op->kind == OP_COPY) {
+        op->work.kind = WORK_COPY;
+        op->work.direction = op->direction;
+        op->work.pageable = op->pageable;
+        op->work.bytes = op->bytes;
+    } else if (op->kind == OP_COLLECTIVE) {
+        op->work.kind = WORK_COLLECTIVE;
+        op->work.collective = op->collective;
+        op->work.comm = op->comm;
+        op->work.bytes = op->bytes;
+    }
+}
+
+/* Checks of several keys together. */
+static bool finish_op(struct parser *parser, const struct node *item, struct host_op *op)
+{
+    if ((op->kind == OP_LAUNCH && !finish_launch(parser, item, op)) ||
+        (op->kind == OP_SYNC && !finish_sync(parser, item, op)))
+        return false;
+    if (op->kind == OP_COPY && !parse_check_pageable(parser, item, op->direction))
+        return false;
+    if (op->external && !parser->in_graph)
+        return parse_error(
+            parser, node_find(item, "external")->mark,
+            "found \"external\" outside of a graph, expected it of a record or a wait "
+            "of a graph: other events are the plan's anyway");
+    fill_work(op);
+    if (!parse_check_jitter(parser, item, "jitter", op->kind == OP_HOST ? "host" : "time",
+                            op->times ? 1 : op->time_ns))
+        return false;
+    return finish_turn(parser, op) &&
+           parse_check_root(parser, item, op->collective, op->work.root) &&
+           implicit_stream(parser, op) &&
+           (op->kind != OP_GROUP || finish_group(parser, item, op)) &&
+           (!op->process_group || finish_process_group(parser, item, op));
+}
+
+/* `around`: the operation whose body this is in, or NULL. */
+static bool check_place(struct parser *parser, const struct node *item,
+                        const struct host_op *around, enum op_kind kind)
+{
+    if (!around || (around->kind == OP_LAUNCH ? fits_in_kernel(kind) : fits_in_callback(kind)))
+        return true;
+    return parse_error(parser, item->mark, "found \"%s\" in the body of a %s, expected %s",
+                       op_key(kind), around->kind == OP_LAUNCH ? "kernel" : "callback",
+                       around->kind == OP_LAUNCH ? "compute, signal or await"
+                                                 : "operations that touch no device");
+}
+
+bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
+              struct host_op *op)
+{
+    *op = (struct host_op){.mark = item->mark, .stream = -1, .graph = -1, .object = -1, .comm = -1};
+    op->iteration = parser->iteration;
+    op->collective = COLLECTIVE_ALL_REDUCE;
+    op->work = (struct work){.comm = -1, .peer = -1, .root = -1};
+    if (!parse_kind(parser, item, &op->kind))
+        return false;
+    if (!check_place(parser, item, around, op->kind))
+        return false;
+    return fields_parse(parser, item, op_syntax[op->kind].fields, op_syntax[op->kind].count, op,
+                        op_syntax[op->kind].what) &&
+           finish_op(parser, item, op);
+}
+
+static bool parse_ops(struct parser *parser, const struct node *list, const struct host_op *around,
+                      struct host_op **out, size_t *out_count)
+{
+    if (!parse_want_list(parser, list, "a list of operations"))
+        return false;
+    if (list->length > PLAN_MAX_OPS - parser->op_count)
+        return parse_error(parser, list->mark, "found more than %d operations, expected fewer",
+                           PLAN_MAX_OPS);
+    parser->op_count += list->length;
+    struct host_op *ops = ARENA_ARRAY(&parser->plan->arena, list->length, struct host_op);
+    if (!ops)
+        return parse_no_memory(parser);
+    bool ok = true;
+    size_t count = 0;
+    READ_LIST (parser, list, item)
+        ok &= parse_op(parser, item, around, &ops[count++]);
+    *out = ops;
+    *out_count = count;
+    return ok;
+}
+
+bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph)
+{
+    parser->in_graph = true;
+    const bool done = parse_ops(parser, list, NULL, &graph->ops, &graph->op_count);
+    parser->in_graph = false;
+    return done;
+}
+
+static bool field_body(struct parser *parser, const struct node *value, void *member,
+                       const struct field *field)
+{
+    (void)field;
+    struct host_op *op = member;
+    return parse_ops(parser, value, op, &op->body, &op->body_count);
+}
+
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+#define PART_FIELD(key, member, kind, ...) FIELD(key, struct p2p_part, member, kind, __VA_ARGS__)
+#define PART_REST                                                                                  \
+    PART_FIELD("comm", comm, symbol, "The communicator. The default is that of the group.",        \
+               .table = TABLE_COMMS),                                                              \
+        PART_FIELD("stream", stream, symbol, "The stream. The default is that of the group.",      \
+                   .table = TABLE_STREAMS),                                                        \
+        PART_FIELD("device", device, device, "The rank on whose device it is done.",               \
+                   .max = PLAN_MAX_RANKS - 1, .otherwise = -1),                                    \
+        PART_FIELD("bytes", bytes, bytes, "The bytes that it moves."),                             \
+        PART_FIELD("reads", reads, buffers, "The buffers that it reads.", .table = TABLE_BUFFERS), \
+        PART_FIELD("writes", writes, buffers, "The buffers that it writes.",                       \
+                   .table = TABLE_BUFFERS)
+#define PART_MESSAGE(key, about)                                                                   \
+    PART_FIELD(key, tag, name, about),                                                             \
+        PART_FIELD("peer", peer, rank, "The other rank.", .required = true,                        \
+                   .max = PLAN_MAX_RANKS - 1, .otherwise = -1),                                    \
+        PART_REST
+static const struct field send_part_fields[] = {
+    PART_MESSAGE("send", "A message that is sent: its tag.")};
+static const struct field recv_part_fields[] = {
+    PART_MESSAGE("recv", "A message that is received: its tag.")};
+static const struct field collective_part_fields[] = {
+    PART_FIELD("collective", tag, name, "A collective: its tag."),
+    PART_FIELD("op", collective, word, "The kind of collective.", .words = keywords_collective,
+               .otherwise = COLLECTIVE_ALL_REDUCE),
+    PART_FIELD("root", root, rank, "The rank that sends to all. The default is the lowest.",
+               .max = PLAN_MAX_RANKS - 1, .otherwise = -1),
+    PART_REST,
+};
+
+/* part := {send: tag, peer: rank, bytes: size} | {recv: ...} | {collective: tag, op: kind, bytes: size}
+   and in each: comm, stream, reads, writes */
+static bool parse_part(struct parser *parser, const struct node *item, struct p2p_part *part)
+{
+    bool map = item->kind == NODE_MAP;
+    bool send = map && node_find(item, "send"), recv = map && node_find(item, "recv");
+    bool collective = map && node_find(item, "collective");
+    *part = (struct p2p_part){.is_collective = collective,
+                              .send = send,
+                              .collective = COLLECTIVE_ALL_REDUCE,
+                              .comm = -1,
+                              .stream = -1,
+                              .root = -1,
+                              .mark = item->mark};
+    if (send + recv + collective != 1)
+        return parse_mismatch(parser, item,
+                              "one of {send: tag, peer: rank}, {recv: tag, peer: rank} and "
+                              "{collective: tag}");
+    if (collective)
+        return fields_parse(parser, item, collective_part_fields,
+                            FIELD_COUNT(collective_part_fields), part, "a collective") &&
+               parse_check_root(parser, item, part->collective, part->root);
+    return fields_parse(parser, item, send ? send_part_fields : recv_part_fields,
+                        FIELD_COUNT(send_part_fields), part, send ? "a send" : "a recv");
+}
+
+static bool field_parts(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field)
+{
+    (void)field;
+    struct host_op *op = member;
+    if (value->kind != NODE_LIST || value->length == 0)
+        return parse_mismatch(parser, value, "a list of collectives, sends and receives");
+    op->part_count = 0;
+    op->parts = ARENA_ARRAY(&parser->plan->arena, value->length, struct p2p_part);
+    if (!op->parts)
+        return parse_no_memory(parser);
+    bool ok = true;
+    READ_LIST (parser, value, item)
+        ok &= parse_part(parser, item, &op->parts[op->part_count++]);
+    return ok;
+}
+
+static void print_part(struct printer *printer, const struct p2p_part *part)
+{
+    open_map(printer, FLOW);
+    if (part->is_collective)
+        fields_print(printer, collective_part_fields, FIELD_COUNT(collective_part_fields), part,
+                     NULL);
+    else
+        fields_print(printer, part->send ? send_part_fields : recv_part_fields,
+                     FIELD_COUNT(send_part_fields), part, NULL);
+    close_map(printer);
+}
+
+static void print_parts(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    const struct host_op *op = member;
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < op->part_count; i++)
+        print_part(printer, &op->parts[i]);
+    close_list(printer);
+}
+
+static void schema_parts(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_list(json);
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_keys_with(json, collective_part_fields, FIELD_COUNT(collective_part_fields),
+                     "collective");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_keys_with(json, send_part_fields, FIELD_COUNT(send_part_fields), "send");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_keys_with(json, recv_part_fields, FIELD_COUNT(recv_part_fields), "recv");
+    json_end_object(json);
+    json_end_array(json);
+    schema_end(json);
+}
+
+/* ---- operations in canonical text --------------------------------------------------------------- */
+
+static void print_op(struct printer *printer, const struct host_op *op)
+{
+    open_map(printer, FLOW);
+    fields_print(printer, op_syntax[op->kind].fields, op_syntax[op->kind].count, op, NULL);
+    close_map(printer);
+}
+
+static void print_body(struct printer *printer, const void *member, const struct field *field)
+{
+    (void)field;
+    const struct host_op *op = member;
+    const bool outer = printer->in_body;
+    printer->in_body = true;
+    open_list(printer, FLOW);
+    for (size_t i = 0; i < op->body_count; i++)
+        print_op(printer, &op->body[i]);
+    close_list(printer);
+    printer->in_body = outer;
+}
+
+static void print_repeat(struct printer *printer, const struct host_thread *thread,
+                         const struct repeat *repeat)
+{
+    open_map(printer, BLOCK);
+    put_word(printer, "repeat");
+    put_number(printer, repeat->times);
+    put_word(printer, "body");
+    open_list(printer, BLOCK);
+    for (size_t k = 0; k < repeat->length; k++)
+        print_op(printer, &thread->ops[repeat->first + k]);
+    close_list(printer);
+    close_map(printer);
+}
+
+static void print_thread(struct printer *printer, const struct host_thread *thread)
+{
+    size_t next = 0;
+    open_list(printer, BLOCK);
+    for (size_t k = 0; k < thread->op_count; k++) {
+        if (next == thread->repeat_count || k < thread->repeats[next].first) {
+            print_op(printer, &thread->ops[k]);
+            continue;
+        }
+        const struct repeat *repeat = &thread->repeats[next++];
+        print_repeat(printer, thread, repeat);
+        k += repeat->length * (size_t)repeat->times - 1;
+    }
+    close_list(printer);
+}
+
+void print_threads(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->thread_count; i++) {
+        const struct host_thread *thread = &plan->threads[i];
+        put_text(printer, arena_printf(&printer->scratch, "r%d.%s", thread->rank, thread->name));
+        print_thread(printer, thread);
+    }
+    close_map(printer);
+}
+
+bool has_graphs(const struct printer *printer)
+{
+    return printer->plan->graph_count > 0;
+}
+
+void print_graphs(struct printer *printer)
+{
+    const struct plan *plan = printer->plan;
+    open_map(printer, BLOCK);
+    for (size_t i = 0; i < plan->graph_count; i++) {
+        put_text(printer, plan->graphs[i].name);
+        open_list(printer, BLOCK);
+        for (size_t k = 0; k < plan->graphs[i].op_count; k++)
+            print_op(printer, &plan->graphs[i].ops[k]);
+        close_list(printer);
+    }
+    close_map(printer);
+}
+
+void schema_operation(struct json *json)
+{
+    json_begin_array_at(json, "anyOf");
+    for (int kind = 0; kind < HOST_OP_COUNT; kind++) {
+        json_begin_object(json);
+        schema_keys_with(json, op_syntax[kind].fields, op_syntax[kind].count,
+                         op_key((enum op_kind)kind));
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void schema_graphs(struct json *json, const struct field *field)
+{
+    schema_begin_named(json);
+    schema_body(json, field);
+    schema_end(json);
+}
+
+static void schema_threads(struct json *json, const struct field *field)
+{
+    (void)field;
+    schema_begin_named(json);
+    schema_begin_list(json);
+    json_begin_array_at(json, "anyOf");
+    json_begin_object(json);
+    schema_refer(json, "operation");
+    json_end_object(json);
+    json_begin_object(json);
+    schema_repeat(json);
+    json_end_object(json);
+    json_end_array(json);
+    schema_end(json);
+    schema_end(json);
+}
+
+const struct field_kind kind_graphs = {.schema = schema_graphs};
+const struct field_kind kind_threads = {.schema = schema_threads};
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void parse_thread(struct parser *parser, const struct node *key, const struct node *value,
+                         struct host_thread *thread)
+{
+    const char *name;
+    *thread = (struct host_thread){.mark = key->mark};
+    if (!parse_name(parser, key, "a thread's name"))
+        return;
+    if (!thread_name_rank(key->text, &thread->rank, &name) || thread->rank >= parser->plan->ranks) {
+        parse_error(parser, key->mark,
+                    "found thread \"%s\", expected a name such as r0.main with a rank from 0 to %d",
+                    key->text, parser->plan->ranks - 1);
+        return;
+    }
+    thread->name = parser->thread = parse_keep(parser, name);
+    if (!thread->name)
+        return;
+    parser->home = thread->rank;
+    parser->ticket = -1;
+    if (parse_thread_ops(parser, value, thread))
+        parse_settle_devices(parser, thread);
+}
+
+void parse_threads(struct parser *parser, const struct node *value)
+{
+    struct plan *plan = parser->plan;
+    if (value->kind != NODE_MAP || value->length == 0) {
+        parse_mismatch(parser, value, "a mapping from threads such as r0.main to operations");
+        return;
+    }
+    plan->threads = ARENA_ARRAY(&plan->arena, value->length, struct host_thread);
+    if (!plan->threads) {
+        parse_no_memory(parser);
+        return;
+    }
+    READ_MAP (parser, value, key, ops)
+        parse_thread(parser, key, ops, &plan->threads[plan->thread_count++]);
+}

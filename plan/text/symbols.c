@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbols.c - the names of a plan while it is read: from a name to its index, in linear time for a plan of a million operations.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "text_internal.h"
+
+static size_t hash_name(const char *name)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
+    return (size_t)(hash ^ hash >> 32);
+}
+
+/* The slot that holds `name`, or the free one where it belongs. */
+static struct symbol *find_slot(const struct symbols *symbols, const char *name)
+{
+    assert(symbols->cap && symbols->count < symbols->cap);
+    size_t at = hash_name(name) & (symbols->cap - 1);
+    while (symbols->slots[at].name && strcmp(symbols->slots[at].name, name) != 0)
+        at = (at + 1) & (symbols->cap - 1);
+    return &symbols->slots[at];
+}
+
+int symbol_find(const struct parser *parser, enum symbol_table table, const char *name)
+{
+    const struct symbols *symbols = &parser->symbols[table];
+    const struct symbol *slot = symbols->cap ? find_slot(symbols, name) : NULL;
+    return slot && slot->name ? slot->index : -1;
+}
+
+/* Twice the slots once half are in use. */
+static bool make_room(struct parser *parser, struct symbols *symbols)
+{
+    if (2 * (symbols->count + 1) <= symbols->cap)
+        return true;
+    struct symbols grown = {.count = symbols->count, .cap = symbols->cap ? 2 * symbols->cap : 16};
+    grown.slots = ARENA_ARRAY(&parser->scratch, grown.cap, struct symbol);
+    if (!grown.slots)
+        return parse_no_memory(parser);
+    for (size_t i = 0; i < symbols->cap; i++)
+        if (symbols->slots[i].name)
+            *find_slot(&grown, symbols->slots[i].name) = symbols->slots[i];
+    *symbols = grown;
+    return true;
+}
+
+bool symbol_add(struct parser *parser, enum symbol_table table, const char *name, int index)
+{
+    struct symbols *symbols = &parser->symbols[table];
+    if (!make_room(parser, symbols))
+        return false;
+    *find_slot(symbols, name) = (struct symbol){name, index};
+    symbols->count++;
+    return true;
+}
+
+struct comm *parse_add_comm(struct parser *parser, const char *name, struct mark mark)
+{
+    struct plan *plan = parser->plan;
+    const char *copy = parse_keep(parser, name);
+    if (!copy)
+        return NULL;
+    if (!arena_grow(&plan->arena, (void **)&plan->comms, plan->comm_count, &parser->comm_cap,
+                    sizeof *plan->comms)) {
+        parse_no_memory(parser);
+        return NULL;
+    }
+    if (!symbol_add(parser, TABLE_COMMS, copy, (int)plan->comm_count))
+        return NULL;
+    struct comm *comm = &plan->comms[plan->comm_count++];
+    *comm = (struct comm){.name = copy, .mark = mark};
+    return comm;
+}
+
+struct buffer *parse_add_buffer(struct parser *parser, const char *name, struct mark mark)
+{
+    struct plan *plan = parser->plan;
+    const char *copy = parse_keep(parser, name);
+    if (!copy)
+        return NULL;
+    if (!arena_grow(&plan->arena, (void **)&plan->buffers, plan->buffer_count, &parser->buffer_cap,
+                    sizeof *plan->buffers)) {
+        parse_no_memory(parser);
+        return NULL;
+    }
+    if (!symbol_add(parser, TABLE_BUFFERS, copy, (int)plan->buffer_count))
+        return NULL;
+    struct buffer *buffer = &plan->buffers[plan->buffer_count++];
+    *buffer = (struct buffer){.name = copy, .mark = mark};
+    buffer->scope = plan->form == FORM_PIPELINE ? SCOPE_ITERATION : SCOPE_SHARED;
+    return buffer;
+}
+
+/* The noun for a table's names in messages, and the plan's table when it holds nothing but
+ * names. */
+static const struct table_info {
+    const char *what;
+    bool only_names;
+    size_t offset; /* of the struct names in the plan */
+} tables[] = {
+    [TABLE_STREAMS] = {"a stream", true, offsetof(struct plan, streams)},
+    [TABLE_GROUPS] = {"a thread group", true, offsetof(struct plan, groups)},
+    [TABLE_EVENTS] = {"an event", true, offsetof(struct plan, events)},
+    [TABLE_FLAGS] = {"a flag", true, offsetof(struct plan, flags)},
+    [TABLE_LOCKS] = {"a lock", true, offsetof(struct plan, locks)},
+    [TABLE_BARRIERS] = {"a barrier", true, offsetof(struct plan, barriers)},
+    [TABLE_BUFFERS] = {"a buffer", false, 0},
+    [TABLE_COMMS] = {"a communicator of this plan", false, 0},
+    [TABLE_QUEUES] = {"a queue named under \"queues\"", false, 0},
+    [TABLE_TASKS] = {"a task of \"schedule\"", false, 0},
+    [TABLE_TEXTS] = {"a text", false, 0},
+};
+
+static int add_name(struct parser *parser, enum symbol_table table, const struct node *node)
+{
+    struct names *names = (struct names *)((char *)parser->plan + tables[table].offset);
+    const char *copy = parse_keep(parser, node->text);
+    if (!copy)
+        return -1;
+    if (!arena_grow(&parser->plan->arena, (void **)&names->items, names->count, &names->cap,
+                    sizeof copy) ||
+        !arena_grow(&parser->plan->arena, (void **)&names->marks, names->mark_count,
+                    &names->mark_cap, sizeof *names->marks)) {
+        parse_no_memory(parser);
+        return -1;
+    }
+    if (!symbol_add(parser, table, copy, (int)names->count))
+        return -1;
+    names->items[names->count] = copy;
+    names->marks[names->mark_count++] = node->mark;
+    return (int)names->count++;
+}
+
+static int dangling(struct parser *parser, enum symbol_table table, const struct node *node)
+{
+    struct nearest nearest = {.found = node->text};
+    const struct symbols *symbols = &parser->symbols[table];
+    bool heard = parser->diag->errors < 100; /* later messages are only counted */
+    for (size_t i = 0; heard && i < symbols->cap; i++)
+        if (symbols->slots[i].name)
+            nearest_try(&nearest, symbols->slots[i].name);
+    parse_error(parser, node->mark, "found %s, expected %s%s", parse_describe(parser, node),
+                tables[table].what, nearest_hint(&nearest, '"', &parser->scratch));
+    return -1;
+}
+
+int symbol_require(struct parser *parser, enum symbol_table table, const struct node *node)
+{
+    if (!parse_name(parser, node, tables[table].what))
+        return -1;
+    int found = symbol_find(parser, table, node->text);
+    return found >= 0 ? found : dangling(parser, table, node);
+}
+
+int symbol_resolve(struct parser *parser, enum symbol_table table, const struct node *node)
+{
+    if (!parse_name(parser, node, tables[table].what))
+        return -1;
+    int found = symbol_find(parser, table, node->text);
+    if (found >= 0)
+        return found;
+    if (tables[table].only_names)
+        return add_name(parser, table, node);
+    if (table == TABLE_BUFFERS)
+        return parse_add_buffer(parser, node->text, node->mark)
+                   ? (int)parser->plan->buffer_count - 1
+                   : -1;
+    if (table == TABLE_COMMS && parser->plan->form != FORM_THREADS)
+        return parse_add_comm(parser, node->text, node->mark) ? (int)parser->plan->comm_count - 1
+                                                              : -1;
+    return dangling(parser, table, node);
+}
+
+int symbol_implicit(struct parser *parser, enum symbol_table table, const char *name)
+{
+    return symbol_resolve(
+        parser, table, &(struct node){.kind = NODE_SCALAR, .text = name, .length = strlen(name)});
+}
+
+const char *symbol_name(const struct plan *plan, enum symbol_table table, int index)
+{
+    if (table == TABLE_BUFFERS)
+        return plan->buffers[index].name;
+    if (table == TABLE_COMMS)
+        return plan->comms[index].name;
+    if (table == TABLE_QUEUES)
+        return plan->queues[index].name;
+    assert(tables[table].only_names);
+    return ((const struct names *)((const char *)plan + tables[table].offset))->items[index];
+}
+
+/* Many operations have the same name: it is kept once. */
+const char *symbol_keep(struct parser *parser, const char *name)
+{
+    const struct symbols *texts = &parser->symbols[TABLE_TEXTS];
+    const struct symbol *slot = texts->cap ? find_slot(texts, name) : NULL;
+    if (slot && slot->name)
+        return slot->name;
+    const char *kept = parse_keep(parser, name);
+    return kept && symbol_add(parser, TABLE_TEXTS, kept, 0) ? kept : NULL;
+}

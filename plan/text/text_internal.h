@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text_internal.h - shared by the files that read, print and describe the keys of plans.
+ *
+ *     fields.c          tables of keys: how a mapping is read and printed; the kinds of values
+ *     symbols.c         names
+ *     keys_plan.c       the keys at the top of a plan, and short sections
+ *     keys_machine.c    the device, its streams and its channels
+ *     keys_pipeline.c   schedule, dependences, overrides
+ *     keys_programs.c   rank programs, also the rules a CSV must obey
+ *     keys_costs.c      what their messages, passes and stages cost
+ *     keys_parallel.c   the groups of ranks around them
+ *     keys_threads.c    host programs
+ *     parse.c           reads files, recognizes the format
+ *     parse_yaml.c      YAML text to a tree of nodes (libyaml)
+ *     print.c           the events of libyaml that make the canonical text
+ *     schema.c          the same tables as a JSON Schema
+ *
+ * Nodes live in the parser's scratch arena and end with it; texts that the plan keeps are copied into the
+ * plan's arena. Every function that returns bool returns false after it has reported an error. Once an event of the
+ * printer fails all later ones are skipped, so no call of the printer needs a check: plan_print reports the reason.
+ */
+#ifndef SWSIM_TEXT_INTERNAL_H
+#define SWSIM_TEXT_INTERNAL_H
+
+#include <stddef.h>
+#include <stdio.h>
+#include <yaml.h>
+
+#include "base/json.h"
+#include "plan/keywords.h"
+#include "base/nearest.h"
+#include "plan/plan.h"
+
+/* ---- the tree -------------------------------------------------------------------------------- */
+
+enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP, NODE_LINES };
+
+/* The children of a map alternate: key, value, key, value. Keys are scalars, no two alike. LINES are several items of a
+   thread's operations, still as text (flow_lines.h): a tree of all of them would fill the memory. */
+struct node {
+    enum node_kind kind;
+    bool plain; /* SCALAR: written without quotes */
+    struct mark mark;
+    const char *text; /* SCALAR; LINES: in the source */
+    size_t length; /* SCALAR: bytes; LIST: items, each of LINES counts; MAP: pairs; LINES: items */
+    struct node *first, *next;
+};
+
+#define LIST_EACH(list, item)                                                                      \
+    for (const struct node *(item) = (list)->first; (item); (item) = (item)->next)
+#define MAP_EACH(map, key, value)                                                                  \
+    for (const struct node *(key) = (map)->first, *(value) = (key) ? (key)->next : NULL; (key);    \
+         (key) = (value)->next, (value) = (key) ? (key)->next : NULL)
+
+/* The same for what is read: they end early where the parser gives up. */
+#define READ_LIST(parser, list, item)                                                              \
+    for (const struct node *(item) = (list)->first; (item) && !parse_gave_up(parser);              \
+         (item) = (item)->next)
+#define READ_MAP(parser, map, key, value)                                                          \
+    for (const struct node *(key) = (map)->first, *(value) = (key) ? (key)->next : NULL;           \
+         (key) && !parse_gave_up(parser);                                                          \
+         (key) = (value)->next, (value) = (key) ? (key)->next : NULL)
+
+/* The value of `key`, or NULL. */
+const struct node *node_find(const struct node *map, const char *key);
+
+/* ---- the parser ------------------------------------------------------------------------------ */
+
+enum symbol_table {
+    TABLE_STREAMS,
+    TABLE_GROUPS,
+    TABLE_EVENTS,
+    TABLE_FLAGS,
+    TABLE_LOCKS,
+    TABLE_BARRIERS,
+    TABLE_BUFFERS,
+    TABLE_COMMS,
+    TABLE_QUEUES,
+    TABLE_TASKS,
+    TABLE_TEXTS, /* of many operations */
+    TABLE_COUNT
+};
+
+/* Name to index, an open-addressing hash beside the plan's table of the same name. */
+struct symbols {
+    struct symbol {
+        const char *name;
+        int index;
+    } * slots;
+    size_t count, cap;
+};
+
+struct parser {
+    struct plan *plan;
+    bool in_graph; /* the operations that are read are those of a graph */
+    struct diag *diag;
+    const char *source; /* the whole text, NUL-terminated */
+    size_t source_length;
+    struct arena scratch;
+    enum status status; /* the worst so far */
+    size_t errors;
+    bool gave_up; /* after PARSE_MANY_ERRORS */
+    const struct node *root;
+    struct symbols symbols[TABLE_COUNT];
+    const char *thread;          /* whose operations are being read: a thread's or a graph's */
+    int home;                    /* its rank */
+    int64_t ticket;              /* the thread's last one so far, -1: none */
+    int iteration;               /* of the thread, 1 + its number; 0: in no repeat */
+    int round;                   /* of its repeat: the iterations of that before it */
+    struct names repeated;       /* flags used in a repeat */
+    struct names single;         /* those used outside of one */
+    size_t comm_cap, buffer_cap; /* of the plan's arrays */
+    size_t op_count;             /* host operations so far, at most PLAN_MAX_OPS */
+};
+
+/* Report an error at a mark: the found text, the expected text. Evaluates to false. */
+#define parse_error(parser, at, ...)                                                               \
+    parse_fail((parser), diag_error_at((parser)->diag, (parser)->plan->file, (parser)->source,     \
+                                       (at), __VA_ARGS__))
+bool parse_fail(struct parser *parser, enum status status);
+/* After this many errors the rest is not read: a file can have millions. */
+enum { PARSE_MANY_ERRORS = 500 };
+static inline bool parse_gave_up(const struct parser *parser)
+{
+    return parser->gave_up;
+}
+bool parse_no_memory(struct parser *parser);
+/* "found X, expected Y" for a whole node. */
+bool parse_mismatch(struct parser *parser, const struct node *node, const char *expected);
+
+/* A node as a message quotes it. */
+const char *parse_describe(struct parser *parser, const struct node *node);
+bool parse_want_map(struct parser *parser, const struct node *node, const char *expected);
+bool parse_want_list(struct parser *parser, const struct node *node, const char *expected);
+
+/* ---- parse_yaml.c ---------------------------------------------------------------------------- */
+
+/* The tree of parser->source; NULL after an error. Lines of operations are read by flow_lines.h where `lines` allows. */
+struct node *parse_yaml(struct parser *parser, bool lines);
+
+/* ---- fields.c: one table of keys for parser, printer and schema ------------------------------- */
+
+struct printer;
+struct field;
+
+/* How a kind of value is read, printed and described. `member` is what the offset of the field says. */
+struct field_kind {
+    bool (*parse)(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field);
+    /* Print the value behind its key; NULL: the key is not in the canonical text. */
+    void (*print)(struct printer *printer, const void *member, const struct field *field);
+    /* True if the value is not printed: it equals that of `other`, where that is given, else the default of the field. */
+    bool (*same)(struct printer *printer, const void *member, const void *other,
+                 const struct field *field);
+    /* Write what a JSON Schema says of the value into the object that is open. */
+    void (*schema)(struct json *json, const struct field *field);
+};
+
+/* The keys of a mapping. */
+struct keys {
+    const struct field *fields;
+    size_t count;
+    const char *what;    /* the mapping in messages: "a task" */
+    const char *example; /* what is expected where a value is no mapping */
+};
+
+/* One key of a mapping. */
+struct field {
+    const char *key;
+    const struct field_kind *kind;
+    const char *about; /* one line for who reads or writes a plan */
+    size_t offset;     /* of the member in the struct a mapping fills */
+    bool required;
+    bool always;              /* printed also where it is the default; what is required always is */
+    int64_t min, max;         /* numbers */
+    int64_t otherwise;        /* the default of numbers, sizes, times and words; -1: none */
+    const char *const *words; /* enums, NULL-terminated; the position is the value */
+    enum symbol_table table;  /* names */
+    const struct keys *keys;  /* mappings */
+};
+
+#define FIELD(key_, type, member_, of_kind, about_, ...)                                           \
+    {                                                                                              \
+        .key = (key_), .kind = &kind_##of_kind, .offset = offsetof(type, member_),                 \
+        .about = (about_), __VA_ARGS__                                                             \
+    }
+/* A key whose kind gets the whole struct: it sets several members, or none. */
+#define FIELD_OF_ALL(key_, of_kind, about_, ...)                                                   \
+    {                                                                                              \
+        .key = (key_), .kind = &kind_##of_kind, .about = (about_), __VA_ARGS__                     \
+    }
+#define FIELD_COUNT(fields) (sizeof(fields) / sizeof *(fields))
+#define KEYS(fields_, what_, example_)                                                             \
+    {                                                                                              \
+        .fields = (fields_), .count = FIELD_COUNT(fields_), .what = (what_), .example = (example_) \
+    }
+
+/* Read a mapping by its table into `base`. */
+bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
+                  size_t count, void *base, const char *what);
+/* The same where the value may be no mapping. */
+bool keys_parse(struct parser *parser, const struct node *value, const struct keys *keys,
+                void *base);
+/* Print the keys in the order of their table; those whose values equal the ones of `usual`, or the default where that is
+   NULL, are left out. */
+void fields_print(struct printer *printer, const struct field *fields, size_t count,
+                  const void *base, const void *usual);
+/* True if fields_print would print nothing. */
+bool fields_same(struct printer *printer, const struct field *fields, size_t count,
+                 const void *base, const void *usual);
+/* Kinds; the member's type stands behind. */
+extern const struct field_kind kind_int;         /* int */
+extern const struct field_kind kind_more;        /* int; 0 and 1 are the default */
+extern const struct field_kind kind_int64;       /* int64_t */
+extern const struct field_kind kind_rank;        /* int, below the number of ranks: known by then */
+extern const struct field_kind kind_slots;       /* int; has a message of its own for a share */
+extern const struct field_kind kind_boolean;     /* bool */
+extern const struct field_kind kind_time;        /* int64_t */
+extern const struct field_kind kind_bytes;       /* int64_t */
+extern const struct field_kind kind_given_int;   /* struct amount */
+extern const struct field_kind kind_given_time;  /* struct amount */
+extern const struct field_kind kind_given_bytes; /* struct amount */
+extern const struct field_kind kind_given_rate;  /* struct amount: bytes a second, not 0 */
+extern const struct field_kind kind_share;       /* struct share */
+extern const struct field_kind kind_shares;      /* struct shares */
+extern const struct field_kind kind_word;        /* an enum */
+extern const struct field_kind kind_text;        /* const char * */
+extern const struct field_kind kind_name;        /* const char * */
+extern const struct field_kind kind_dist;        /* struct dist */
+extern const struct field_kind kind_symbol;      /* int: the index of a name */
+extern const struct field_kind kind_symbols;     /* struct index_list */
+extern const struct field_kind kind_map;         /* the struct that its keys fill */
+extern const struct field_kind kind_work;        /* struct work; keys_pipeline.c */
+extern const struct field_kind kind_link;        /* struct link; keys_costs.c */
+extern const struct field_kind kind_sizes;       /* struct cost_list; keys_costs.c */
+/* Keys at the top that functions of their own read and print. */
+extern const struct field_kind kind_schedule, kind_deps, kind_order, kind_overrides, kind_batches,
+    kind_programs, kind_balance, kind_graphs, kind_threads, kind_streams;
+extern const struct keys machine_keys, generate_keys, p2p_keys, fsdp_keys, parallel_keys,
+    arithmetic_keys, times_keys, stages_keys, layers_keys, model_keys;
+
+/* Their functions, for kinds that differ little from them. */
+bool field_int(struct parser *parser, const struct node *value, void *member,
+               const struct field *field);
+bool field_int64(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field);
+bool field_rank(struct parser *parser, const struct node *value, void *member,
+                const struct field *field);
+bool field_bool(struct parser *parser, const struct node *value, void *member,
+                const struct field *field);
+bool field_time(struct parser *parser, const struct node *value, void *member,
+                const struct field *field);
+bool field_bytes(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field);
+bool field_word(struct parser *parser, const struct node *value, void *member,
+                const struct field *field);
+bool field_symbol(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field);
+bool field_map(struct parser *parser, const struct node *value, void *member,
+               const struct field *field);
+bool field_sizes(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field);
+void print_int(struct printer *printer, const void *member, const struct field *field);
+void print_bool(struct printer *printer, const void *member, const struct field *field);
+void print_word(struct printer *printer, const void *member, const struct field *field);
+void print_map(struct printer *printer, const void *member, const struct field *field);
+void print_sizes(struct printer *printer, const void *member, const struct field *field);
+bool same_int(struct printer *printer, const void *member, const void *other,
+              const struct field *field);
+bool same_map(struct printer *printer, const void *member, const void *other,
+              const struct field *field);
+bool same_list(struct printer *printer, const void *member, const void *other,
+               const struct field *field);
+
+/* `pageable` where neither side is host memory; a key that varies a time, `of`, of `ns`, which must not be 0. */
+bool parse_check_pageable(struct parser *parser, const struct node *map, enum direction direction);
+bool parse_check_jitter(struct parser *parser, const struct node *map, const char *key,
+                        const char *of, int64_t ns);
+/* May a collective of this kind have the root (a rank, -1: none given) that `map` names? */
+bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
+                      int root);
+
+/* ---- schema.c: pieces of a JSON Schema -------------------------------------------------------- */
+
+/* {"$ref": ...} to a definition of schema.c that no table has: "time", "size", "name". */
+void schema_refer(struct json *json, const char *definition);
+void schema_int(struct json *json, const struct field *field);
+void schema_bool(struct json *json, const struct field *field);
+void schema_word(struct json *json, const struct field *field);
+void schema_map(struct json *json, const struct field *field);
+/* A mapping whose keys are names; the open object at the end is what its values are. */
+void schema_begin_named(struct json *json);
+/* A list; the open object at the end is what its items are. */
+void schema_begin_list(struct json *json);
+void schema_end(struct json *json);
+/* The keys at the top (keys_plan.c), a task, an operation of a thread. */
+void schema_plan(struct json *json);
+void schema_task(struct json *json);
+void schema_operation(struct json *json);
+void schema_repeat(struct json *json);
+/* "type": "object" and the properties of a table. */
+void schema_keys(struct json *json, const struct field *fields, size_t count);
+/* The same, and `key` must be there. */
+void schema_keys_with(struct json *json, const struct field *fields, size_t count, const char *key);
+
+/* ---- symbols.c: names -------------------------------------------------------------------------- */
+
+/* A name: not empty, not null, at most PLAN_MAX_NAME bytes, no control characters. */
+bool parse_name(struct parser *parser, const struct node *node, const char *expected);
+/* A whole number without quotes; in a key quotes are allowed. */
+bool parse_number(struct parser *parser, const struct node *node, bool is_key, int64_t min,
+                  int64_t max, int64_t *out);
+/* A copy in the plan's arena; NULL after an error. */
+const char *parse_keep(struct parser *parser, const char *text);
+
+/* Index of a name in a table, -1: not there. */
+int symbol_find(const struct parser *parser, enum symbol_table table, const char *name);
+/* Enter a name that is not there yet; `name` must outlive the parser. */
+bool symbol_add(struct parser *parser, enum symbol_table table, const char *name, int index);
+/* The index of the name a node holds. Names that are declared by use are entered; tasks, queues
+   and, in host programs, comms must be there. -1 after an error. */
+int symbol_resolve(struct parser *parser, enum symbol_table table, const struct node *node);
+/* The same for a name that the file leaves out. */
+int symbol_implicit(struct parser *parser, enum symbol_table table, const char *name);
+/* The same where names must be declared. */
+int symbol_require(struct parser *parser, enum symbol_table table, const struct node *node);
+
+/* A copy of a name in the plan's arena, one for all that are equal; NULL after an error. */
+const char *symbol_keep(struct parser *parser, const char *name);
+
+/* Add a comm or a buffer to the plan and its table. NULL after an error. */
+struct comm *parse_add_comm(struct parser *parser, const char *name, struct mark mark);
+struct buffer *parse_add_buffer(struct parser *parser, const char *name, struct mark mark);
+
+/* The name of an index of a table. */
+const char *symbol_name(const struct plan *plan, enum symbol_table table, int index);
+
+/* ---- sections: read in the order of the table in keys_plan.c, value NULL where the plan is silent -- */
+
+void parse_machine(struct parser *parser, const struct node *value);
+void parse_streams(struct parser *parser, const struct node *value);
+
+void parse_driver(struct parser *parser, const struct node *value);
+void parse_schedule(struct parser *parser, const struct node *value);
+void parse_intra_deps(struct parser *parser, const struct node *value);
+void parse_inter_deps(struct parser *parser, const struct node *value);
+void parse_enqueue_order(struct parser *parser, const struct node *value);
+void parse_overrides(struct parser *parser, const struct node *value);
+void parse_depth(struct parser *parser, const struct node *value);
+void parse_max_depth(struct parser *parser, const struct node *value);
+void parse_num_slots(struct parser *parser, const struct node *value);
+void parse_batches(struct parser *parser, const struct node *value);
+
+void parse_programs(struct parser *parser, const struct node *value);
+void parse_generate(struct parser *parser, const struct node *value);
+void parse_p2p(struct parser *parser, const struct node *value);
+/* One list of actions; keeps the rules that all lists obey. */
+bool parse_one_program(struct parser *parser, const struct node *node, struct rank_program *out);
+void parse_parallel(struct parser *parser, const struct node *value);
+void parse_arithmetic(struct parser *parser, const struct node *value);
+void parse_layers(struct parser *parser, const struct node *value);
+void parse_model(struct parser *parser, const struct node *value);
+void parse_balance(struct parser *parser, const struct node *value);
+/* Refuse keys of rank programs that others leave without effect (parse_effects.c). */
+void parse_check_effects(struct parser *parser);
+
+void parse_graphs(struct parser *parser, const struct node *value);
+/* Find out the ranks before the operations are read: parse_threads needs them. */
+bool thread_name_rank(const char *name, int *rank, const char **thread_name);
+void parse_threads(struct parser *parser, const struct node *value);
+
+/* The plan at the root of the tree (keys_plan.c). */
+void parse_root(struct parser *parser);
+
+/* ---- host programs ----------------------------------------------------------------------------- */
+
+/* A rank on whose device something is done, kept as 1 + rank (parse_devices.c). */
+bool field_device(struct parser *parser, const struct node *value, void *member,
+                  const struct field *field);
+/* Names of another rank's, `r0.name`, too: an event of the operation `member`; a list of buffers. */
+bool field_event(struct parser *parser, const struct node *value, void *member,
+                 const struct field *field);
+bool field_buffers(struct parser *parser, const struct node *value, void *member,
+                   const struct field *field);
+/* A name without a rank, as field_symbol. */
+bool field_own(struct parser *parser, const struct node *value, void *member,
+               const struct field *field);
+bool parse_settle_devices(struct parser *parser, struct host_thread *thread);
+bool parse_check_graph_device(struct parser *parser, const struct host_op *op);
+/* One operation of a thread, a graph or a body; `around`: the operation whose body this is in, or NULL. */
+bool parse_op(struct parser *parser, const struct node *item, const struct host_op *around,
+              struct host_op *op);
+/* All operations of a thread, those of its repeats once for each iteration (parse_repeat.c). */
+bool parse_thread_ops(struct parser *parser, const struct node *list, struct host_thread *thread);
+/* `time` and `host_time` of an operation, `member`: one, or in a repeat a list. */
+bool field_op_time(struct parser *parser, const struct node *value, void *member,
+                   const struct field *field);
+bool field_op_host_time(struct parser *parser, const struct node *value, void *member,
+                        const struct field *field);
+/* A flag; in a repeat that of the iteration. */
+bool field_flag(struct parser *parser, const struct node *value, void *member,
+                const struct field *field);
+bool parse_graph_ops(struct parser *parser, const struct node *list, struct graph *graph);
+
+/* ---- rank programs, also from CSV ------------------------------------------------------------ */
+
+/* The rules all rank programs obey: no compute action twice, no stage on two ranks, no idle cell in
+   a program with communication. Drops idle cells at the end of a rank and fills in has_comms. */
+bool parse_check_programs(struct parser *parser);
+
+/* Set file, scratch arena and status of a fresh parser over a fresh plan; false when memory is
+   exhausted (reported). parser_finish ends both and hands out or drops the plan. */
+bool parser_start(struct parser *parser, struct plan *plan, const char *file_name, const char *text,
+                  size_t length, struct diag *diag);
+enum status parser_finish(struct parser *parser);
+
+/* ---- print.c: nodes of the canonical text -------------------------------------------------------- */
+
+enum print_layout { BLOCK, FLOW };
+
+struct printer {
+    yaml_emitter_t emitter;
+    const struct plan *plan;
+    FILE *out;
+    bool kept; /* with the lists of a schedule that is found */
+    struct arena scratch;
+    int default_stream, default_group; /* of PLAN_IMPLICIT_STREAM and _GROUP, -1: not in use */
+    bool in_body; /* operations of a body: they are on the device of the operation around it */
+    bool failed;
+    int write_errno; /* why the file refused, 0: it did not */
+};
+
+void open_map(struct printer *printer, enum print_layout layout);
+void close_map(struct printer *printer);
+void open_list(struct printer *printer, enum print_layout layout);
+void close_list(struct printer *printer);
+
+/* A text in a style of one's own; NULL means that an arena is full. */
+void put_scalar(struct printer *printer, const char *text, yaml_scalar_style_t style);
+/* A keyword, a number, a value with a unit. */
+void put_word(struct printer *printer, const char *text);
+/* A name or a text of the author's: quoted where a YAML reader would take it for something else. */
+void put_text(struct printer *printer, const char *text);
+void put_number(struct printer *printer, int64_t number);
+void put_time(struct printer *printer, int64_t ns);
+void put_bytes(struct printer *printer, int64_t bytes);
+
+/* The values of keys at the top, and whether they are printed. */
+bool has_streams(const struct printer *printer);
+bool has_intra_deps(const struct printer *printer);
+bool has_inter_deps(const struct printer *printer);
+bool has_order(const struct printer *printer);
+bool has_overrides(const struct printer *printer);
+bool has_batches(const struct printer *printer);
+bool has_programs(const struct printer *printer);
+bool has_parallel(const struct printer *printer);
+bool has_balance(const struct printer *printer);
+bool has_graphs(const struct printer *printer);
+void print_streams(struct printer *printer);
+void print_schedule(struct printer *printer);
+void print_intra_deps(struct printer *printer);
+void print_inter_deps(struct printer *printer);
+void print_order(struct printer *printer);
+void print_overrides(struct printer *printer);
+void print_batches(struct printer *printer);
+void print_programs(struct printer *printer);
+void print_parallel(struct printer *printer);
+void print_balance(struct printer *printer);
+void print_graphs(struct printer *printer);
+void print_threads(struct printer *printer);
+/* A list of actions. */
+void schema_program(struct json *json, const struct field *field);
+void put_program(struct printer *printer, const struct rank_program *program);
+/* The keys at the top of the plan (keys_plan.c). */
+void print_sections(struct printer *printer);
+
+#endif
