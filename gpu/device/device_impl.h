@@ -172,6 +172,11 @@ static inline bool device_world_has(const struct device_world *world, int rank)
 
 /* The communicator an operation uses, or NULL. */
 struct device_comm *device_op_comm(const struct device_op *op);
+/* False for records and waits. */
+static inline bool device_op_is_work(const struct device_op *op)
+{
+    return op->kind != DEVICE_OP_RECORD && op->kind != DEVICE_OP_WAIT;
+}
 /* The place of a rank among the members, or -1. */
 int device_comm_place(const struct device_comm *comm, int rank);
 /* An operation in words, "all_reduce 'grad'", "gemm 'Forward'"; returns `out`. */

@@ -109,30 +109,12 @@ static bool call_device_part(struct run_thread *self, const struct op *op, int64
     return done;
 }
 
-/* The step that the function stands for. */
-static const struct op *whole(const struct program *p, const struct body *body)
-{
-    const struct op *device = find(p, body, true);
-    return device ? device : find(p, body, false);
-}
-
-static bool note_cpu_work(struct run_thread *self, const struct op *op, int64_t iteration)
-{
-    const struct run *run = self->run;
-    int64_t now_ns = run_now(run);
-    return run_note(self, LOG_OP, (int)(op - run->program->ops), iteration, now_ns, now_ns);
-}
-
-static bool is_cpu_work_of_task(const struct op *op)
-{
-    return op->task >= 0 && op_is_cpu_work(op->kind);
-}
-
 void called_open(struct run *run)
 {
     const struct program *p = run->program;
     for (int body = 0; p->tasks && body < p->ranks * p->tasks; body++) {
-        const struct op *op = whole(p, &p->bodies[body]);
+        const struct op *device = find(p, &p->bodies[body], true);
+        const struct op *op = device ? device : find(p, &p->bodies[body], false);
         if (op)
             run->ops[op - p->ops].is_call = true;
     }
@@ -141,8 +123,11 @@ void called_open(struct run *run)
 bool called_run(struct run_thread *self, const struct op *op, int64_t iteration)
 {
     const struct run *run = self->run;
-    if (!run->ops[op - run->program->ops].is_call)
-        return !self->log || !is_cpu_work_of_task(op) || note_cpu_work(self, op, iteration);
+    if (!run->ops[op - run->program->ops].is_call) {
+        const int64_t now_ns = run_step_ns(self);
+        return !self->log || op->task < 0 || !op_is_cpu_work(op->kind) ||
+               run_note(self, LOG_OP, (int)(op - run->program->ops), iteration, now_ns, now_ns);
+    }
     if (!self->log)
         return call(self, op->task, iteration);
     return op_is_cpu_work(op->kind) ? call_host_part(self, op, iteration)

@@ -217,13 +217,6 @@ static void size_buffers(struct run *run)
     }
 }
 
-static int count_instances(const struct program *p)
-{
-    if (p->tasks == 0)
-        return 1;
-    return p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth : p->window;
-}
-
 static enum status alloc_all(struct device *device, enum device_memory memory, size_t bytes,
                              int count, struct device_buffer ***out, int *out_count,
                              struct diag *diag)
@@ -321,7 +314,9 @@ enum status data_open(struct run *run, struct diag *diag)
     if (!run->ops || !run->buffers || !run->part_bytes)
         return diag_no_memory(diag);
     if (run->config.instances == 0)
-        run->config.instances = count_instances(p);
+        run->config.instances = p->tasks == 0                               ? 1
+                                : p->plan->pipeline.retire == RETIRE_DEVICE ? p->depth
+                                                                            : p->window;
     size_parts(run);
     prepare_ops(run, diag);
     size_buffers(run);
@@ -373,8 +368,8 @@ static int stream_of_rank(const struct run *run, int rank)
 }
 
 /* Copy the start of a device buffer to the host. */
-static enum status fetch(struct run *run, int rank, struct device_ref from, size_t bytes, float *to,
-                         struct diag *diag)
+enum status data_fetch(struct run *run, int rank, struct device_ref from, size_t bytes, float *to,
+                       struct diag *diag)
 {
     struct device_buffer *host = NULL;
     int stream = stream_of_rank(run, rank);
@@ -401,7 +396,7 @@ static enum status fetch_buffer(struct run *run, int buffer, float *to, struct d
     int64_t last = run->program->tasks ? run->ranks[rank].end - 1 : 0;
     if (!run_has(run, rank) || run->buffers[buffer].count == 0 || last < 0)
         return STATUS_OK;
-    return fetch(run, rank, data_buffer(run, buffer, last), DIGEST_BYTES, to, diag);
+    return data_fetch(run, rank, data_buffer(run, buffer, last), DIGEST_BYTES, to, diag);
 }
 
 enum status data_results(struct run *run, struct results *out, struct diag *diag)
@@ -415,8 +410,8 @@ enum status data_results(struct run *run, struct results *out, struct diag *diag
     for (int rank = 0; rank < p->ranks && !status; rank++) {
         size_t count = (size_t)p->tasks * DIGEST_FLOATS;
         if (run_has(run, rank))
-            status = fetch(run, rank, (struct device_ref){run->ranks[rank].digest, 0},
-                           count * sizeof *floats, to, diag);
+            status = data_fetch(run, rank, (struct device_ref){run->ranks[rank].digest, 0},
+                                count * sizeof *floats, to, diag);
         to += count;
     }
     for (int b = 0; b < p->buffer_count && !status; b++, to += DIGEST_FLOATS)

@@ -186,14 +186,6 @@ static void place_slots_of(struct layer_run *layers, struct stage_memory *stage)
     place_slots(layers, stage->rank, &stage->held, passes_weights_size(layers, stage));
 }
 
-static void place_all(struct layer_run *layers)
-{
-    place_model(layers, layers->plan->microbatches);
-    place_tensors(layers, layers->plan->microbatches);
-    for (int s = 0; s < layers->stage_count; s++)
-        place_slots_of(layers, &layers->stages[s]);
-}
-
 static enum status too_big(double bytes, struct diag *diag)
 {
     return diag_error(diag, STATUS_INPUT,
@@ -315,7 +307,10 @@ static enum status open_all(struct run *run, struct layer_run *layers, struct di
         status = passes_note(layers, run->program, diag);
     if (status)
         return status;
-    place_all(layers);
+    place_model(layers, layers->plan->microbatches);
+    place_tensors(layers, layers->plan->microbatches);
+    for (int s = 0; s < layers->stage_count; s++)
+        place_slots_of(layers, &layers->stages[s]);
     status = check_memory(layers, run, diag);
     for (int rank = run_first_rank(run); rank < run_last_rank(run) && !status; rank++)
         status = open_rank(run, rank, diag);

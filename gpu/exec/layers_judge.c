@@ -183,32 +183,6 @@ struct judge {
     struct runtime_arithmetic *out;
 };
 
-static struct device_stream *any_stream(const struct run *run, int rank)
-{
-    for (int s = 0; s < run->program->stream_count; s++)
-        if (run->program->streams[s].rank == rank)
-            return run->streams[s].handle;
-    return NULL;
-}
-
-/* Copy a rank's results to host memory, which the caller frees. */
-static enum status fetch(const struct run *run, int rank, struct device_buffer **out,
-                         struct diag *diag)
-{
-    const struct rank_memory *memory = &run->layers->ranks[rank];
-    size_t bytes = (memory->unread - memory->read) * sizeof(float);
-    enum status status = device_alloc(run->ranks[rank].device, MEMORY_PINNED, bytes, out, diag);
-    if (status)
-        return status;
-    const struct device_op op = {.kind = DEVICE_OP_COPY,
-                                 .copy = {DIRECTION_D2H,
-                                          {memory->memory, memory->read * sizeof(float)},
-                                          {*out, 0},
-                                          (int64_t)bytes}};
-    status = device_push(any_stream(run, rank), &op, NULL, diag);
-    return status ? status : device_stream_sync(any_stream(run, rank), DEVICE_FOREVER, diag);
-}
-
 static bool same_bits(const float *a, const float *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
@@ -279,14 +253,20 @@ static void compare_stage(struct judge *judge, int s, const float *numbers)
 static enum status compare_rank(struct judge *judge, int rank, struct diag *diag)
 {
     const struct layer_run *layers = judge->run->layers;
-    struct device_buffer *host = NULL;
-    if (!layers->ranks[rank].memory)
+    const struct rank_memory *memory = &layers->ranks[rank];
+    size_t bytes = (memory->unread - memory->read) * sizeof(float);
+    if (!memory->memory)
         return STATUS_OK;
-    enum status status = fetch(judge->run, rank, &host, diag);
+    float *numbers = malloc(bytes + 1);
+    if (!numbers)
+        return diag_no_memory(diag);
+    enum status status = data_fetch(
+        judge->run, rank, (struct device_ref){memory->memory, memory->read * sizeof(float)}, bytes,
+        numbers, diag);
     for (int s = 0; s < layers->stage_count && !status; s++)
         if (layers->stages[s].rank == rank)
-            compare_stage(judge, s, device_host_pointer(host));
-    device_free(host);
+            compare_stage(judge, s, numbers);
+    free(numbers);
     return status;
 }
 

@@ -23,11 +23,6 @@ struct note {
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
-static int take(struct slots *slots)
-{
-    return slots->unused_count ? slots->unused[--slots->unused_count] : slots->count++;
-}
-
 static void give_back(struct slots *slots, int *slot)
 {
     if (*slot)
@@ -39,7 +34,7 @@ static void give_back(struct slots *slots, int *slot)
 static int keep(struct slots *slots, int *slot)
 {
     if (!*slot)
-        *slot = take(slots) + 1;
+        *slot = (slots->unused_count ? slots->unused[--slots->unused_count] : slots->count++) + 1;
     return *slot - 1;
 }
 

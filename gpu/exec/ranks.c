@@ -398,13 +398,6 @@ static enum status worse(enum status a, enum status b)
     return a == STATUS_OK || (a == STATUS_VIOLATED && b != STATUS_OK) ? b : a;
 }
 
-static void add_graphs(struct runtime_graphs *sum, const struct runtime_graphs *more)
-{
-    sum->graphs += more->graphs;
-    sum->launches += more->launches;
-    sum->periods += more->periods;
-}
-
 /* Ranks match their serial runs when all do; one that does not decides, one that is unknown leaves it open. */
 static enum answer both_match(enum answer a, enum answer b)
 {
@@ -437,7 +430,9 @@ static void add_end(struct summary *all, const struct rank_end *end)
     all->held_ns += end->held_ns;
     if (end->duration_ns > all->duration_ns)
         all->duration_ns = end->duration_ns;
-    add_graphs(&all->graph, &end->graph);
+    all->graph.graphs += end->graph.graphs;
+    all->graph.launches += end->graph.launches;
+    all->graph.periods += end->graph.periods;
     add_arithmetic(&all->arithmetic, &end->arithmetic);
 }
 

@@ -36,12 +36,13 @@ enum status collector_open(const struct plan *plan, const struct runtime_options
 /* Take what was reported, waiting up to timeout_ns for it, until a pass of the journal is due. STATUS_OK, or why it cannot
    be kept. */
 enum status collector_take(struct collector *collector, int64_t timeout_ns, struct diag *diag);
-/* Did the last take leave reports for the next one? */
+/* True if the last call of collector_take left reports for the next one. */
 bool collector_is_behind(const struct collector *collector);
-/* Has this rank reported its end; have some; was it a good one for all that have? */
-/* How long nothing may move: the time limit, and the longest operation of the plan. */
+/* How long the run may make no progress: the time limit, and the longest operation of the plan. */
 int64_t collector_patience_ns(const struct collector *collector);
+/* True if the rank has reported its end. */
 bool collector_has_end(const struct collector *collector, int rank);
+/* The number of ranks that have reported their end; *good: all of these ended well. */
 int collector_ends(const struct collector *collector, bool *good);
 /* The result of the run; like runtime_run. Frees the collector in any case. */
 enum status collector_end(struct collector *collector, struct runtime_result *out,

@@ -24,11 +24,6 @@ enum { SPIN_TAIL_NS = 100000, SLICE_NS = 10000000 };
 
 /* ---- waiting and waking ---------------------------------------------------------------------- */
 
-static bool is_woken(struct run_thread *self, unsigned before)
-{
-    return atomic_load_explicit(&self->woken, memory_order_relaxed) != before;
-}
-
 /* Spin before sleeping; with the lock held, except while spinning. */
 static bool is_woken_soon(struct run_thread *self)
 {
@@ -41,7 +36,7 @@ static bool is_woken_soon(struct run_thread *self)
     run_unlock(run);
     spin_ended(&self->spin, spin_on(&self->woken, before, most_ns));
     pthread_mutex_lock(&run->lock);
-    return is_woken(self, before);
+    return atomic_load_explicit(&self->woken, memory_order_relaxed) != before;
 }
 
 /* With the lock held. */
@@ -87,15 +82,6 @@ static bool has_called(struct run *run)
     return true;
 }
 
-/* The thread that takes the workers' steps waits for one of them. With the lock held. */
-static bool block_on_workers(struct run_thread *driver, int64_t deadline_ns)
-{
-    run_unlock(driver->run);
-    bool in_time = pump_or_wait(driver, deadline_ns);
-    pthread_mutex_lock(&driver->run->lock);
-    return in_time;
-}
-
 /* False if the deadline has passed. With the lock held, except while asleep. */
 static bool sleep_until(struct run_thread *self, int64_t deadline_ns)
 {
@@ -118,8 +104,12 @@ void run_block(struct run_thread *self, const void *object)
 bool run_block_until(struct run_thread *self, const void *object, int64_t deadline_ns)
 {
     struct run *run = self->run;
-    if (run_is_on_caller(run))
-        return block_on_workers(self, deadline_ns);
+    if (run_is_on_caller(run)) { /* it takes the workers' steps, and waits for one of them */
+        run_unlock(run);
+        bool in_time = pump_or_wait(self, deadline_ns);
+        pthread_mutex_lock(&run->lock);
+        return in_time;
+    }
     if (has_called(run))
         return true;
     assert(!self->awaits && !self->is_called);

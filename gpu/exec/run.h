@@ -463,7 +463,7 @@ static inline int run_instance(const struct run *run, const struct op *op, int64
 void drive_run(struct run_thread *self);
 /* Make the slot of (task, iteration) its own: nothing set, nothing recorded. With the lock held. */
 void drive_arm_slot(struct run *run, int rank, int task, int64_t iteration);
-/* Has this iteration come as far as a driver may wait for on the host side? With the lock held. */
+/* True if the host side of the iteration is as far as a driver may wait for. With the lock held. */
 bool drive_is_ready(const struct run *run, const struct in_flight *state);
 /* Admit nothing more; all ranks end after the same iteration. With ranks in other processes this takes
    until all have said how far they are: called again until it returns true. */
@@ -508,18 +508,18 @@ void pump_close(struct run *run);
 /* The hooks of workers without threads, in place of a thread's start and end. */
 void pump_begin(struct run *run);
 void pump_end(struct run *run);
-/* Take the steps of a rank's workers, or of all workers here, until none can go on. False: none could. Nothing happens
-   where workers have threads. Without the lock, here and below. */
+/* Take the steps of a rank's workers, or of all workers here, until no worker can go on. False if none could, or if workers
+   have threads. Without the lock, here and below. */
 bool pump_rank(struct run *run, int rank);
 bool pump_all(struct run *run);
-/* The same, or wait until one can. False: the deadline has passed, or none ever can, for which the run fails unless the
-   driver yields. */
+/* The same, but if no worker can go on, wait until one can. False if the deadline has passed, or if no worker ever can; then
+   the run fails, unless the driver yields. */
 bool pump_or_wait(struct run_thread *driver, int64_t deadline_ns);
-/* Does none of them wait for the device? Then none that is held can go on before a driver hands out something. */
+/* True if no worker waits for the device: none can go on before a driver hands out an instance. */
 bool pump_is_held(const struct run *run);
-/* Until they have nothing left. False as above. */
+/* Take the workers' steps until they have nothing left to do. False as above. */
 bool pump_through(struct run_thread *driver, int64_t deadline_ns);
-/* Wait for an event, and go on with what can go on meanwhile. */
+/* Wait for an event, and take the steps of workers meanwhile. */
 enum status pump_event(struct run *run, struct device_event *event, int64_t deadline_ns,
                        struct diag *diag);
 
@@ -530,7 +530,7 @@ void worker_run(struct run_thread *self);
 bool worker_go_on(struct run_thread *self);
 /* The operation that it is at has waited too long: the run fails. Always false. */
 bool worker_is_late(struct run_thread *self);
-/* Is it what a task does, as against what holds it together with others? */
+/* True if the operation is work of its task, and not one that orders tasks. */
 bool worker_is_work(const struct op *op);
 
 /* The object that the operation waits for, in words. */
@@ -610,6 +610,10 @@ static inline int64_t data_align(int64_t bytes)
 {
     return (bytes + DATA_ALIGN - 1) / DATA_ALIGN * DATA_ALIGN;
 }
+
+/* With the device of the rank idle: copy `bytes` of a device buffer to the host. */
+enum status data_fetch(struct run *run, int rank, struct device_ref from, size_t bytes, float *to,
+                       struct diag *diag);
 
 /* The remains of a run: a digest a rank and task, the final contents of a buffer's first floats. */
 struct results {

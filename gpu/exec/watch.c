@@ -86,20 +86,12 @@ static int64_t progress_of_all(const struct run *run, int64_t own)
     return sum;
 }
 
-static int64_t steps_of_threads(const struct run *run)
-{
-    int64_t sum = 0;
-    for (int t = 0; t < run->program->thread_count; t++)
-        sum += atomic_load(&run->threads[t].steps);
-    return sum;
-}
-
 static bool makes_progress(struct watch *watch)
 {
     struct run *run = watch->run;
-    int64_t progress = steps_of_threads(run);
-    if (run->journal)
-        progress += journal_finished(run->journal);
+    int64_t progress = run->journal ? journal_finished(run->journal) : 0;
+    for (int t = 0; t < run->program->thread_count; t++)
+        progress += atomic_load(&run->threads[t].steps);
     if (run->config.rendezvous)
         progress = progress_of_all(run, progress);
     if (progress == watch->progress)

@@ -304,11 +304,6 @@ static enum status push_collective(struct job *job, struct device_op op, struct 
         NULL);
 }
 
-static int peer_of(const struct program *p, const struct part *part)
-{
-    return part->send ? p->channels[part->channel].to : p->channels[part->channel].from;
-}
-
 /* The first send and the first receive use the buffers of the plan, if it names any. */
 static enum status push_group(struct job *job, struct device_op op, struct stamp *stamp)
 {
@@ -323,8 +318,9 @@ static enum status push_group(struct job *job, struct device_op op, struct stamp
         const struct part *part = &p->parts[job->op->part_first + (int)i];
         int end = part->send ? 0 : 1;
         int64_t bytes = job->run->part_bytes[job->op->part_first + (int)i];
+        const struct channel *channel = &p->channels[part->channel];
         parts[i] = (struct device_p2p){.send = part->send,
-                                       .peer = peer_of(p, part),
+                                       .peer = part->send ? channel->to : channel->from,
                                        .tag = p->names.items[part->tag],
                                        .bytes = bytes};
         parts[i].data = seen[end]++ ? own(job, end, at[end]) : operand(job, end, at[end]);

@@ -121,11 +121,6 @@ static bool signal_flag(struct run_thread *self, const struct op *op, int64_t it
 
 /* ---- locks, queues, tickets ------------------------------------------------------------------ */
 
-static int64_t ticket_of(const struct run_thread *self, const struct op *op)
-{
-    return op->ticket >= 0 ? op->ticket : self->current.ticket;
-}
-
 /* Can the operation take effect? With the lock held. */
 static bool may_proceed(const struct run_thread *self, const struct op *op)
 {
@@ -136,7 +131,8 @@ static bool may_proceed(const struct run_thread *self, const struct op *op)
         return run->queued[op->object] < run->program->queue_caps[op->object];
     if (op->kind == OP_GET)
         return run->queued[op->object] > 0;
-    return op->kind != OP_TICKET || run->ranks[self->rank].served == ticket_of(self, op);
+    return op->kind != OP_TICKET ||
+           run->ranks[self->rank].served == (op->ticket >= 0 ? op->ticket : self->current.ticket);
 }
 
 /* The word a thread waits on, and the word that changes when the operation takes effect. */
@@ -381,11 +377,6 @@ static int last_work(const struct program *p, const struct body *body)
     return last;
 }
 
-static bool has_range(const struct program *p, const struct op *op)
-{
-    return p->tasks ? op->task >= 0 && worker_is_work(op) : op_is_work(op->kind);
-}
-
 /* Before operation `i` of the body. */
 static void begin_range(struct run_thread *self, struct range *range, const struct body *body,
                         int i, int64_t iteration)
@@ -395,7 +386,8 @@ static void begin_range(struct run_thread *self, struct range *range, const stru
     const struct run_functions *functions = run->config.functions;
     const struct op *op = &p->ops[body->first + i];
     char subject[160];
-    if (!run->watched || range->open || !has_range(p, op))
+    if (!run->watched || range->open ||
+        !(p->tasks ? op->task >= 0 && worker_is_work(op) : op_is_work(op->kind)))
         return;
     bool skipped = functions && functions->skips(functions->arg, self->rank, op->task);
     if (p->tasks)

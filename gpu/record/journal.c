@@ -80,12 +80,6 @@ enum status journal_open_books(struct journal *journal, const char *device, int6
     return status ? status : prepare_replay(journal, diag);
 }
 
-static enum status open_ship(struct journal *journal, struct diag *diag)
-{
-    journal->ship = calloc(SHIP_RECORDS, sizeof *journal->ship);
-    return journal->ship ? STATUS_OK : diag_no_memory(diag);
-}
-
 enum status journal_open(const struct journal_config *config, struct journal **out,
                          struct diag *diag)
 {
@@ -93,9 +87,10 @@ enum status journal_open(const struct journal_config *config, struct journal **o
     if (!journal)
         return STATUS_SYSTEM;
     enum status status = prepare_logs(journal, diag);
-    if (!status && config->rendezvous)
-        status = open_ship(journal, diag);
-    else if (!status)
+    if (!status && config->rendezvous) {
+        journal->ship = calloc(SHIP_RECORDS, sizeof *journal->ship);
+        status = journal->ship ? STATUS_OK : diag_no_memory(diag);
+    } else if (!status)
         status = journal_open_books(journal, device_description(config->devices[0]),
                                     device_now(config->world), processors_count(), diag);
     if (!status)

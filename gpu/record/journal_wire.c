@@ -10,6 +10,7 @@
 
 #include "gpu/device/device_impl.h"
 #include "base/processors.h"
+#include "base/sort.h"
 #include "rank_report.h"
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -201,12 +202,6 @@ static bool makes_sense(const struct journal *journal, const struct log_record *
            record->iteration <= INT32_MAX && has_operation(p, record);
 }
 
-static void take_clock(struct journal *journal, const struct log_record *record)
-{
-    if (record->number > journal->clock_error_ns)
-        journal->clock_error_ns = record->number;
-}
-
 void journal_take(struct journal *journal, const void *records, size_t bytes)
 {
     struct log_record record;
@@ -217,7 +212,7 @@ void journal_take(struct journal *journal, const void *records, size_t bytes)
         if (record.what == RECORD_ENTRY)
             take_entry(journal, &record);
         else if (record.what == RECORD_CLOCK)
-            take_clock(journal, &record);
+            journal->clock_error_ns = max_i64(journal->clock_error_ns, record.number);
         else
             take_stamp(journal, &record);
     }

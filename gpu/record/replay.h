@@ -72,7 +72,7 @@ void replay_end_data(struct replay *replay, int rank, int64_t iterations);
 
 /* Everything has been added: take the rest. `complete`: and then everything must be done. */
 bool replay_finish(struct replay *replay, bool complete);
-/* If not: is there no legal order? false: so many were open that some were not tried. */
+/* True if a run that is not legal has no legal order at all; false if so many orders were open that some were not tried. */
 bool replay_is_sure(const struct replay *replay);
 /* Why it was not legal; "" if it was. */
 const char *replay_reason(const struct replay *replay);
@@ -85,9 +85,9 @@ const struct state *replay_state(const struct replay *replay);
 int64_t
 replay_pending(const struct replay *replay); /* steps not taken yet, optional ones left out */
 int64_t replay_taken(const struct replay *replay);
-/* The first violation of a property, in words; NULL: none was seen. */
-/* Did a read see what a serial run had some iterations ago, as `staleness` allows? */
+/* True if a read saw what a serial run had some iterations ago, as `staleness` allows. */
 bool replay_has_stale_reads(const struct replay *replay);
+/* The first violation of a property, in words; NULL: none was seen. */
 const char *replay_violation(const struct replay *replay, enum property property);
 
 #endif

@@ -294,13 +294,6 @@ static void stand_for(struct trace_writer *trace, int rank, int task, int64_t it
         trace->newest = iteration;
 }
 
-static void host_figures(struct trace_writer *trace, int rank, const struct op *op,
-                         const struct log_entry *entry)
-{
-    if (rank == 0 && op->task >= 0 && (op_is_cpu_work(op->kind) || entry->kind == LOG_CALL))
-        trace->host_ns[op->task] += entry->end_ns - entry->begin_ns;
-}
-
 static int64_t host_op(struct trace_writer *trace, int thread, const struct log_entry *entry)
 {
     const struct program *p = trace->program;
@@ -311,7 +304,8 @@ static int64_t host_op(struct trace_writer *trace, int thread, const struct log_
                               .iteration = iteration_of(p, entry->iteration),
                               .start_ns = entry->begin_ns,
                               .end_ns = entry->end_ns};
-    host_figures(trace, rank, op, entry);
+    if (rank == 0 && op->task >= 0 && (op_is_cpu_work(op->kind) || entry->kind == LOG_CALL))
+        trace->host_ns[op->task] += entry->end_ns - entry->begin_ns;
     op_stats_host(&trace->op_stats, entry->op, entry->end_ns - entry->begin_ns);
     if (op_is_work(op->kind)) {
         span.task = op_name(p, op, name);
@@ -379,20 +373,15 @@ static void note_over(struct trace_writer *trace, int rank, int64_t iteration, i
         open->over_ns = at_ns;
 }
 
-static void add_over(struct trace_writer *trace, const struct open_iteration *open)
-{
-    if (!ends_add(&trace->ends, open->over_ns))
-        no_memory(trace);
-    trace->last_admitted_ns = open->admitted_ns;
-}
-
 static void store_iteration(struct trace_writer *trace, int rank, int64_t iteration,
                             const struct open_iteration *open)
 {
     const struct trace_iteration row = {rank, iteration, open->admitted_ns - trace->base_ns,
                                         open->over_ns - trace->base_ns};
+    if (rank == 0 && !ends_add(&trace->ends, open->over_ns))
+        no_memory(trace);
     if (rank == 0)
-        add_over(trace, open);
+        trace->last_admitted_ns = open->admitted_ns;
     if (writes(trace))
         fail(trace, store_add_iteration(trace->store, trace->run, &row, &trace->diag));
 }

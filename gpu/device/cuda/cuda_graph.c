@@ -73,11 +73,6 @@ struct cuda_graph {
     atomic_bool unread;
 };
 
-static struct cuda_graph *captures(const struct cuda_stream *stream)
-{
-    return (struct cuda_graph *)stream->base.capture;
-}
-
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Room for one more item; false: no memory. */
@@ -293,11 +288,6 @@ static void close_waits(struct cuda_graph *graph, const struct cuda_stream *stre
         }
 }
 
-static bool is_work(const struct device_op *op)
-{
-    return op->kind != DEVICE_OP_RECORD && op->kind != DEVICE_OP_WAIT;
-}
-
 /* An operation that takes no time of its own, behind what is in its stream before. */
 static cudaError_t capture_instant(struct cuda_graph *graph, struct cuda_stream *stream,
                                    const struct device_op *op, struct timing *out)
@@ -316,7 +306,7 @@ static cudaError_t capture_stamped(struct cuda_graph *graph, struct cuda_stream 
     struct timing timing = {.stream = stream};
     if (!GROW(graph->timings, graph->base.stamps, graph->timing_cap))
         return cudaErrorMemoryAllocation;
-    if (is_work(op)) {
+    if (device_op_is_work(op)) {
         timing.start = mark(graph, stream, true, &error);
         if (timing.start)
             error = capture_op(graph, stream, op);
@@ -347,7 +337,7 @@ static enum status fail_capture(struct cuda_graph *graph, const struct cuda_stre
 enum status cuda_graph_push(struct cuda_stream *stream, const struct device_op *op,
                             struct stamp *stamp, struct diag *diag)
 {
-    struct cuda_graph *graph = captures(stream);
+    struct cuda_graph *graph = (struct cuda_graph *)stream->base.capture;
     if (graph->failure.status)
         return diag_error(diag, graph->failure.status, "%s", graph->failure.text);
     if (!GROW(graph->pushes, graph->base.pushes, graph->push_cap))

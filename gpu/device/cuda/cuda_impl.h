@@ -165,9 +165,9 @@ struct cuda_buffer {
 /* May work be left that no abort ends, as a kernel of the user's that hangs? Then memory that CUDA frees only behind all
    work stays until the process ends. */
 bool cuda_never_ends(const struct cuda_device *device);
-/* Describe a CUDA error; STATUS_SYSTEM. */
-/* Advice on an error, behind its words: "" where the process can go on. */
+/* Advice that follows the words of an error: "" where the process can go on. */
 const char *cuda_way_out(cudaError_t error);
+/* Describe a CUDA error; STATUS_SYSTEM. */
 enum status cuda_refused(struct diag *diag, const char *what, cudaError_t error);
 /* Report what ended the run, if anything did: an abort, an error of NCCL. */
 enum status cuda_world_ended(struct cuda_world *world, struct diag *diag);

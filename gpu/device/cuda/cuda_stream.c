@@ -310,13 +310,6 @@ bool cuda_count_locked(struct cuda_stream *stream, const struct device_op *op, s
     return false;
 }
 
-static void count_push(struct cuda_stream *stream, const struct device_op *op, struct stamp *stamp)
-{
-    pthread_mutex_lock(&stream->world->lock);
-    cuda_count_locked(stream, op, stamp);
-    pthread_mutex_unlock(&stream->world->lock);
-}
-
 static bool blocks_host(const struct device_op *op)
 {
     return op->kind == DEVICE_OP_COPY && op->copy.bytes > 0 &&
@@ -330,8 +323,11 @@ static enum status issue_counted(struct cuda_stream *stream, const struct device
 {
     if (stamp)
         stamp->pushed_from_ns = stamp->pushed_by_ns = device_now(&stream->world->base);
-    if (!is_of_event(op))
-        count_push(stream, op, stamp);
+    if (!is_of_event(op)) {
+        pthread_mutex_lock(&stream->world->lock);
+        cuda_count_locked(stream, op, stamp);
+        pthread_mutex_unlock(&stream->world->lock);
+    }
     if (failed(stream)) /* injected: as if the device had failed it later */
         return STATUS_OK;
     cudaError_t error = cuda_enter(stream->world);

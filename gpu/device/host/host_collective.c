@@ -37,8 +37,8 @@ static struct delivery delivery_of(const struct channel *channel, const struct m
                              .bytes = (size_t)what->bytes};
 }
 
-/* Where what a member gives and gets is here: memory of the user's own takes what it gets at once, and gives where there
-   is no buffer. */
+/* The addresses, in this process, of what a member gives and gets. Results go directly to memory of the user's own, if there is
+   such memory; data is read from there only if the operation has no buffer. */
 static void find_data(struct meeting *meeting, int place)
 {
     const struct device_collective *what = &meeting->arrived[place]->op->collective;

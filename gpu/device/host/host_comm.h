@@ -78,7 +78,8 @@ struct channel {
 struct meeting *meeting_find(const struct channel *channel, uint64_t position);
 /* The meeting at a position, made by the first call for it. NULL: no memory. */
 struct meeting *meeting_at(struct channel *channel, uint64_t position);
-/* A member comes, and is compared with one that is there: all that are there agree. */
+/* A member arrives. Its operation is compared with that of one member that is there, which agrees with all others; if they
+   differ, the meeting fails. */
 void meeting_arrive(struct channel *channel, struct meeting *meeting, struct presence *presence);
 /* All members have left. */
 void meeting_close(struct channel *channel, struct meeting *meeting);
@@ -87,18 +88,19 @@ int meeting_mover(const struct channel *channel, const struct meeting *meeting);
 
 /* ---- host_desk.c: where processes share memory ---- */
 
-/* Is it small enough? All members come to the same answer, or do not fit together. */
+/* True if the collective is small enough for desks. All members get the same answer, or their operations differ. */
 bool desk_takes(const struct channel *channel, const struct device_collective *what);
-/* Put there what a member of this process gives, `bytes` at `data`, and that it is there. False: the world has failed. */
+/* Put `bytes` at `data`, which a member of this process gives, on its desk, and say that they are there. False: the world has
+   failed. */
 bool desk_put(struct channel *channel, struct meeting *meeting, const struct entry *entry,
               const void *data, size_t bytes);
-/* It has failed: a member that has not looked yet will not find it. */
+/* The member has failed: other members that have not looked at its desk yet will not find its data. */
 void desk_withdraw(struct channel *channel, const struct meeting *meeting, int place);
 /* Members of other processes that have come arrive. */
 void desk_look(struct channel *channel, struct meeting *meeting);
-/* Until another one may have come, or for nothing. */
+/* Wait until another member may have come; the caller looks again. */
 void desk_wait(struct channel *channel, const struct meeting *meeting);
-/* Does this member come to that position, or has it come? */
+/* The member has come to the position; true if it has. */
 void desk_came(struct channel *channel, int place, uint64_t position);
 bool desk_has_come(const struct channel *channel, int place, uint64_t position);
 bool seats_open(struct channel *channel);
@@ -106,7 +108,7 @@ void seats_close(struct channel *channel);
 
 /* A collective or group of the channel may go on. */
 void channel_change(struct channel *channel);
-/* Until then, or for nothing. */
+/* Wait until it may; the caller looks again. */
 void channel_wait(struct channel *channel);
 
 static inline struct guest *guest_of(struct presence *presence)

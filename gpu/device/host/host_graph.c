@@ -30,11 +30,6 @@ struct host_graph {
     size_t cap;
 };
 
-static struct host_world *world_of(const struct device *device)
-{
-    return ((const struct host_device *)device)->world;
-}
-
 /* ---- capture --------------------------------------------------------------------------------- */
 
 static struct host_graph *graph_new(struct device *device, struct device_stream *const *streams,
@@ -177,7 +172,7 @@ enum status host_graph_launch(struct device_graph *base, struct stamp *const *st
                               struct diag *diag)
 {
     struct host_graph *graph = (struct host_graph *)base;
-    struct host_world *world = world_of(base->device);
+    struct host_world *world = ((struct host_device *)base->device)->world;
     struct entry **entries = calloc(base->pushes + 1, sizeof(struct entry *));
     enum status status = STATUS_OK;
     size_t pushed = 0;

@@ -22,18 +22,12 @@ enum { TIMER_SLACK_NS = 1000 };
 
 /* ---- ready, and called ------------------------------------------------------------------------- */
 
-/* Is the event of this entry, a wait, there or gone for good? */
-static bool is_decided(const struct entry *entry)
-{
-    const struct place *place = &entry->awaited;
-    return !place->stream || place->stream->finished >= place->count ||
-           stream_failed(place->stream);
-}
-
 bool entry_waits(const struct entry *entry)
 {
+    const struct place *place = &entry->awaited;
     return entry->op.kind == DEVICE_OP_WAIT && !entry->op.turn.gate && !entry->injected &&
-           !is_decided(entry) && entry->awaited.stream->device == entry->stream->device;
+           place->stream && place->stream->finished < place->count &&
+           !stream_failed(place->stream) && place->stream->device == entry->stream->device;
 }
 
 static bool is_ready(const struct host_stream *stream)

@@ -94,12 +94,6 @@ enum status stream_report(const struct host_stream *stream, struct diag *diag)
     return diag_error(diag, stream->failure.status, "%s", stream->failure.text);
 }
 
-/* Fail with the failure of another stream of this rank, which `stream` cannot do without. */
-static void fail_after(struct host_stream *stream, const struct host_stream *other)
-{
-    stream_fail(stream, other->failure.status, "%s", other->failure.text);
-}
-
 /* ---- turns, in a run that is forced into an order ---------------------------------------------- */
 
 static void await_turn(struct entry *entry, int agent)
@@ -148,7 +142,7 @@ static void await_event(struct entry *entry)
            !stream_failed(stream))
         stream_wait(other, entry->awaited.count, DEVICE_FOREVER);
     if (other->finished < entry->awaited.count && stream_failed(other))
-        fail_after(stream, other);
+        stream_fail(stream, other->failure.status, "%s", other->failure.text);
 }
 
 /* Work that needs no lock. */
@@ -200,17 +194,12 @@ static void perform(struct entry *entry, int64_t start_ns)
         stretch(entry, start_ns + entry->op.time_ns);
 }
 
-static bool is_work(enum device_op_kind kind)
-{
-    return kind != DEVICE_OP_RECORD && kind != DEVICE_OP_WAIT;
-}
-
 /* Admit, perform and stamp one entry of a stream that has not failed. */
 static void run(struct entry *entry)
 {
     struct host_stream *stream = entry->stream;
     const int64_t latency_ns = stream->world->base.config.launch_latency_ns;
-    if (latency_ns > 0 && is_work(entry->op.kind))
+    if (latency_ns > 0 && device_op_is_work(&entry->op))
         stretch(entry, entry->pushed_ns + latency_ns);
     if (entry->op.turn.enters)
         await_turn(entry, entry->op.turn.start);
