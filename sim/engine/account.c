@@ -251,6 +251,7 @@ static inline void book_common(struct simulation *sim, int stream, const struct 
 static void leave_common(struct simulation *sim, int stream, struct common *left)
 {
     book_common(sim, stream, left);
+    assert(left->waiting > 0);
     if (--left->waiting == 0) {
         left->value = (struct stall){STALL_BUSY, STALL_ON_NONE};
         left->log_count = 0;
@@ -357,6 +358,7 @@ static void set_chained(struct simulation *sim, int stream, bool chained)
         stalls->chained_at[stream] = stalls->chained_count;
         stalls->chained_list[stalls->chained_count++] = stream;
     } else {
+        assert(stalls->chained_list[stalls->chained_at[stream]] == stream);
         int last = stalls->chained_list[--stalls->chained_count];
         stalls->chained_list[stalls->chained_at[stream]] = last;
         stalls->chained_at[last] = stalls->chained_at[stream];

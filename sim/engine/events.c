@@ -104,11 +104,13 @@ static bool make_room(struct events *events, int cap)
     }
     for (int place = 0; place < cap; place += EVENTS_GROUP)
         events_replay(events, place);
+    assert(events_check(events));
     return true;
 }
 
 struct seat events_seat(const struct events *events, int place)
 {
+    assert(place >= 0 && place < events->cap);
     int leaf = events->first_leaf + place, top = place / (events->cap / EVENTS_GROUP);
     return (struct seat){&events->times_ns[leaf], &events->times_ns[top], &events->firsts[top],
                          place};
@@ -182,8 +184,10 @@ bool events_pop(struct events *events, struct event *out)
 
 void events_drop(struct events *events, int agent)
 {
+    assert(events->places[agent] != NONE && !is_free(events, events->places[agent]));
     const struct seat seat = events_seat(events, events->places[agent]);
     events_take(events, &seat);
+    assert(events->count >= 0);
 }
 
 void events_retime(struct events *events, int agent, int64_t time_ns)

@@ -2,6 +2,8 @@
 /* in_flight.c - see in_flight.h. */
 #include "in_flight.h"
 
+#include <assert.h>
+
 #include "base/sort.h"
 
 static void raise_to(struct in_flight_point *point, const struct in_flight_point *other)
@@ -17,6 +19,7 @@ static void merge(struct in_flight *in_flight)
     for (int i = 0; i < in_flight->count / 2; i++) {
         points[i] = points[2 * i];
         raise_to(&points[i], &points[2 * i + 1]);
+        assert(i == 0 || points[i - 1].time_ns <= points[i].time_ns);
     }
     in_flight->count /= 2;
     in_flight->merged *= 2;
@@ -28,6 +31,7 @@ void in_flight_change(struct in_flight *in_flight, const struct in_flight_point 
     struct in_flight_point *last = &in_flight->points[in_flight->count ? in_flight->count - 1 : 0];
     if (in_flight->merged == 0)
         in_flight->merged = 1;
+    assert(in_flight->count == 0 || now->time_ns >= last->time_ns);
     if (in_flight->count && in_flight->merged == 1 && last->time_ns == now->time_ns) {
         *last = *now;
         if (in_flight->count > 1 && last[-1].iterations == now->iterations &&

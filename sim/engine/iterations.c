@@ -151,6 +151,7 @@ static void note_over(struct iterations *iterations, int64_t time_ns)
 /* The oldest pending iteration is over everywhere. */
 static void is_over(struct iterations *iterations)
 {
+    assert(iterations->pending_count > 0 && iterations->waiting_count == 0);
     int64_t time_ns = pending_at(iterations, 0)->time_ns;
     if (time_ns < iterations->last_over_ns) /* a rank that has fewer may have been the last one */
         time_ns = iterations->last_over_ns;
@@ -177,6 +178,7 @@ keep_times(struct durations kept, int64_t before_ns, const int64_t *times_ns, in
 static void count_durations(struct iterations *iterations, const int64_t *times_ns, int count)
 {
     struct durations *kept = &iterations->kept;
+    assert(iterations->kept_count + (size_t)count <= iterations->kept_cap);
     size_t place = iterations->kept_count;
     int64_t before_ns = iterations->last_over_ns, over_ns = times_ns[count - 1];
     if (!kept->wide) {
@@ -233,6 +235,7 @@ bool iterations_finished(struct iterations *iterations, int rank, int64_t number
            number < iterations->ends[rank]);
     (void)rank;
     if (iterations->ranks == 1) {
+        assert(iterations->waiting_count < ITERATIONS_TOGETHER);
         iterations->waiting_ns[iterations->waiting_count++] = time_ns;
         if (iterations->waiting_count == ITERATIONS_TOGETHER)
             count_waiting(iterations);
@@ -247,6 +250,7 @@ bool iterations_finished(struct iterations *iterations, int rank, int64_t number
             (struct pending){0, ranks_with(iterations, next)};
     }
     struct pending *pending = pending_at(iterations, k);
+    assert(pending->left > 0 && pending->time_ns <= time_ns);
     pending->time_ns = time_ns;
     pending->left--;
     while (iterations->pending_count > 0 && pending_at(iterations, 0)->left == 0)

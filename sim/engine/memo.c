@@ -12,6 +12,7 @@
  */
 #include "memo.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,11 @@ enum { BUCKETS = 1 << 12, HASHED_WORDS = 4, CACHE_LINE = 64 };
 
 /* An end of the data so far away that it makes no difference. */
 static const int32_t FAR = INT32_C(1) << 30;
+#ifdef SWSIM_CHECKS
+static const size_t MOST_BYTES = (size_t)64 << 10; /* so that tests see it used up */
+#else
 static const size_t MOST_BYTES = (size_t)64 << 20;
+#endif
 /* Learning must be rarer than one event in so many, or it does not pay. */
 enum { LEARNED_SHARE = 4, TRIAL_EVENTS = 4096, TRIAL_SHARE = 2 };
 
@@ -298,6 +303,26 @@ static int64_t rebase(struct simulation *sim)
 
 /* ---- nodes and edges ------------------------------------------------------------------------- */
 
+#ifdef SWSIM_CHECKS
+/* Is every node in its bucket, alone with its key, and does each of its edges start at the place where it is kept and lead to a
+   node? */
+static bool memo_check(const struct memo *memo)
+{
+    for (int b = 0; b < BUCKETS; b++)
+        for (const struct memo_node *node = memo->buckets[b]; node; node = node->next) {
+            if ((int)(node->hash % BUCKETS) != b)
+                return false;
+            for (const struct memo_node *other = node->next; other; other = other->next)
+                if (memcmp(node->key, other->key, memo->key_bytes) == 0)
+                    return false;
+            for (int i = 0; i < memo->edge_count; i++)
+                if (node->edges[i] && (node->edges[i]->seat.place != i / 2 || !node->edges[i]->to))
+                    return false;
+        }
+    return true;
+}
+#endif
+
 static void free_node(struct simulation *sim, struct memo_node *node, int edge_count)
 {
     for (int i = 0; node->edges && i < edge_count; i++) {
@@ -314,6 +339,9 @@ static void free_node(struct simulation *sim, struct memo_node *node, int edge_c
 /* The counts of the edges go into the result. */
 static void memo_forget(struct memo *memo)
 {
+#ifdef SWSIM_CHECKS
+    assert(memo_check(memo));
+#endif
     for (int b = 0; b < BUCKETS; b++)
         for (struct memo_node *node = memo->buckets[b], *next; node; node = next) {
             next = node->next;
@@ -377,6 +405,7 @@ static struct memo_edge *make_edge(struct memo *memo, bool alone)
     sim->recording = NULL;
     if (!edge)
         return NULL;
+    assert(edge->start_count <= edge->draw_count && edge->seat.place >= 0);
     edge->settles = alone;
     edge->shift = (int)shift;
     edge->steps = (int)(sim->result.steps - steps);
@@ -420,6 +449,7 @@ static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
     struct memo_edge *edge = make_edge(memo, alone);
     struct memo_edge **known = &memo->node->edges[2 * place + !alone];
     struct memo_node *to = edge ? find_node(memo) : NULL;
+    assert(!*known);
     if (!to) {
         free(edge);
         simulation_fail(sim, diag_no_memory(sim->diag));
@@ -490,10 +520,14 @@ static struct memo_edge *memo_follow(struct memo *memo, struct memo_edge *next)
     do {
         last = next;
         memo_edge_take(sim, last);
+#ifdef SWSIM_CHECKS
+        assert(events_check(&sim->clocks.events));
+#endif
         events++;
         next = last->likely;
     } while (next && events_leads(&sim->clocks.events, &next->seat) &&
              (last->plain || may_go_on(memo)));
+    assert(last->to);
     memo->node = last->to;
     memo->present = false;
     memo->events += events;

@@ -459,6 +459,7 @@ static void change_pools(struct sharing *sharing, int seat, int sign)
         if (by == 0)
             continue;
         *pool_of(sharing, rank, slot) += by;
+        assert(*pool_of(sharing, rank, slot) >= 0);
         note_change(sharing, place_of(sharing->program, rank, slot));
     }
 }
@@ -476,6 +477,7 @@ static void deactivate(struct sharing *sharing, int seat)
 {
     int rank = rank_of_seat(sharing->program, seat);
     int *list = &sharing->active[sharing->active_first[rank]];
+    assert(list[sharing->legs[seat].at] == seat);
     int last = list[--sharing->active_count[rank]];
     list[sharing->legs[seat].at] = last;
     sharing->legs[last].at = sharing->legs[seat].at;
@@ -505,6 +507,7 @@ static bool is_slowed(struct ratio rate)
 /* The item has gone on until now, at the rate it had. */
 static void advance(struct shared_item *item, int64_t now_ns)
 {
+    assert(now_ns >= item->since_ns);
     wide time = (wide)(now_ns - item->since_ns) << FRACTION_BITS;
     bool slowed = is_slowed(item->rate); /* or all of the time is work: no division */
     wide done = slowed ? divide(time * item->rate.room, item->rate.wanted) : time;
@@ -564,9 +567,34 @@ static void settle_rank(struct sharing *sharing, int rank, int64_t now_ns, struc
         reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
 }
 
+#ifdef SWSIM_CHECKS
+/* Does each pool hold what the legs in its place want, and each item the legs that are its own? */
+static bool sharing_check(const struct sharing *sharing)
+{
+    const struct program *p = sharing->program;
+    for (int rank = 0; rank < p->ranks; rank++)
+        for (int slot = 0; slot < SLOT_COUNT; slot++) {
+            int64_t sum = 0;
+            for (int seat = 0; seat < seat_count(p); seat++)
+                if (place_of(p, rank_of_seat(p, seat), slot) == place_of(p, rank, slot))
+                    sum += sharing->legs[seat].wants[slot];
+            if (sum != *pool_of(sharing, rank, slot))
+                return false;
+        }
+    for (int agent = 0; agent < p->agent_count; agent++)
+        for (int seat = sharing->items[agent].leg; seat != NONE; seat = sharing->legs[seat].next)
+            if (sharing->legs[seat].item != agent)
+                return false;
+    return true;
+}
+#endif
+
 void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *events)
 {
     const struct program *p = sharing->program;
+#ifdef SWSIM_CHECKS
+    assert(sharing_check(sharing));
+#endif
     for (int i = 0; i < sharing->changed_count; i++) {
         int place = sharing->changed_places[i];
         sharing->changed[place] = false;
@@ -600,6 +628,7 @@ void sharing_start(struct sharing *sharing, int agent, int op, int64_t work_ns, 
                                      .work_ns = work_ns,
                                      .since_ns = now_ns,
                                      .left = (wide)work_ns << FRACTION_BITS};
+    assert(leg->item == NONE && item->work_ns == work_ns);
     change_pools(sharing, seat, -1); /* what it held; nothing, if it did not wait */
     leg->item = agent;
     leg->next = item->leg;

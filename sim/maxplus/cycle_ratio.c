@@ -45,6 +45,7 @@
  */
 #include "cycle_ratio.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -427,6 +428,7 @@ static void try_cycle(struct solver *s, int v)
     add_up(s, v, NULL, &weight_ns, &height);
     if ((wide)weight_ns * s->best.height <= (wide)s->best.weight_ns * height)
         return;
+    assert(height > 0); /* cycles without height are deadlocks, found before */
     s->best.length = add_up(s, v, s->best.cycle, &weight_ns, &height);
     s->best.weight_ns = weight_ns;
     s->best.height = height;
@@ -527,6 +529,7 @@ static enum status read_edges(struct solver *s, struct diag *diag)
     bool huge = false;
     for (int e = 0; e < graph->edge_count; e++) {
         const struct ratio_edge *edge = &graph->edges[e];
+        assert(edge->from >= 0 && edge->from < s->nodes && edge->to >= 0 && edge->to < s->nodes);
         weight_ns += edge->weight_ns < 0 ? -(uint64_t)edge->weight_ns : (uint64_t)edge->weight_ns;
         huge |= weight_ns >= (uint64_t)SUM_LIMIT;
         height += edge->height < 0 ? -(int64_t)edge->height : edge->height;
@@ -561,6 +564,21 @@ static enum status solve(struct solver *s, struct diag *diag)
     return iterate(s, diag);
 }
 
+/* Is it a cycle of the graph, with these sums? For assertions. */
+static bool is_cycle(const struct ratio_graph *graph, const struct cycle_ratio *ratio)
+{
+    int64_t weight_ns = 0, height = 0;
+    for (int i = 0; i < ratio->length; i++) {
+        const struct ratio_edge *edge = &graph->edges[ratio->cycle[i]];
+        if (edge->to != graph->edges[ratio->cycle[(i + 1) % ratio->length]].from)
+            return false;
+        weight_ns += edge->weight_ns;
+        height += edge->height;
+    }
+    return ratio->kind == RATIO_FOUND ? weight_ns == ratio->weight_ns && height == ratio->height
+                                      : height <= 0;
+}
+
 enum status cycle_ratio_find(const struct ratio_graph *graph, struct cycle_ratio *out,
                              struct diag *diag)
 {
@@ -568,6 +586,7 @@ enum status cycle_ratio_find(const struct ratio_graph *graph, struct cycle_ratio
     arena_init(&solver.arena, 0);
     enum status status = graph->nodes > 0 ? solve(&solver, diag) : STATUS_OK;
     arena_fini(&solver.arena);
+    assert(status != STATUS_OK || solver.result.length == 0 || is_cycle(graph, &solver.result));
     if (status == STATUS_OK)
         *out = solver.result;
     else

@@ -8,6 +8,7 @@
  */
 #include "enabling_steps.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ static bool add_step(struct enabling_steps *run, const struct enabled_step *step
 void enabling_steps_forget(struct enabling_steps *run, int64_t before)
 {
     int64_t gone = before - run->first;
+    assert(before <= run->count);
     if (gone <= (int64_t)run->cap / 2)
         return; /* the others are moved in larger pieces */
     memmove(run->steps, run->steps + gone, (size_t)(run->count - before) * sizeof *run->steps);
@@ -119,6 +121,7 @@ static void note_enabled(struct enabling_steps *run, int agent, int actor, int64
 {
     const struct program *p = run->program;
     struct agent_record *record = &run->agents[agent];
+    assert(number > record->from && now_ns >= record->since_ns);
     record->from = number;
     record->since_ns = now_ns;
     record->wait = no_wait;
@@ -157,6 +160,7 @@ bool enabling_steps_take(struct enabling_steps *run, int64_t time_ns, struct tra
                                 .violated = effect.violated,
                                 .wait = record->wait};
     end_of_callback(run, &step);
+    assert(step.enabled_ns <= time_ns && step.from < run->count);
     int64_t number = run->count;
     if (!add_step(run, &step))
         return false;
@@ -177,6 +181,7 @@ int64_t enabling_steps_count(const struct enabling_steps *run)
 
 const struct enabled_step *enabling_steps_step(const struct enabling_steps *run, int64_t number)
 {
+    assert(number >= run->first && number < run->count);
     return &run->steps[number - run->first];
 }
 

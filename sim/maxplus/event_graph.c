@@ -330,6 +330,7 @@ static void add_op(struct builder *b, int event, const struct op *op)
     struct event *taker = &b->out.events[event];
     if (taker->op_count++ == 0)
         taker->op_first = b->out.op_count;
+    assert(taker->op_first + taker->op_count == b->out.op_count + 1);
     b->out.ops[b->out.op_count++] = (int)(op - b->p->ops);
 }
 
@@ -521,6 +522,7 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
         add_joint_ops(b, op, joint->event);
     }
     int shift = joint->stage - place->stage;
+    assert(b->out.arena.failed || b->out.events[joint->event].kind == EVENT_DEVICE);
     take_place(b, op->stream, place);
     b->pushed[op->stream] = closed(b, *thread_slot(b, place->thread));
     add_cause(b, b->pushed[op->stream], joint->event, shift);
@@ -718,6 +720,28 @@ static bool make_tables(struct builder *b)
     return make_slots(b);
 }
 
+#ifdef SWSIM_CHECKS
+/* Edges lead from an event to an event and events take operations of the program. */
+static bool graph_is_sound(const struct program *p, const struct event_graph *graph)
+{
+    for (int e = 0; e < graph->edge_count; e++) {
+        const struct ratio_edge *edge = &graph->edges[e];
+        if (edge->from < 0 || edge->from >= graph->event_count || edge->to < 0 ||
+            edge->to >= graph->event_count || edge->weight_ns < 0 ||
+            (edge->weight_ns > 0 && !graph->links[e].end))
+            return false;
+    }
+    for (int i = 0; i < graph->op_count; i++)
+        if (graph->ops[i] < 0 || (size_t)graph->ops[i] >= p->op_count)
+            return false;
+    for (int v = 0; v < graph->event_count; v++)
+        if (graph->events[v].op_count &&
+            graph->events[v].op_first + graph->events[v].op_count > graph->op_count)
+            return false;
+    return true;
+}
+#endif
+
 enum status event_graph_build(const struct program *program, const struct timing *timing,
                               struct event_graph *out, struct diag *diag)
 {
@@ -730,6 +754,9 @@ enum status event_graph_build(const struct program *program, const struct timing
     bool failed = b.scratch.failed || b.out.arena.failed || (good && !find_means(&b));
     if (good && !failed)
         resolve_slots(&b);
+#ifdef SWSIM_CHECKS
+    assert(!good || failed || graph_is_sound(program, &b.out));
+#endif
     arena_fini(&b.scratch);
     if (failed) {
         arena_fini(&b.out.arena);

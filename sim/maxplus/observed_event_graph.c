@@ -8,6 +8,7 @@
  */
 #include "observed_event_graph.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +137,7 @@ static void add_edge(struct builder *b, int from, int to, int height)
         !ARENA_GROW(&out->arena, out->links, count, b->link_cap) ||
         !ARENA_GROW(&b->scratch, b->edge_before, count, b->before_cap))
         return;
+    assert(from < out->event_count && to < out->event_count);
     out->edges[count] =
         (struct ratio_edge){from, to, height, event_graph_mean_ns(out, b->timing, from)};
     out->links[count] = (struct event_link){.end = true};

@@ -6,6 +6,7 @@
  */
 #include "slack.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "observed_event_graph.h"
@@ -59,6 +60,7 @@ static bool longest_way(struct search *s, int event, __int128 *out)
 
 static void note_slack(const struct search *s, __int128 way, int64_t *slack_ns)
 {
+    assert(way <= 0); /* no cycle is longer than the critical one */
     int64_t slack = (int64_t)(-way / s->steady->den);
     if (*slack_ns < 0 || slack < *slack_ns)
         *slack_ns = slack;

@@ -19,6 +19,7 @@
 
 void steady_set(struct steady *steady, int64_t ns, int64_t iterations)
 {
+    assert(ns >= 0 && iterations > 0);
     int64_t divisor = integers_gcd(ns, iterations);
     steady->kind = STEADY_EXACT;
     steady->num_ns = ns / divisor;

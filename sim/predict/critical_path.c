@@ -2,6 +2,7 @@
 /* critical_path.c - see critical_path.h. */
 #include "critical_path.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <inttypes.h>
@@ -106,6 +107,8 @@ static struct path_part *add_part(struct path_watch *watch, const struct enabled
     if (!ARRAY_GROW(path->parts, path->part_count, watch->part_cap))
         return NULL;
     int64_t start_ns = step->enabled_ns > path->start_ns ? step->enabled_ns : path->start_ns;
+    assert(step->time_ns >= start_ns);
+    assert(path->part_count == 0 || step->time_ns <= path->parts[path->part_count - 1].start_ns);
     struct path_part *part = &path->parts[path->part_count++];
     *part = (struct path_part){.agent = step->agent,
                                .op = step->op,
@@ -129,6 +132,7 @@ static bool trace(struct path_watch *watch, int64_t first_step)
             break;
         if (step->time_ns > step->enabled_ns && !(part = add_part(watch, step)))
             return false;
+        assert(step->from < number);
         number = step->from;
         if (part && number >= first_step)
             note_wait(watch->program, step, enabling_steps_step(watch->steps, number), part);
@@ -198,6 +202,7 @@ static bool keep(struct path_watch *watch)
 static bool end_path(struct path_watch *watch, int64_t iteration, int64_t first_step,
                      int64_t start_ns, int64_t end_ns)
 {
+    assert(start_ns <= end_ns);
     watch->scratch.iteration = iteration;
     watch->scratch.start_ns = start_ns;
     watch->scratch.end_ns = end_ns;
@@ -211,6 +216,7 @@ static bool end_path(struct path_watch *watch, int64_t iteration, int64_t first_
 
 static struct open_iteration *open_at(struct path_watch *watch, int64_t iteration)
 {
+    assert(iteration >= watch->open_first);
     size_t index = (size_t)(iteration - watch->open_first);
     if (!ARRAY_RESERVE(watch->open, index + 1, watch->open_cap))
         return NULL;

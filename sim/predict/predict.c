@@ -49,6 +49,7 @@ struct replication_batch {
 static void replicate_one(struct replication_batch *batch, int number)
 {
     struct job *job = &batch->jobs[number];
+    assert(number % batch->size == batch->rank && !job->result.streams);
     const struct simulate_options options = {.seed = batch->prediction->seed,
                                              .replication = (uint32_t)number,
                                              .observer = number == 0 ? batch->observer : NULL,
@@ -253,6 +254,15 @@ static double find_bubble(const struct prediction *prediction)
     return total > 0 ? 1 - busy / total : NAN;
 }
 
+/* Is every nanosecond of the total busy or has a cause? For assertions. */
+static bool accounts_for(const struct stream_account *account, int64_t total_ns)
+{
+    int64_t sum_ns = account->busy_ns;
+    for (int i = 0; i < STALL_COUNT; i++)
+        sum_ns += account->stall_ns[i];
+    return sum_ns == total_ns;
+}
+
 static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag *diag)
 {
     size_t streams = (size_t)sum->program->stream_count;
@@ -263,8 +273,10 @@ static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag 
     for (int i = 0; i < sum->replications; i++)
         if (!add_result(sum, &jobs[i].result, i))
             return diag_no_memory(diag);
-    for (size_t s = 0; s < streams; s++)
+    for (size_t s = 0; s < streams; s++) {
         stream_account_finish(&sum->streams[s]);
+        assert(accounts_for(&sum->streams[s], sum->total_ns));
+    }
     if (!sum_iterations(sum, jobs))
         return diag_no_memory(diag);
     sum->in_flight_mean = sum->program->tasks && sum->total_ns
