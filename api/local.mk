@@ -8,15 +8,12 @@ libapi_a_SOURCES += \
     api/option_texts.c api/option_texts.h \
     api/profiled.c api/profiled.h \
     api/quick_proof.c api/quick_proof.h \
-    api/render_run.c api/render_run.h \
-    api/render_schedule.c api/render_schedule.h \
+    api/render.c api/render.h \
     api/run_list.c api/run_list.h \
     api/swsim.c api/swsim.h \
     api/swsim_impl.h \
-    api/swsim_predict.c \
+    api/swsim_calls.c \
     api/swsim_store.c \
-    api/swsim_tune.c \
-    api/swsim_verify.c \
     api/telling.c api/telling.h \
     api/tuning.c api/tuning.h \
     api/unexplained.c api/unexplained.h \

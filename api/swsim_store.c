@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/output.h"
-#include "render_run.h"
-#include "render_schedule.h"
+#include "render.h"
 #include "run_list.h"
 #include "swsim_impl.h"
 #include "trace/page.h"

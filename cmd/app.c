@@ -4,16 +4,24 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "improve/found.h"
 #include "base/input.h"
 #include "base/json.h"
 #include "base/output.h"
-#include "plan/text/parse.h"
 #include "base/system_words.h"
+#include "plan/text/parse.h"
+#include "plan/text/warnings.h"
+
 #include "starter.h"
 
 static void do_nothing(int signal)
@@ -229,4 +237,119 @@ struct program_options app_program_options(struct app *app, const struct program
         .ranks = (int)request->ranks,
         .max_depth = (int)request->max_depth,
     };
+}
+
+/* ---- warnings -------------------------------------------------------------------------------- */
+
+void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings)
+{
+    for (size_t i = 0; i < warnings->count && !app->quiet; i++)
+        diag_warn_at(&app->diag, plan->file, plan->text, warnings->items[i].mark, "%s",
+                     warnings->items[i].text);
+}
+
+enum status warned_find(struct app *app, const struct plan *plan, struct warnings *out)
+{
+    enum status status = warnings_find(plan, &app->arena, out, &app->diag);
+    if (status == STATUS_OK)
+        warned_tell(app, plan, out);
+    return status;
+}
+
+/* ---- interrupts ------------------------------------------------------------------------------ */
+
+static atomic_bool interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    atomic_store(&interrupted, true);
+}
+
+void interrupts_handle(void (*handler)(int), unsigned flags)
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)flags}, before;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL); /* cannot fail with these arguments */
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, NULL, &before);
+    if (before.sa_handler != SIG_IGN) /* as nohup sets it */
+        sigaction(SIGHUP, &action, NULL);
+}
+
+const atomic_bool *interrupts_catch(void)
+{
+    interrupts_handle(interrupt, SA_RESETHAND);
+    return &interrupted;
+}
+
+bool interrupts_seen(void)
+{
+    return atomic_load(&interrupted);
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+enum { FIRST_NS = 500000000, EVERY_NS = 200000000 };
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void progress_init(struct progress *progress, const struct app *app)
+{
+    *progress =
+        (struct progress){.wanted = !app->quiet && !app->silent && isatty(STDERR_FILENO) == 1,
+                          .next_ns = now_ns() + FIRST_NS};
+}
+
+void progress_show(struct progress *progress, const char *format, ...)
+{
+    if (!progress->wanted)
+        return;
+    int64_t now = now_ns();
+    if (now < progress->next_ns)
+        return;
+    progress->next_ns = now + EVERY_NS;
+    progress->shown = true;
+    va_list args;
+    va_start(args, format);
+    fputs("\r\033[K", stderr);
+    vfprintf(stderr, format, args);
+    fflush(stderr);
+    va_end(args);
+}
+
+void progress_clear(struct progress *progress)
+{
+    if (progress->shown)
+        fputs("\r\033[K", stderr);
+    progress->shown = false;
+}
+
+/* ---- stores and plans ------------------------------------------------------------------------ */
+
+enum status run_spec_is_store(struct app *app, const char *path, bool *out)
+{
+    static const char magic[16] = "SQLite format 3";
+    char head[sizeof magic] = {0};
+    *out = false;
+    if (strcmp(path, "-") == 0)
+        return STATUS_OK;
+    if (access(path, F_OK) == 0 && !input_is_ordinary(path))
+        return STATUS_OK; /* looking at a pipe would take out of it; whatever reads it says more */
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return diag_error(&app->diag, STATUS_SYSTEM, "cannot open %s: %s", path,
+                          system_words(errno));
+    size_t length = fread(head, 1, sizeof head, file);
+    int error = ferror(file) ? errno : 0;
+    fclose(file);
+    *out = length == sizeof head && memcmp(head, magic, sizeof magic) == 0;
+    return !error ? STATUS_OK
+                  : diag_error(&app->diag, STATUS_SYSTEM, "cannot read %s: %s", path,
+                               system_words(error));
 }

@@ -9,16 +9,19 @@
 #ifndef SWSIM_APP_H
 #define SWSIM_APP_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "api/driver_choice.h"
 #include "api/option_texts.h"
 #include "base/arena.h"
 #include "base/diag.h"
-#include "plan/plan.h"
 #include "base/text_stream.h"
 #include "machine/program.h"
+#include "plan/plan.h"
+#include "plan/text/warnings.h"
 #include "trace/store.h"
 
 enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
@@ -97,5 +100,59 @@ typedef enum status verb_run(struct app *app, int argc, char **argv);
 verb_run cmd_verify, cmd_predict, cmd_render, cmd_schedule, cmd_stages, cmd_lower, cmd_generate,
     cmd_groups, cmd_export, cmd_compare, cmd_tune, cmd_runs, cmd_import, cmd_record, cmd_watch,
     cmd_schema;
+
+/* ---- warnings -------------------------------------------------------------------------------- */
+
+/* The warnings about a plan, told once by each command that proves, predicts or runs it. */
+
+/* Unless the app is quiet they become messages, with their position and line. */
+void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings);
+
+/* Find the warnings about `plan` and tell them. Texts live as long as the app. */
+enum status warned_find(struct app *app, const struct plan *plan, struct warnings *out);
+
+/* ---- interrupts ------------------------------------------------------------------------------ */
+
+/*
+ * The first SIGINT, SIGTERM or SIGHUP ends long work early, with the results so far; a second one
+ * ends the process.
+ */
+
+/* From now on the first of these signals only sets the returned flag. */
+const atomic_bool *interrupts_catch(void);
+
+/* Was there one? */
+bool interrupts_seen(void);
+
+/* A handler of its own, or SIG_IGN, for these signals; `flags` as for sigaction(). Where SIGHUP is ignored, as
+   nohup makes it, it stays so. */
+void interrupts_handle(void (*handler)(int), unsigned flags);
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/*
+ * One line of progress of long work, on standard error.
+ *
+ * Shown only on a terminal and without --quiet, not before half a second and a few times a second
+ * after that. progress_clear wipes it before anything else is printed.
+ */
+
+struct progress {
+    bool wanted, shown;
+    int64_t next_ns;
+};
+
+void progress_init(struct progress *progress, const struct app *app);
+/* Show the line if it is time to. */
+void progress_show(struct progress *progress, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void progress_clear(struct progress *progress);
+
+/* ---- stores and plans ------------------------------------------------------------------------ */
+
+/* Is a file on a command line a trace store or a plan? */
+
+/* Does the file begin as an SQLite database does? "-" does not. STATUS_SYSTEM where it cannot be read. */
+enum status run_spec_is_store(struct app *app, const char *path, bool *out);
 
 #endif

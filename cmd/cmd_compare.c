@@ -6,9 +6,7 @@
 #include <string.h>
 
 #include "app.h"
-#include "interrupts.h"
 #include "options.h"
-#include "run_spec.h"
 #include "two_runs.h"
 
 #include "base/columns.h"

@@ -9,13 +9,10 @@
 #include <string.h>
 
 #include "app.h"
-#include "interrupts.h"
 #include "options.h"
-#include "progress.h"
 #include "show_channels.h"
 #include "starter.h"
 #include "mpi_workers.h"
-#include "warned.h"
 
 #include "improve/found.h"
 #include "api/profiled.h"

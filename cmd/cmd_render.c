@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_render.c - `swsim render`: runs of trace stores as timelines, schedules as rows of passes, a plan as a graph. */
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "app.h"
-#include "gzip.h"
-#include "options.h"
-#include "render_choice.h"
-#include "render_uses.h"
-#include "run_spec.h"
+#include <zlib.h>
 
 #include "api/channels.h"
-#include "api/render_run.h"
-#include "api/render_schedule.h"
+#include "api/render.h"
 #include "base/output.h"
 #include "base/text_stream.h"
 #include "trace/page.h"
@@ -20,6 +15,55 @@
 #include "trace/profiler_json.h"
 #include "trace/schedule_picture.h"
 #include "trace/timeline.h"
+
+#include "app.h"
+#include "options.h"
+#include "render_choice.h"
+
+/* ---- gzip ------------------------------------------------------------------------------------ */
+
+/* A text as a file of gzip(1). */
+
+enum {
+    GZIP_FORMAT = 15 + 16, /* the largest window; with the header of gzip */
+    MEMORY_LEVEL = 8,      /* the default of zlib */
+    PIECE = 1 << 30        /* zlib counts in unsigned int */
+};
+
+static uInt piece(size_t left)
+{
+    return left < PIECE ? (uInt)left : PIECE;
+}
+
+/* `text` compressed, which the caller frees, and its bytes. NULL: no memory. */
+static char *gzip_text(const char *text, size_t bytes, size_t *out_bytes)
+{
+    z_stream stream = {0};
+    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_FORMAT, MEMORY_LEVEL,
+                     Z_DEFAULT_STRATEGY) != Z_OK)
+        return NULL;
+    const size_t cap = deflateBound(&stream, bytes);
+    char *out = malloc(cap);
+    size_t read = 0, written = 0;
+    int answer = out ? Z_OK : Z_MEM_ERROR;
+    while (answer == Z_OK) {
+        const uInt in = piece(bytes - read), room = piece(cap - written);
+        stream.next_in = (z_const Bytef *)(uintptr_t)(text + read);
+        stream.avail_in = in;
+        stream.next_out = (Bytef *)out + written;
+        stream.avail_out = room;
+        answer = deflate(&stream, read + in == bytes ? Z_FINISH : Z_NO_FLUSH);
+        read += in - stream.avail_in;
+        written += room - stream.avail_out;
+    }
+    deflateEnd(&stream);
+    if (answer != Z_STREAM_END) {
+        free(out);
+        return NULL;
+    }
+    *out_bytes = written;
+    return out;
+}
 
 enum { MOST_SUBJECTS = 2 };
 static const double usual_font_pt = 9;

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "app.h"
-#include "interrupts.h"
 #include "options.h"
-#include "progress.h"
 #include "tune_frontier.h"
 
 #include "api/profiled.h"

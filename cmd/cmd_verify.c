@@ -1,24 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_verify.c - `swsim verify`: prove plans or refute them. */
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "app.h"
-#include "certificate.h"
-#include "interrupts.h"
-#include "options.h"
-#include "progress.h"
-#include "replace_file.h"
-#include "show_channels.h"
-#include "warned.h"
-#include "witness.h"
+#include <sys/stat.h>
 
 #include "improve/found.h"
 #include "api/finding.h"
+#include "base/input.h"
+#include "base/output.h"
+#include "base/system_words.h"
+#include "base/units.h"
+#include "check/certify.h"
 #include "check/stopwatch.h"
 #include "check/verify.h"
-#include "base/units.h"
+
+#include "app.h"
+#include "options.h"
+#include "show_channels.h"
+#include "witness.h"
+
+/* ---- the file of the plan -------------------------------------------------------------------- */
+
+/* A file gets another text, whole or not at all. */
+
+static enum status system_error(struct app *app, const char *what, const char *path)
+{
+    return diag_error(&app->diag, STATUS_SYSTEM, "cannot %s %s: %s", what, path,
+                      system_words(errno));
+}
+
+/* Does the file hold this text and no more? */
+static bool holds(FILE *file, const char *text)
+{
+    for (int byte; (byte = fgetc(file)) != EOF; text++)
+        if (!*text || byte != (unsigned char)*text)
+            return false;
+    return !*text && !ferror(file);
+}
+
+static enum status check(struct app *app, const char *path, const char *known)
+{
+    struct stat about;
+    FILE *file = input_open_stream(path, &app->diag);
+    if (!file)
+        return STATUS_SYSTEM;
+    bool asked = fstat(fileno(file), &about) == 0, same = asked && holds(file, known);
+    bool failed = !asked || ferror(file);
+    int error = errno;
+    fclose(file);
+    errno = error;
+    if (failed)
+        return system_error(app, "read", path);
+    if (!S_ISREG(about.st_mode))
+        return diag_error(&app->diag, STATUS_USAGE, "%s was not changed: it is no ordinary file",
+                          path);
+    return same ? STATUS_OK
+                : diag_error(&app->diag, STATUS_INPUT,
+                             "%s was not changed: it is no longer the file that was read", path);
+}
+
+/* The file must still hold `known`; it is then replaced as base/output.h says. STATUS_USAGE: it is standard input or
+   no ordinary file; STATUS_INPUT: it has changed; STATUS_SYSTEM. */
+static enum status replace_file(struct app *app, const char *path, const char *known,
+                                const char *text)
+{
+    if (strcmp(path, "-") == 0)
+        return diag_error(&app->diag, STATUS_USAGE,
+                          "standard input cannot be changed: --fix=FILE writes the repaired plan");
+    enum status status = check(app, path, known);
+    return status == STATUS_OK ? output_write(path, text, strlen(text), &app->diag) : status;
+}
+
+/* ---- certificates ---------------------------------------------------------------------------- */
+
+/* The file of `swsim verify --certificate`: why a plan is proved, for swcheck. */
+
+static unsigned proved_properties(const struct verify_report *report)
+{
+    unsigned proved = 0;
+    for (int p = 0; p < PROPERTY_COUNT; p++)
+        if (report->outcome[p] == OUTCOME_PROVED)
+            proved |= 1u << p;
+    return proved;
+}
+
+/* "race, value" in the arena. */
+static const char *property_list(struct app *app, unsigned properties)
+{
+    const char *list = "";
+    for (int p = 0; p < PROPERTY_COUNT && list; p++)
+        if (properties & 1u << p)
+            list = arena_printf(&app->arena, "%s%s%s", list, *list ? ", " : "",
+                                property_key((enum property)p));
+    return list ? list : "";
+}
+
+static void tell_missing(struct app *app, const struct verify_report *report, unsigned missing,
+                         const struct certified *certified)
+{
+    const char *driver = report->driver == DRIVER_NONE ? "" : driver_key(report->driver);
+    if (missing)
+        diag_note(&app->diag, "%s%s%s: no certificate for %s%s%s", report->file,
+                  *driver ? ", driver " : "", driver, property_list(app, missing),
+                  *certified->why_not ? ": " : "", certified->why_not);
+}
+
+static enum status write_one(struct app *app, const struct plan *plan,
+                             const struct verify_options *options,
+                             const struct verify_report *report, FILE *out)
+{
+    struct search_watch watch = {.until_ns = options->limits.until_ns,
+                                 .interrupted = options->interrupted};
+    struct program_options program = options->program;
+    unsigned proved = proved_properties(report);
+    struct certified certified;
+    program.driver = report->driver;
+    enum status status =
+        certify_plan(plan, &program, proved, CERTIFY_STATES, &watch, &certified, &app->diag);
+    if (status != STATUS_OK)
+        return status;
+    if (certified.text)
+        fputs(certified.text, out);
+    tell_missing(app, report, proved & ~certified.covers, &certified);
+    free(certified.text);
+    return STATUS_OK;
+}
+
+/* Write a certificate for each of the reports, of one plan and several drivers. A property that none covers is told in a note, and nothing
+   is written where not all are proved. */
+static enum status certificate_save(struct app *app, const struct plan *plan,
+                                    const struct verify_options *options,
+                                    const struct verify_report *reports, int count,
+                                    const char *path)
+{
+    for (int i = 0; i < count; i++)
+        if (reports[i].verdict != VERDICT_PROVED) {
+            diag_note(&app->diag, "%s was not written: %s is %s", path, plan->file,
+                      verdict_key(reports[i].verdict));
+            return STATUS_OK;
+        }
+    struct text_stream all;
+    size_t bytes = 0;
+    if (!text_open(&all))
+        return diag_no_memory(&app->diag);
+    enum status status = STATUS_OK;
+    for (int i = 0; i < count && status == STATUS_OK; i++)
+        status = write_one(app, plan, options, &reports[i], all.out);
+    char *text = text_close(&all, status == STATUS_OK, &bytes);
+    if (status == STATUS_OK && !text)
+        status = diag_no_memory(&app->diag);
+    else if (status == STATUS_OK && bytes == 0)
+        diag_note(&app->diag, "%s was not written: there is no certificate", path);
+    else if (status == STATUS_OK)
+        status = app_write_file(app, path, text);
+    free(text);
+    return status;
+}
 
 enum { BITSTATE_LEAST = 64 };
 

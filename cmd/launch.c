@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "interrupts.h"
+#include "app.h"
 #include "starter.h"
 
 #include "base/hash.h"

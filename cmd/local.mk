@@ -4,7 +4,6 @@ swcheck_SOURCES = \
     cmd/swcheck.c
 swsim_SOURCES = \
     cmd/app.c cmd/app.h \
-    cmd/certificate.c cmd/certificate.h \
     cmd/cmd_compare.c \
     cmd/cmd_export.c \
     cmd/cmd_generate.c \
@@ -22,41 +21,26 @@ swsim_SOURCES = \
     cmd/cmd_verify.c \
     cmd/cmd_watch.c \
     cmd/frontier_picture.c cmd/frontier_picture.h \
-    cmd/frontier_shared.c cmd/frontier_shared.h \
-    cmd/gzip.c cmd/gzip.h \
-    cmd/interrupts.c cmd/interrupts.h \
     cmd/mpi_load.c cmd/mpi_load.h \
     cmd/mpi_workers.c cmd/mpi_workers.h \
     cmd/options.c cmd/options.h \
     cmd/plan_out.c cmd/plan_out.h \
-    cmd/progress.c cmd/progress.h \
     cmd/render_choice.c cmd/render_choice.h \
-    cmd/render_uses.c cmd/render_uses.h \
-    cmd/replace_file.c cmd/replace_file.h \
-    cmd/run_spec.c cmd/run_spec.h \
     cmd/show_channels.c cmd/show_channels.h \
     cmd/starter.c cmd/starter.h \
     cmd/swsim.c \
     cmd/tune_frontier.c cmd/tune_frontier.h \
     cmd/two_runs.c cmd/two_runs.h \
-    cmd/two_runs_json.c \
-    cmd/two_runs_text.c cmd/two_runs_text.h \
-    cmd/warned.c cmd/warned.h \
-    cmd/watch_view.c cmd/watch_view.h \
     cmd/witness.c cmd/witness.h \
     cmd/yaml_json.c cmd/yaml_json.h \
     trace/record/recorder/launched.c trace/record/recorder/launched.h
 swrun_SOURCES = \
     cmd/app.c cmd/app.h \
     cmd/exposure.c cmd/exposure.h \
-    cmd/interrupts.c cmd/interrupts.h \
     cmd/launch.c cmd/launch.h \
     cmd/measured.c cmd/measured.h \
-    cmd/measured_streams.c cmd/measured_streams.h \
     cmd/options.c cmd/options.h \
-    cmd/progress.c cmd/progress.h \
     cmd/replayed.c cmd/replayed.h \
     cmd/run_shortcut.c cmd/run_shortcut.h \
     cmd/starter.c cmd/starter.h \
-    cmd/swrun.c \
-    cmd/warned.c cmd/warned.h
+    cmd/swrun.c

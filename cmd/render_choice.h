@@ -5,9 +5,10 @@
 #ifndef SWSIM_RENDER_CHOICE_H
 #define SWSIM_RENDER_CHOICE_H
 
-#include "app.h"
-
 #include "trace/trace.h"
+
+#include "app.h"
+#include "options.h"
 
 struct render_choice {
     const char *ranks; /* "0-3,8"; NULL: all */
@@ -29,5 +30,32 @@ enum status render_choice_ranks(struct app *app, const char *text, int *only);
 
 /* As timeline_options.shows takes it. */
 bool render_choice_shows(void *choice, const struct trace_agent *agent);
+
+/* ---- options and kinds of pictures ----------------------------------------------------------- */
+
+/*
+ * Which options of `swsim render` mean something to which kind of picture.
+ *
+ * An option either has an effect on the picture, or is refused with the name of the picture: none is read and dropped.
+ */
+
+#define RENDER_KIND_LIST(X)                                                                        \
+    X(TIMELINE, "a timeline")                                                                      \
+    X(WITNESS, "a counterexample, which is drawn as a whole")                                      \
+    X(PAGE, "an HTML page")                                                                        \
+    X(JSON, "JSON")                                                                                \
+    X(RUN_SCHEDULE, "the schedule of a run")                                                       \
+    X(PLAN_SCHEDULE, "the schedule of a plan")                                                     \
+    X(GRAPH, "the graph of a plan")
+enum render_kind {
+#define X(name, words) RENDER_##name,
+    RENDER_KIND_LIST(X)
+#undef X
+        RENDER_KINDS
+};
+
+/* STATUS_USAGE where an option was given that has no effect on the picture of `file`, of this kind. */
+enum status render_uses_check(struct app *app, const struct arguments *arguments,
+                              enum render_kind kind, const char *file);
 
 #endif

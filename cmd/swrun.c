@@ -11,14 +11,12 @@
 
 #include "app.h"
 #include "exposure.h"
-#include "interrupts.h"
 #include "launch.h"
 #include "measured.h"
 #include "options.h"
 #include "replayed.h"
 #include "run_shortcut.h"
 #include "starter.h"
-#include "warned.h"
 
 #include "improve/found.h"
 #include "gpu/exec/variant.h"

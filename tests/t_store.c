@@ -18,7 +18,7 @@
 #include "harness.h"
 #include "refused_sql.h"
 #include "tap.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 #include "trace/store.h"
 #include "trace/store_sql.h"
 

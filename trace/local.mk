@@ -8,40 +8,29 @@ libtrace_a_SOURCES += \
     trace/foreign_sql.c trace/foreign_sql.h \
     trace/graphviz.c trace/graphviz.h \
     trace/lanes.c trace/lanes.h \
-    trace/ledger.c trace/ledger.h \
     trace/look.c trace/look.h \
     trace/page.c trace/page.h \
-    trace/page_path.c trace/page_path.h \
     trace/palette.c trace/palette.h \
-    trace/plan_boxes.c trace/plan_boxes.h \
     trace/plangraph.c trace/plangraph.h \
     trace/profiler_json.c trace/profiler_json.h \
     trace/profiler_json_internal.h \
     trace/profiler_json_steps.c \
     trace/schedule_boxes.c \
-    trace/schedule_memory.c \
     trace/schedule_picture.c trace/schedule_picture.h \
     trace/schedule_sheet.h \
     trace/schema.h \
     trace/step_bar.c trace/step_bar.h \
     trace/store.c trace/store.h \
-    trace/store_batch.c \
-    trace/store_ledger.c \
     trace/store_load.c \
     trace/store_progress.c trace/store_progress.h \
     trace/store_sql.c trace/store_sql.h \
     trace/store_steps.c \
-    trace/store_witness.c \
     trace/storyboard.c trace/storyboard.h \
-    trace/storyboard_columns.c trace/storyboard_columns.h \
     trace/timeline.c trace/timeline.h \
     trace/timeline_boxes.c \
-    trace/timeline_fold.c \
-    trace/timeline_key.c \
     trace/timeline_view.h \
     trace/trace.c trace/trace.h \
-    trace/whole.c trace/whole.h \
-    trace/work_names.c trace/work_names.h
+    trace/whole.c trace/whole.h
 
 # The page that zooms, as bytes in C.
 trace/page.$(OBJEXT): trace/page_html.inc trace/page_js.inc

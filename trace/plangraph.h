@@ -5,7 +5,7 @@
  * Pipeline form: tasks grouped by stream; a solid arrow is a dependence within an iteration, a
  * dashed one reaches over `i+distance` iterations; tasks are drawn as rank 0 sees them. Host
  * programs: each thread's operations in a row, or in a column if there are many, those of a long one folded
- * (plan_boxes.h); dashed arrows lead from the operation that sets an event, a flag or a queue to those that wait for it,
+ * (plangraph.c); dashed arrows lead from the operation that sets an event, a flag or a queue to those that wait for it,
  * also from and to the launch of a graph that does so, and from the end of a repeat to its begin. The output format
  * follows the extension: .svg, .png or .dot.
  */

@@ -8,8 +8,8 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+
 #include "profiler_json.h"
-#include "work_names.h"
 
 enum {
     FIRST_STREAM = 7, /* PyTorch's own stream; HolisticTraceAnalysis takes 0 for none */

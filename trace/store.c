@@ -24,6 +24,7 @@
 #include "foreign_sql.h"
 #include "schema.h"
 #include "store_sql.h"
+#include "trace.h"
 
 enum { BUSY_TIMEOUT_MS = 10000, BUSY_NAP_MS = 1, PLAIN_NAPS = 100 };
 
@@ -330,6 +331,83 @@ enum status store_close(struct store *store, struct diag *diag)
     return status;
 }
 
+/* ---- rows in batches ------------------------------------------------------------------------- */
+
+/*
+ * Rows of one table that go in together.
+ *
+ * A statement with several rows costs SQLite two thirds of as many statements with one. A batch keeps rows with copies
+ * of their texts until it is full, or until somebody commits or reads.
+ */
+
+static enum status flush(struct store *store, struct batch *batch, const struct batch_kind *kind,
+                         struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    int rows = batch->rows;
+    batch->rows = 0;
+    batch->used = 0;
+    if (rows == BATCH_ROWS) {
+        store->rows += rows - 1; /* the statement counts as one */
+        return sql_insert(store, kind->many, batch->values, NULL, diag);
+    }
+    for (int i = 0; i < rows && !status; i++)
+        status = sql_insert(store, kind->one, &batch->values[i * kind->columns], NULL, diag);
+    return status;
+}
+
+/* Room for the row's texts; false: they are too long for any batch. */
+static bool has_room(const struct batch *batch, const struct batch_kind *kind,
+                     const struct value *row)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < kind->columns; i++)
+        bytes += row[i].type == VALUE_TEXT ? strlen(row[i].text) + 1 : 0;
+    return bytes <= sizeof batch->text - batch->used;
+}
+
+static void keep(struct batch *batch, const struct batch_kind *kind, const struct value *row)
+{
+    for (int i = 0; i < kind->columns; i++) {
+        struct value *value = &batch->values[batch->rows * kind->columns + i];
+        *value = row[i];
+        if (value->type != VALUE_TEXT)
+            continue;
+        size_t bytes = strlen(row[i].text) + 1;
+        memcpy(batch->text + batch->used, row[i].text, bytes);
+        value->text = batch->text + batch->used;
+        batch->used += bytes;
+    }
+    batch->rows++;
+}
+
+static enum status sql_insert_later(struct store *store, enum batch_table table,
+                                    const struct value *row, struct diag *diag)
+{
+    struct batch *batch = &store->batches[table];
+    const struct batch_kind *kind = &batch_kinds[table];
+    enum status status = STATUS_OK;
+    if (!has_room(batch, kind, row))
+        status = flush(store, batch, kind, diag);
+    if (status || !has_room(batch, kind, row))
+        return status ? status : sql_insert(store, kind->one, row, NULL, diag);
+    keep(batch, kind, row);
+    return batch->rows < BATCH_ROWS ? STATUS_OK : flush(store, batch, kind, diag);
+}
+
+enum status sql_flush_batches(struct store *store, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int table = 0; table < BATCH_TABLES && !status; table++)
+        status = flush(store, &store->batches[table], &batch_kinds[table], diag);
+    return status ? status : sql_flush_steps(store, diag);
+}
+
+const struct batch_kind batch_kinds[BATCH_TABLES] = {
+    [BATCH_SPANS] = {STATEMENT_ADD_SPAN, STATEMENT_ADD_SPANS, 9},
+    [BATCH_EDGES] = {STATEMENT_ADD_EDGE, STATEMENT_ADD_EDGES, 4},
+};
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static enum status report_failure(const struct store *store, struct diag *diag)
@@ -409,7 +487,8 @@ static enum status begin(struct store *store, struct diag *diag)
     return STATUS_OK;
 }
 
-enum status sql_begin(struct store *store, int64_t run, struct diag *diag)
+/* Open the transaction where none is open, and see that the run is there. */
+static enum status sql_begin(struct store *store, int64_t run, struct diag *diag)
 {
     enum status status = begin(store, diag);
     return status || run == store->run ? status : check_run(store, run, diag);
@@ -631,4 +710,74 @@ enum status store_write_trace(struct store *store, const struct trace *trace, in
     if (status == STATUS_OK && out_run)
         *out_run = run;
     return status;
+}
+
+/* ---- idle times ------------------------------------------------------------------------------ */
+
+/* The lines of a run's ledger. */
+
+enum status store_add_idle(struct store *store, int64_t run, int64_t agent,
+                           const struct trace_idle *line, struct diag *diag)
+{
+    const struct value values[] = {
+        value_int(run),
+        value_int(agent),
+        value_string(line->cause),
+        value_string(line->word),
+        value_text(line->waits_for),
+        value_string(line->words),
+        value_int(line->idle_ns),
+    };
+    return sql_insert(store, STATEMENT_ADD_IDLE, values, NULL, diag);
+}
+
+bool store_has_ledgers(const struct store *store)
+{
+    return store->version >= SCHEMA_WITH_LEDGER;
+}
+
+/* The trace's number of an agent of the store; -1: it is none of this run. */
+static int find_agent(const struct trace *trace, const int64_t *agent_ids, int64_t id)
+{
+    size_t low = 0, high = trace->agent_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (agent_ids[middle] < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < trace->agent_count && agent_ids[low] == id ? (int)low : -1;
+}
+
+static enum status load_line(const struct query *query, const int64_t *agent_ids,
+                             struct trace *trace, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    const struct trace_idle line = {
+        .agent = find_agent(trace, agent_ids, sql_int(query, 0)),
+        .cause = sql_string(query, 1),
+        .word = sql_string(query, 2),
+        .waits_for = sql_text(query, 3),
+        .words = sql_string(query, 4),
+        .idle_ns = sql_quantity(query, 5, QUANTITY_TIME, &status, diag),
+    };
+    if (status == STATUS_OK && (line.agent < 0 || line.idle_ns < 0))
+        return sql_damage(query->store, diag, "impossible line of a ledger", line.words);
+    if (status == STATUS_OK && !trace_add_idle(trace, &line))
+        return diag_no_memory(diag);
+    return status;
+}
+
+enum status sql_load_ledger(struct store *store, const int64_t *agent_ids, struct trace *trace,
+                            struct diag *diag)
+{
+    if (!store_has_ledgers(store))
+        return STATUS_OK;
+    const struct value values[] = {value_int(trace->run)};
+    struct query query = sql_query(store, STATEMENT_IDLES, values);
+    enum status status = STATUS_OK;
+    while (status == STATUS_OK && sql_next(&query))
+        status = load_line(&query, agent_ids, trace, diag);
+    return sql_end(&query, status, diag);
 }

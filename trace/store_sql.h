@@ -125,7 +125,7 @@ struct value {
     const char *text;
 };
 
-/* Rows that go in together: the statements of store_batch.c. */
+/* Rows that go in together: the statements of store.c. */
 enum batch_table { BATCH_SPANS, BATCH_EDGES, BATCH_TABLES };
 enum { BATCH_ROWS = 8, BATCH_COLUMNS = 9, BATCH_TEXT = 2048 };
 struct batch_kind {
@@ -213,8 +213,6 @@ sqlite3_stmt *sql_prepare(struct store *store, enum statement statement);
 /* Bind `values`, as many as the statement has parameters. */
 bool sql_bind(sqlite3_stmt *statement, const struct value *values);
 
-/* Open the transaction where none is open, and see that the run is there. */
-enum status sql_begin(struct store *store, int64_t run, struct diag *diag);
 /* The number in the one row of the result. */
 enum status sql_number(struct store *store, enum statement statement, const struct value *values,
                        int64_t *out, struct diag *diag);
@@ -223,8 +221,6 @@ enum status sql_number(struct store *store, enum statement statement, const stru
 enum status sql_insert(struct store *store, enum statement statement, const struct value *values,
                        int64_t *out_id, struct diag *diag);
 /* The same for a row of a table that gets many: it goes in with others, at the latest when the store is flushed or read. */
-enum status sql_insert_later(struct store *store, enum batch_table table, const struct value *row,
-                             struct diag *diag);
 enum status sql_flush_batches(struct store *store, struct diag *diag);
 /* A step likewise. */
 enum status sql_add_step(struct store *store, int64_t run, const struct trace_step *step,
@@ -288,7 +284,7 @@ enum status store_load_info(struct store *store, int64_t run, struct arena *aren
                             struct trace *out, struct diag *diag);
 
 /* The ledger of the run that `trace` is loaded from, none from an older store; the ids of its agents in the store are
-   in rising order. In store_ledger.c. */
+   in rising order. In store.c. */
 enum status sql_load_ledger(struct store *store, const int64_t *agent_ids, struct trace *trace,
                             struct diag *diag);
 

@@ -4,7 +4,7 @@
  *
  * Boxes are the work of streams and, thinner, of threads, one colour a task (colors.h), labelled with the
  * iteration; work that is too narrow for boxes is merged by its share of the time; ranks that look alike are drawn
- * once; pale boxes are time spent waiting, coloured by cause (ledger.h), with the cause where it
+ * once; pale boxes are time spent waiting, coloured by cause (trace.h), with the cause where it
  * fits. Every box has a tooltip with exact times. A witness, which has steps and no times, is drawn as a storyboard
  * (trace/storyboard.h), always as a whole. The output format follows the extension: .svg, .png, .pdf or .dot.
  */

@@ -427,3 +427,303 @@ void timeline_note(struct view *view)
         (void)work_label(view, span, width_pt, view->lanes.items[index].height_pt, &font_pt);
     }
 }
+
+/* ---- narrow spans ---------------------------------------------------------------------------- */
+
+/* Spans in order, and ranks that look alike. */
+
+/* ---- order ----------------------------------------------------------------------------------- */
+
+static int compare_spans(const void *left, const void *right, void *context)
+{
+    const struct trace_span *spans = context, *a = &spans[*(const int *)left],
+                            *b = &spans[*(const int *)right];
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return (a->end_ns > b->end_ns) - (a->end_ns < b->end_ns);
+}
+
+bool timeline_order(struct view *view)
+{
+    const struct trace *trace = view->trace;
+    size_t *next = ARENA_ARRAY(view->arena, trace->agent_count + 1, size_t);
+    view->first = ARENA_ARRAY(view->arena, trace->agent_count + 2, size_t);
+    view->order = ARENA_ARRAY(view->arena, trace->span_count + 1, int);
+    if (!next || !view->first || !view->order)
+        return false;
+    for (size_t i = 0; i < trace->span_count; i++)
+        view->first[trace->spans[i].agent + 1]++;
+    for (size_t a = 0; a < trace->agent_count; a++) {
+        view->first[a + 1] += view->first[a];
+        next[a] = view->first[a];
+    }
+    for (size_t i = 0; i < trace->span_count; i++)
+        view->order[next[trace->spans[i].agent]++] = (int)i;
+    for (size_t a = 0; a < trace->agent_count; a++)
+        if (view->first[a + 1] > view->first[a])
+            qsort_r(view->order + view->first[a], view->first[a + 1] - view->first[a],
+                    sizeof *view->order, compare_spans, trace->spans);
+    return true;
+}
+
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+static bool is_shown(const struct view *view, size_t agent)
+{
+    return view->lanes.of_agent[agent] == 0;
+}
+
+/* The next work of an agent in the window; NULL: no more. */
+static const struct trace_span *next_work(const struct view *view, size_t agent, size_t *at)
+{
+    while (*at < view->first[agent + 1]) {
+        const struct trace_span *span = &view->trace->spans[view->order[(*at)++]];
+        if (span->kind != SPAN_WAIT && view_has(view, span))
+            return span;
+    }
+    return NULL;
+}
+
+/* To the eye: ends less than a point apart are the same. */
+static bool are_alike(const struct view *view, const struct trace_span *a,
+                      const struct trace_span *b)
+{
+    return a->task == b->task && a->iteration == b->iteration &&
+           fabs(view_x(view, a->start_ns) - view_x(view, b->start_ns)) < 1 &&
+           fabs(view_x(view, a->end_ns) - view_x(view, b->end_ns)) < 1;
+}
+
+static bool do_the_same(const struct view *view, size_t a, size_t b)
+{
+    const struct trace_agent *left = &view->trace->agents[a], *right = &view->trace->agents[b];
+    size_t at = view->first[a], bt = view->first[b];
+    if (left->kind != right->kind || strcmp(left->name, right->name) != 0)
+        return false;
+    for (;;) {
+        const struct trace_span *x = next_work(view, a, &at), *y = next_work(view, b, &bt);
+        if (!x || !y)
+            return !x && !y;
+        if (!are_alike(view, x, y))
+            return false;
+    }
+}
+
+/* The shown agents of each rank, in the order of the trace. */
+struct members {
+    size_t *agents, *first; /* first: per rank, and one behind the last */
+};
+
+static bool find_members(const struct view *view, struct members *out)
+{
+    size_t ranks = (size_t)view->rank_count, count = view->trace->agent_count;
+    size_t *next = ARENA_ARRAY(view->arena, ranks + 1, size_t);
+    out->agents = ARENA_ARRAY(view->arena, count + 1, size_t);
+    out->first = ARENA_ARRAY(view->arena, ranks + 2, size_t);
+    if (!next || !out->agents || !out->first)
+        return false;
+    for (size_t a = 0; a < count; a++)
+        out->first[view->trace->agents[a].rank + 1] += is_shown(view, a);
+    for (size_t r = 0; r < ranks; r++) {
+        out->first[r + 1] += out->first[r];
+        next[r] = out->first[r];
+    }
+    for (size_t a = 0; a < count; a++)
+        if (is_shown(view, a))
+            out->agents[next[view->trace->agents[a].rank]++] = a;
+    return true;
+}
+
+static bool ranks_are_alike(const struct view *view, const struct members *members, int a, int b)
+{
+    size_t count = members->first[a + 1] - members->first[a];
+    if (count == 0 || count != members->first[b + 1] - members->first[b])
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!do_the_same(view, members->agents[members->first[a] + i],
+                         members->agents[members->first[b] + i]))
+            return false;
+    return true;
+}
+
+/* Each rank is held against the first of every group so far. */
+bool timeline_fold(struct view *view)
+{
+    enum { MOST_GROUPS = 32 }; /* more would not be a picture anyway */
+    struct members members;
+    int groups[MOST_GROUPS], count = 0;
+    view->like = ARENA_ARRAY(view->arena, (size_t)view->rank_count + 1, int);
+    if (!view->like || !find_members(view, &members))
+        return false;
+    for (int rank = 0; rank < view->rank_count; rank++) {
+        int g = 0;
+        while (g < count && !ranks_are_alike(view, &members, groups[g], rank))
+            g++;
+        view->like[rank] = g < count ? groups[g] : rank;
+        if (g == count && count < MOST_GROUPS)
+            groups[count++] = rank;
+    }
+    return true;
+}
+
+const char *timeline_group_name(const struct view *view, int group)
+{
+    const char *text = NULL;
+    int last = -1;
+    for (int rank = group; rank < view->rank_count; rank++) {
+        int end = rank;
+        if (view->like[rank] != group)
+            continue;
+        while (end + 1 < view->rank_count && view->like[end + 1] == group)
+            end++;
+        last = end;
+        text = end > rank
+                   ? arena_printf(view->arena, "%s%s%d-%d", text ? text : "", text ? ", " : "",
+                                  rank, end)
+                   : arena_printf(view->arena, "%s%s%d", text ? text : "", text ? ", " : "", rank);
+        rank = end;
+    }
+    return last > group ? arena_printf(view->arena, "ranks %s alike:", text) : NULL;
+}
+
+/* ---- colours and legend ---------------------------------------------------------------------- */
+
+/* Names, and the legend. */
+
+/* Sizes in points. */
+enum {
+    ROW = 17,
+    FONT = 9,
+    SWATCH = 10,
+    MANY_TASKS = 24, /* then the legend leaves out those whose boxes are narrower than this: */
+    LEAST_SEEN = 2
+};
+
+const struct wait_look timeline_waits[WAIT_LOOKS] = {
+    {"dependence", "#fde8c0", "waiting for other work"},
+    {"host", "#fbdcd8", "waiting for the host"},
+    {"peer", "#e3d9f0", "waiting for other ranks"},
+    {"resource", "#d8ecdd", "waiting for a resource"},
+    {"unexplained", "#f0a8a0", "idle without a known cause"},
+    {"", "#e6e9f4", "waiting"},
+    {"", "#fdefed", "a thread waits"},
+};
+
+int timeline_look(const struct trace *trace, const struct trace_span *span)
+{
+    const struct trace_idle *line = trace_find_idle(trace, span->agent, span->cause);
+    int look = 0;
+    if (trace->agents[span->agent].kind != TRACE_STREAM)
+        return THREAD_WAIT;
+    while (look < OTHER_WAIT && (!line || strcmp(line->cause, timeline_waits[look].cause) != 0))
+        look++;
+    return look;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+/* "InputDistWait" is IDW, "all_to_all" is ata; NULL where that is too short. */
+static const char *shorten(struct arena *arena, const char *name)
+{
+    char initials[8];
+    size_t count = 0;
+    bool starts_word = true;
+    for (const char *c = name; *c; c++) {
+        bool upper = *c >= 'A' && *c <= 'Z', lower = *c >= 'a' && *c <= 'z';
+        bool digit = *c >= '0' && *c <= '9';
+        if (upper || digit || (starts_word && lower)) {
+            if (count + 1 >= sizeof initials)
+                return NULL;
+            initials[count++] = *c;
+        }
+        starts_word = !upper && !lower && !digit;
+    }
+    initials[count] = '\0';
+    return count >= 2 && count + 2 <= strlen(name) ? arena_strdup(arena, initials) : NULL;
+}
+
+bool timeline_names(struct timeline_key *key, const struct trace *trace)
+{
+    size_t before = key->colors.count;
+    const struct task_note *old = key->notes;
+    if (!colors_add_run(&key->colors, trace))
+        return false;
+    key->notes = ARENA_ARRAY(key->arena, key->colors.count + 1, struct task_note);
+    for (size_t i = 0; key->notes && i < key->colors.count; i++)
+        key->notes[i] =
+            i < before
+                ? old[i]
+                : (struct task_note){.short_name = shorten(key->arena, key->colors.items[i].name)};
+    return !key->arena->failed;
+}
+
+/* ---- the legend ------------------------------------------------------------------------------ */
+
+/* An entry: a swatch and its words; a new row where it does not fit. */
+struct legend {
+    const struct view *view;
+    double x_pt, y_pt;
+};
+
+static void lay_entry(struct legend *legend, const char *text, const char *fill, const char *border)
+{
+    const struct view *view = legend->view;
+    const double width = SWATCH + 5 + draw_text_width(text ? text : "", FONT) + 14;
+    if (legend->x_pt + width > view->right_pt && legend->x_pt > view->left_pt) {
+        legend->x_pt = view->left_pt;
+        legend->y_pt += ROW;
+    }
+    if (view->drawing) {
+        draw_box(view->drawing, &(struct draw_box){.x_pt = legend->x_pt,
+                                                   .y_pt = legend->y_pt + (ROW - SWATCH) / 2.0,
+                                                   .width_pt = SWATCH,
+                                                   .height_pt = SWATCH,
+                                                   .fill = fill,
+                                                   .border = border});
+        draw_line(view->drawing, legend->x_pt + SWATCH + 5, legend->y_pt + ROW / 2.0, text,
+                  "#222222", FONT);
+    }
+    legend->x_pt += width;
+}
+
+static void lay_waits(struct legend *legend, const struct timeline_key *key)
+{
+    for (int i = 0; i < WAIT_LOOKS; i++) {
+        if (!key->waits[i])
+            continue;
+        lay_entry(legend, key->grey ? "waiting" : timeline_waits[i].words, timeline_waits[i].fill,
+                  NULL);
+        if (key->grey)
+            return;
+    }
+}
+
+double timeline_legend(const struct view *view, double y)
+{
+    const struct timeline_key *key = view->key;
+    struct legend legend = {view, view->left_pt, y};
+    size_t unseen = 0, shown = 0;
+    for (size_t i = 0; i < key->colors.count; i++)
+        shown += key->notes[i].widest_pt > 0;
+    lay_waits(&legend, key);
+    for (size_t i = 0; i < key->colors.count; i++) {
+        const struct named_color *task = &key->colors.items[i];
+        const struct task_note *note = &key->notes[i];
+        const char *text = task->name;
+        if (note->widest_pt <= 0)
+            continue;
+        if (shown > MANY_TASKS && note->widest_pt < LEAST_SEEN) {
+            unseen++;
+            continue;
+        }
+        if (note->short_used)
+            text = arena_printf(view->arena, "%s (%s)", task->name, note->short_name);
+        lay_entry(&legend, text, draw_fill(task->color), draw_border(task->color));
+    }
+    if (unseen)
+        lay_entry(&legend, arena_printf(view->arena, "and %zu more, too short to be seen", unseen),
+                  "#ffffff", NULL);
+    if (key->merged)
+        lay_entry(&legend, "narrow work is merged: heights are shares of the time", "#ffffff",
+                  "#9c9c9c");
+    return legend.y_pt + ROW - y;
+}

@@ -10,8 +10,8 @@
 #include "colors.h"
 #include "draw.h"
 #include "lanes.h"
-#include "ledger.h"
 #include "timeline.h"
+#include "trace.h"
 
 /* Sizes in points. */
 enum { TIMELINE_MARGIN = 18 };
@@ -89,7 +89,7 @@ static inline int view_task(const struct view *view, const struct trace_span *sp
 const char *timeline_title(const struct timeline_options *options, const struct trace *traces,
                            size_t at);
 
-/* The spans, by agent; and which ranks look alike, of those that are shown (timeline_fold.c). False: out of memory. */
+/* The spans, by agent; and which ranks look alike, of those that are shown. False: out of memory. */
 bool timeline_order(struct view *view);
 bool timeline_fold(struct view *view);
 /* "ranks 0-63 alike:", "ranks 0, 2-5 alike:", of the group whose lowest rank is `group`; NULL: that is alone. */
@@ -99,7 +99,7 @@ const char *timeline_group_name(const struct view *view, int group);
 void timeline_boxes(struct view *view);
 void timeline_note(struct view *view);
 
-/* The legend from y downwards, drawn if there is a drawing; returns its height (timeline_key.c). */
+/* The legend from y downwards, drawn if there is a drawing; returns its height. */
 double timeline_legend(const struct view *view, double y);
 /* Names of spans, colours and short names. False: out of memory. */
 bool timeline_names(struct timeline_key *key, const struct trace *trace);

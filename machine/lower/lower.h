@@ -45,11 +45,7 @@ enum status lower_threads(struct lowering *lowering);
 bool lower_frees(struct lowering *lowering, int buffer);
 /* Operations of a thread of rank `home` of a host program, on whatever device. */
 enum status lower_collective(struct lowering *lowering, int home, const struct host_op *from);
-enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from);
-enum status lower_graph(struct lowering *lowering, int home, const struct host_op *launch);
 enum status lower_group(struct lowering *lowering, int home, const struct host_op *group);
-/* Does the thread call NCCL for another rank than its own? */
-bool lower_drives_others(const struct host_thread *thread);
 /* A call of NCCL for one of several ranks that the thread calls for waits for the others: lower_devices.c. */
 void lower_alone(struct lowering *lowering, int home, const struct host_op *call);
 
@@ -118,10 +114,5 @@ int lower_context_lock(const struct lowering *lowering, int rank);
 /* derive.c: the locks and buffers, before operations refer to them; the tables that follow from the operations. */
 enum status lower_objects(struct lowering *lowering);
 enum status lower_derive(struct lowering *lowering);
-/* access_records.c: program->records. */
-enum status access_records_list(struct lowering *lowering);
-
-/* After lowering: where a state keeps what (layout.c). */
-enum status program_lay_out(struct program *program, struct diag *diag);
 
 #endif

@@ -13,6 +13,357 @@
 #include "lower.h"
 #include "rank_programs.h"
 
+static enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from);
+
+/* ---- the legacy stream ----------------------------------------------------------------------- */
+
+/*
+ * The order that the legacy default stream imposes, made of records and waits.
+ *
+ * CUDA: "When an action is taken in the legacy stream such as a kernel launch or cudaStreamWaitEvent(), the
+ * legacy stream first waits on all blocking streams, the action is queued in the legacy stream, and then
+ * all blocking streams wait on the legacy stream" (CUDA driver API, stream synchronization behavior).
+ * That is what a push to it becomes:
+ *
+ *     record on each blocking stream, legacy waits     the push     record on legacy, each of them waits
+ *
+ * With `machine: {launch_lock: true}` every push is made under the context lock, on whatever stream. Another
+ * thread must not push in between, so where several threads of a rank push to these streams each of
+ * them does it under the context lock.
+ */
+
+static bool is_blocking(const struct plan *plan, int stream)
+{
+    const struct stream_spec *spec = plan_stream_spec(plan, stream);
+    return !spec || spec->blocking;
+}
+
+/* Parts of a group may be on streams, and devices, of their own. */
+static bool op_is_on(const struct host_op *op, int home, int rank, int stream)
+{
+    bool is_on = op_pushes(op->kind) && op->stream == stream && host_op_rank(op, home) == rank;
+    for (size_t i = 0; !is_on && i < op->part_count; i++) {
+        const struct p2p_part *part = &op->parts[i];
+        is_on = (part->stream >= 0 ? part->stream : op->stream) == stream &&
+                p2p_part_rank(op, part, home) == rank;
+    }
+    return is_on;
+}
+
+/* Does thread or, in a pipeline, thread group `index` of this rank push to the stream? */
+static bool pushes_to(const struct plan *plan, int rank, int index, int stream)
+{
+    if (plan->form == FORM_PIPELINE) {
+        for (int t = 0; t < (int)plan->pipeline.task_count; t++) {
+            const struct task *task = plan_task(plan, rank, t);
+            if (task->group == index && task->stream == stream)
+                return true;
+        }
+        return false;
+    }
+    const struct host_thread *thread = &plan->threads[index];
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (op_is_on(&thread->ops[i], thread->rank, rank, stream))
+            return true;
+    return false;
+}
+
+/* Notes for every rank and stream whether it is used, and for every rank how many threads push to the
+   streams that the legacy one orders. */
+static void find_uses(struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan;
+    int streams = (int)plan->streams.count;
+    int threads = plan->form == FORM_PIPELINE ? (int)plan->groups.count : (int)plan->thread_count;
+    for (int rank = 0; rank < lowering->program->ranks; rank++)
+        for (int thread = 0; thread < threads; thread++) {
+            bool any = false;
+            for (int s = 0; s < streams; s++)
+                if (is_blocking(plan, s) && pushes_to(plan, rank, thread, s))
+                    any = lowering->in_order[rank * streams + s] = true;
+            lowering->pushers[rank] += any;
+        }
+}
+
+enum status lower_legacy_open(struct lowering *lowering)
+{
+    struct program *program = lowering->program;
+    const struct plan *plan = lowering->plan;
+    if (!plan_legacy_stream(plan))
+        return STATUS_OK;
+    size_t ranks = (size_t)program->ranks, count = ranks * plan->streams.count;
+    lowering->in_order = ARENA_ARRAY(&program->arena, count, bool);
+    lowering->pushers = ARENA_ARRAY(&program->arena, ranks, int);
+    const char **names =
+        ARENA_ARRAY(&program->arena, (size_t)program->event_families + count, const char *);
+    if (!lowering->in_order || !lowering->pushers || !names)
+        return diag_no_memory(lowering->diag);
+    for (int i = 0; i < program->event_families; i++)
+        names[i] = program->event_names[i];
+    lowering->first_implicit = program->event_families;
+    for (size_t i = 0; i < count; i++) {
+        const char *stream = plan->streams.items[i % plan->streams.count];
+        const char *name = arena_printf(&program->arena, "the work so far of stream %s", stream);
+        if (!name)
+            return diag_no_memory(lowering->diag);
+        names[program->event_families++] = name;
+    }
+    program->event_names = names;
+    find_uses(lowering);
+    return STATUS_OK;
+}
+
+static void emit(struct lowering *lowering, enum op_kind kind, int rank, int stream, int of,
+                 struct mark mark)
+{
+    int place = lower_stream(lowering, rank, stream);
+    struct op *op = lower_emit(lowering, kind, mark);
+    op->stream = place;
+    op->object = lowering->first_implicit + rank * (int)lowering->plan->streams.count + of;
+    op->distance = -1;
+}
+
+/* Each stream that the legacy one orders is recorded on, or waits, or both are done to the legacy stream:
+   `from` a record on that stream and a wait of the legacy one, else only its wait. */
+static void order_others(struct lowering *lowering, int rank, int legacy, bool from,
+                         struct mark mark)
+{
+    int streams = (int)lowering->plan->streams.count;
+    for (int s = 0; s < streams; s++) {
+        if (s == legacy || !lowering->in_order[rank * streams + s])
+            continue;
+        if (from)
+            emit(lowering, OP_RECORD, rank, s, s, mark);
+        emit(lowering, OP_WAIT, rank, from ? legacy : s, from ? s : legacy, mark);
+    }
+}
+
+static bool is_ordered(const struct lowering *lowering, int rank, int stream)
+{
+    return lowering->in_order && stream >= 0 &&
+           lowering->in_order[rank * (int)lowering->plan->streams.count + stream];
+}
+
+static bool needs_lock(const struct lowering *lowering, int rank, bool ordered, bool locked)
+{
+    bool several = ordered && lowering->pushers[rank] > 1;
+    return (several || lowering->plan->machine.launch_lock) && !locked;
+}
+
+void lower_legacy_begin(struct lowering *lowering, int rank, int stream, bool locked,
+                        struct mark mark)
+{
+    bool ordered = is_ordered(lowering, rank, stream);
+    if (needs_lock(lowering, rank, ordered, locked))
+        lower_emit(lowering, OP_LOCK, mark)->object = lower_context_lock(lowering, rank);
+    if (ordered && plan_legacy_stream(lowering->plan)->stream == stream)
+        order_others(lowering, rank, stream, true, mark);
+}
+
+void lower_legacy_end(struct lowering *lowering, int rank, int stream, bool locked,
+                      struct mark mark)
+{
+    bool ordered = is_ordered(lowering, rank, stream);
+    if (ordered && plan_legacy_stream(lowering->plan)->stream == stream) {
+        emit(lowering, OP_RECORD, rank, stream, stream, mark);
+        order_others(lowering, rank, stream, false, mark);
+    }
+    if (needs_lock(lowering, rank, ordered, locked))
+        lower_emit(lowering, OP_UNLOCK, mark)->object = lower_context_lock(lowering, rank);
+}
+
+/* ---- launches of graphs ---------------------------------------------------------------------- */
+
+/*
+ * The launch of a graph: its piece of work once more, on streams of its own.
+ *
+ *     record begin on s;  each stream of the graph waits for it, and for the end of the last launch
+ *     the operations of the graph
+ *     each stream of the graph records its end, s waits for it
+ *
+ * CUDA: "Only one instance of graphExec may be executing at a time. Each launch is ordered behind both any
+ * previous work in stream and any previous launches of graphExec" (cudaGraphLaunch). An end that was never
+ * recorded holds nothing: there was no launch before.
+ */
+
+static void emit_mark(struct lowering *lowering, enum op_kind kind, int rank, int event, int stream,
+                      struct mark mark)
+{
+    int on = lower_stream(lowering, rank, stream);
+    lower_legacy_begin(lowering, rank, stream, false, mark);
+    struct op *op = lower_emit(lowering, kind, mark);
+    op->object = rank * (int)lowering->plan->events.count + event;
+    op->stream = on;
+    lower_legacy_end(lowering, rank, stream, false, mark);
+}
+
+static void emit_begin(struct lowering *lowering, int rank, const struct graph *graph, int stream,
+                       struct mark mark)
+{
+    emit_mark(lowering, OP_RECORD, rank, graph->begin, stream, mark);
+    for (size_t i = 0; i < graph->stream_count; i++) {
+        emit_mark(lowering, OP_WAIT, rank, graph->begin, graph->streams[i].stream, mark);
+        for (size_t k = 0; k < graph->stream_count; k++)
+            if (k != i)
+                emit_mark(lowering, OP_WAIT, rank, graph->streams[k].end, graph->streams[i].stream,
+                          mark);
+    }
+}
+
+static void emit_end(struct lowering *lowering, int rank, const struct graph *graph, int stream,
+                     struct mark mark)
+{
+    for (size_t i = 0; i < graph->stream_count; i++) {
+        emit_mark(lowering, OP_RECORD, rank, graph->streams[i].end, graph->streams[i].stream, mark);
+        emit_mark(lowering, OP_WAIT, rank, graph->streams[i].end, stream, mark);
+    }
+}
+
+static int own_stream(const struct graph *graph, int stream)
+{
+    size_t at = 0;
+    while (graph->streams[at].of != stream)
+        at++;
+    return graph->streams[at].stream;
+}
+
+/* Do several threads of a rank launch the graph? Their pushes must not mix. */
+static bool is_shared(const struct plan *plan, int rank, int graph)
+{
+    int threads = 0;
+    for (size_t t = 0; t < plan->thread_count; t++) {
+        bool launches = false;
+        for (size_t i = 0; i < plan->threads[t].op_count; i++) {
+            const struct host_op *op = &plan->threads[t].ops[i];
+            launches |= op->is_graph && op->graph == graph &&
+                        host_op_rank(op, plan->threads[t].rank) == rank;
+        }
+        threads += launches;
+    }
+    return threads > 1;
+}
+
+static enum status lower_graph(struct lowering *lowering, int home, const struct host_op *launch)
+{
+    int rank = host_op_rank(launch, home);
+    const struct graph *graph = &lowering->plan->graphs[launch->graph];
+    if (is_shared(lowering->plan, rank, launch->graph))
+        return plan_error_at(lowering->plan, lowering->diag, launch->mark,
+                             "found graph %s launched by several threads of rank %d, expected one: "
+                             "graphs are not synchronised between threads",
+                             graph->name, rank);
+    emit_begin(lowering, rank, graph, launch->stream, launch->mark);
+    struct host_op *ops = ARENA_ARRAY(&lowering->program->arena, graph->op_count, struct host_op);
+    enum status status = ops ? STATUS_OK : diag_no_memory(lowering->diag);
+    for (size_t i = 0; status == STATUS_OK && i < graph->op_count; i++) {
+        ops[i] = graph->ops[i];
+        ops[i].stream = own_stream(graph, graph->ops[i].stream);
+        ops[i].device = launch->device;
+        if (graph->events[i] >= 0)
+            ops[i].object = graph->events[i];
+        status = lower_host_op(lowering, home, &ops[i]);
+    }
+    emit_end(lowering, rank, graph, launch->stream, launch->mark);
+    return status;
+}
+
+/* ---- one thread for several ranks ------------------------------------------------------------ */
+
+/*
+ * One thread that calls NCCL for the devices of several ranks.
+ *
+ * "Every NCCL call may have to block, waiting for other threads/ranks to arrive, before effectively posting the
+ * NCCL operation on the given stream" (NCCL user guide, "Management Of Multiple GPUs From One Thread"): a
+ * thread that calls for several ranks of a communicator must do it in one group. A call outside of such a group
+ * awaits the calls for the other ranks, which its thread makes only when it returns: a flag that nobody sets.
+ */
+
+/* A collective, or a message, of one rank on a communicator. */
+struct call {
+    int comm, rank;
+    int peer; /* a message; -1: a collective */
+    bool send;
+};
+
+static bool same_call(const struct call *a, const struct call *b)
+{
+    return a->comm == b->comm && a->rank == b->rank && a->peer == b->peer &&
+           (a->peer < 0 || a->send == b->send);
+}
+
+static size_t call_count(const struct host_op *op)
+{
+    return op->kind == OP_GROUP ? op->part_count : op->kind == OP_COLLECTIVE;
+}
+
+static struct call call_at(const struct host_op *op, int home, size_t i)
+{
+    if (op->kind == OP_COLLECTIVE)
+        return (struct call){.comm = op->comm, .rank = host_op_rank(op, home), .peer = -1};
+    const struct p2p_part *part = &op->parts[i];
+    return (struct call){.comm = part->comm >= 0 ? part->comm : op->comm,
+                         .rank = p2p_part_rank(op, part, home),
+                         .peer = part->is_collective ? -1 : part->peer,
+                         .send = part->send};
+}
+
+static bool makes(const struct host_op *op, int home, const struct call *call)
+{
+    for (size_t i = 0; i < call_count(op); i++) {
+        struct call made = call_at(op, home, i);
+        if (same_call(&made, call))
+            return true;
+    }
+    return false;
+}
+
+static bool thread_makes(const struct host_thread *thread, const struct call *call)
+{
+    for (size_t i = 0; i < thread->op_count; i++)
+        if (makes(&thread->ops[i], thread->rank, call))
+            return true;
+    return false;
+}
+
+/* Does the thread call NCCL for another rank than its own? */
+static bool lower_drives_others(const struct host_thread *thread)
+{
+    for (size_t i = 0; i < thread->op_count; i++)
+        for (size_t k = 0; k < call_count(&thread->ops[i]); k++)
+            if (call_at(&thread->ops[i], thread->rank, k).rank != thread->rank)
+                return true;
+    return false;
+}
+
+/* The thread makes the call, but not in this group. */
+static void await_other(struct lowering *lowering, int home, const struct host_op *op,
+                        const struct call *other)
+{
+    if (makes(op, home, other) || !thread_makes(lowering->driver, other))
+        return;
+    int flag =
+        lower_flag(lowering, arena_printf(&lowering->program->arena,
+                                          "the call for rank %d on %s in the same group",
+                                          other->rank, lowering->plan->comms[other->comm].name));
+    lower_emit(lowering, OP_AWAIT, op->mark)->object = flag;
+}
+
+void lower_alone(struct lowering *lowering, int home, const struct host_op *op)
+{
+    for (size_t i = 0; lowering->driver && i < call_count(op); i++) {
+        const struct call call = call_at(op, home, i);
+        const struct comm_desc *comm = &lowering->program->comms[call.comm];
+        struct call other = {
+            .comm = call.comm, .rank = call.peer, .peer = call.rank, .send = !call.send};
+        if (call.peer >= 0 && call.peer != call.rank)
+            await_other(lowering, home, op, &other);
+        for (int m = 0; call.peer < 0 && m < comm->count; m++) {
+            other = (struct call){.comm = call.comm, .rank = comm->members[m], .peer = -1};
+            await_other(lowering, home, op, &other);
+        }
+    }
+}
+
 static void emit_host_time(struct lowering *lowering, const struct host_op *from)
 {
     if (op_is_cpu_work(from->kind) || from->host_time_ns == 0)
@@ -146,7 +497,7 @@ static bool has_body(const struct host_op *op)
     return op->kind == OP_CALLBACK || (op->kind == OP_LAUNCH && op->body_count > 0);
 }
 
-enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from)
+static enum status lower_host_op(struct lowering *lowering, int home, const struct host_op *from)
 {
     int rank = host_op_rank(from, home);
     emit_host_time(lowering, from);

@@ -2,15 +2,14 @@
 /*
  * rank_internal.h - shared by the files that lower rank programs.
  *
- *     rank_programs.c   completion, checks, costs, the loop over the ranks
- *     rank_steps.c      the actions of a rank as steps, the communicators they use, the steps they wait for
- *     rank_ops.c        the steps as host operations, with events
- *     rank_tensors.c    what the steps read and write: buffers, and the steps that bring it
- *     rank_names.c      names of operations, tags of messages
- *     rank_fsdp.c       sharded parameters: their communicators and buffers
- *     rank_groups.c     the groups of `parallel:`: their communicators, the collectives of stages
- *     rank_collectives.c   those of passes
- *     rank_replicas.c   the pipelines beside the first: their ranks, communicators and buffers
+ *     rank_programs.c     completion, checks, costs, the loop over the ranks
+ *     rank_steps.c        the actions of a rank as steps, the communicators they use, the steps they wait for; the steps as
+ *                         host operations, with events
+ *     rank_tensors.c      what the steps read and write: buffers, and the steps that bring it; names of operations, tags of
+ *                         messages
+ *     rank_groups.c       the groups of `parallel:`: their communicators, the collectives of stages; the pipelines beside the
+ *                         first: their ranks, communicators and buffers
+ *     rank_collectives.c  the collectives of passes; sharded parameters: their communicators and buffers
  */
 #ifndef SWSIM_RANK_INTERNAL_H
 #define SWSIM_RANK_INTERNAL_H
@@ -200,15 +199,11 @@ static inline bool only_counts(const struct lowering *lowering)
     return !lowering->sink.take;
 }
 
-/* ---- rank_steps.c ---------------------------------------------------------------------------- */
+/* ---- rank_steps.c: steps --------------------------------------------------------------------- */
 
 bool message_is_forward(const struct action *message);
-bool message_is_send(const struct action *message);
 /* The stage that receives it. */
 int message_arrives_at(const struct action *message);
-/* Sender and receiver of a message, as ranks. */
-void message_ends(const struct lowering *lowering, const struct action *message, int *from,
-                  int *to);
 
 /* False: out of memory. */
 bool routes_begin(struct lowering *lowering);
@@ -217,20 +212,17 @@ enum status routes_check(const struct lowering *lowering);
 
 /* Step `at` waits for `producer` (index + 1), unless its stream does so already or it is the same. */
 void steps_wait(struct rank_steps *now, size_t at, uint32_t producer);
-/* The action in this column of the rank's list, or a part of it: its number in plan->listed, from 1; 0: out of
-   memory. */
-uint32_t steps_list(struct lowering *lowering, const struct action *action, size_t column);
 /* The steps of a rank in lowering->now, each with the steps that it waits for. False: out of memory. */
 bool steps_make(struct lowering *lowering, const struct rank_program *list);
 
-/* ---- rank_ops.c ------------------------------------------------------------------------------ */
+/* ---- rank_steps.c: operations ---------------------------------------------------------------- */
 
 /* A rank takes over the events of the ranks before it, all unused; the first ones go first. */
 void events_reset(struct lowering *lowering);
 /* lowering->now as the operations of a thread, handed to the sink. */
 enum status ops_write(struct lowering *lowering, struct host_thread *thread);
 
-/* ---- rank_tensors.c -------------------------------------------------------------------------- */
+/* ---- rank_tensors.c: buffers ----------------------------------------------------------------- */
 
 /* All: false is out of memory. */
 bool tensors_begin(struct lowering *lowering, size_t actions);
@@ -255,7 +247,7 @@ bool tensors_access_shared(struct lowering *lowering, struct host_op *op,
 /* The tensors of this rank that no action makes, appended to what the end of its list reads. */
 bool tensors_missing(struct lowering *lowering, struct index_list *out);
 
-/* ---- rank_names.c ---------------------------------------------------------------------------- */
+/* ---- rank_tensors.c: names ------------------------------------------------------------------- */
 
 /* All: false is out of memory. */
 bool names_op(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
@@ -264,7 +256,7 @@ bool names_word(struct lowering *lowering, struct host_op *op, const char *word)
 bool names_part(struct lowering *lowering, struct p2p_part *part, const struct rank_step *step);
 bool names_message(struct lowering *lowering, struct p2p_part *part, const struct action *message);
 
-/* ---- rank_fsdp.c ----------------------------------------------------------------------------- */
+/* ---- rank_collectives.c: sharded parameters -------------------------------------------------- */
 
 /* All: false or -1 is out of memory. */
 bool fsdp_begin(struct lowering *lowering);
@@ -295,12 +287,10 @@ enum collective_kind groups_reduction(const struct lowering *lowering);
 bool groups_reduce(struct lowering *lowering, struct rank_step *step);
 /* The communicator of this rank, made at its first use; -1: out of memory. */
 int groups_comm(struct lowering *lowering, enum group_kind kind);
-/* All communicators of the kinds that are used so far. */
-bool groups_make_all(struct lowering *lowering);
 /* "0F3.tp" */
 const char *groups_step_name(struct lowering *lowering, const struct rank_step *step);
 
-/* ---- rank_collectives.c ---------------------------------------------------------------------- */
+/* ---- rank_collectives.c: of passes ----------------------------------------------------------- */
 
 /* The most collectives that an action has. */
 size_t collectives_most(const struct lowering *lowering);
@@ -313,7 +303,7 @@ void collectives_link(struct lowering *lowering, size_t at);
 /* A step of kind RING: a message to the next rank of its communicator and one from the rank before. */
 bool collectives_ring(struct lowering *lowering, struct host_op *op, const struct rank_step *step);
 
-/* ---- rank_replicas.c ------------------------------------------------------------------------- */
+/* ---- rank_groups.c: replicas ----------------------------------------------------------------- */
 
 /* Threads, communicators and buffers of all ranks, behind the first walk. */
 enum status replicas_make(struct lowering *lowering);

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "plan/schedules/generate.h"
-#include "plan/schedules/parallel_lists.h"
+#include "plan/schedules/complete_lists.h"
 #include "plan/schedules/arithmetic.h"
 #include "plan/schedules/costs.h"
 #include "plan/schedules/parallel.h"

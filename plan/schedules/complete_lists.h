@@ -8,8 +8,9 @@
 #ifndef SWSIM_COMPLETE_LISTS_H
 #define SWSIM_COMPLETE_LISTS_H
 
-#include "comms.h"
 #include "plan/plan.h"
+
+#include "comms.h"
 
 /* The copies of the model that the stages of a plan of FORM_PROGRAMS are. */
 int complete_lists_copies(const struct plan *plan);
@@ -43,5 +44,22 @@ struct complete_lists {
 enum status complete_lists_make(const struct plan *plan, struct complete_lists *out,
                                 struct diag *diag);
 void complete_lists_fini(struct complete_lists *lists);
+
+/* ---- collectives at the ends of stages ------------------------------------------------------- */
+
+/*
+ * The collectives at the end of stages put into lists of actions: `parallel: {grad_reduce, embedding}`.
+ *
+ * REDUCE_GRAD, WAIT_REDUCE_GRAD and REDUCE_EMBEDDING go where the plan says. A stage whose REDUCE_GRAD is in a list
+ * already has that one alone, and so has a list with REDUCE_EMBEDDING.
+ */
+
+struct list_ends {
+    enum grad_reduce reduce;
+    enum embedding_reduce embedding;
+};
+
+/* The plan's words for its ranks, and for one that may differ (NULL: it does not). */
+struct list_ends parallel_ends(const struct plan *plan, const struct rank_differs *differs);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * generate_internal.h - shared by the files that make schedules.
  *
- *     generate.c         the table of schedules, their conditions, lists with a warm-up and steady pairs
+ *     generate.c           the table of schedules, their conditions, lists with a warm-up and steady pairs; two chunks a
+ *                          rank: ZB-V, DualPipe, DualPipeV
  *     generate_megatron.c  passes with the messages between them, as Megatron sends them
- *     generate_vee.c     two chunks a rank: ZB-V, DualPipe, DualPipeV
  */
 #ifndef SWSIM_GENERATE_INTERNAL_H
 #define SWSIM_GENERATE_INTERNAL_H
@@ -46,11 +46,5 @@ enum { MEGATRON_MOST = 5 };
 
 void generate_megatron(struct list_builder *b, const struct generate_pattern *pattern,
                        enum megatron_order order, bool forward_only);
-
-/* ---- generate_vee.c: the list of a rank ------------------------------------------------------ */
-
-void generate_zbv(struct list_builder *b);
-void generate_dualpipe(struct list_builder *b);
-void generate_dualpipe_v(struct list_builder *b);
 
 #endif

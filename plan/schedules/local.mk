@@ -3,20 +3,15 @@
 libplan_a_SOURCES += \
     plan/schedules/actions.c plan/schedules/actions.h \
     plan/schedules/arithmetic.c plan/schedules/arithmetic.h \
-    plan/schedules/balance.c plan/schedules/balance.h \
     plan/schedules/comms.c plan/schedules/comms.h \
     plan/schedules/complete_lists.c plan/schedules/complete_lists.h \
     plan/schedules/costs.c plan/schedules/costs.h \
     plan/schedules/generate.c plan/schedules/generate.h \
     plan/schedules/generate_internal.h \
     plan/schedules/generate_megatron.c \
-    plan/schedules/generate_vee.c \
     plan/schedules/listed.c plan/schedules/listed.h \
     plan/schedules/model.c plan/schedules/model.h \
-    plan/schedules/overlap.c plan/schedules/overlap.h \
     plan/schedules/parallel.c plan/schedules/parallel.h \
-    plan/schedules/parallel_lists.c plan/schedules/parallel_lists.h \
-    plan/schedules/pass_names.c plan/schedules/pass_names.h \
     plan/schedules/pass_time.c plan/schedules/pass_time.h \
     plan/schedules/pytorch.c plan/schedules/pytorch.h \
     plan/schedules/rank_memory.c plan/schedules/rank_memory.h \

@@ -9,7 +9,7 @@
 
 #include "base/sort.h"
 #include "base/array.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 
 #define BETWEEN "its turn after the work before it"
 #define AFTER   "no more work"

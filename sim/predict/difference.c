@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 
 #define CAUSE_WORDS_LIST(X)                                                                        \
     X("dependence", "work of other streams or threads")                                            \

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "sim/engine/observe.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 #include "profile.h"
 #include "measured_program.h"
 #include "span_words.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "span_words.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 
 enum { NAME = 320 };
 

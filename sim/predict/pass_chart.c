@@ -11,7 +11,7 @@
 #include "arrivals.h"
 
 #include "plan/schedules/comms.h"
-#include "plan/schedules/pass_names.h"
+#include "plan/schedules/actions.h"
 #include "plan/schedules/rank_memory.h"
 #include "machine/lower/rank_programs.h"
 #include "plan/schedules/parallel.h"

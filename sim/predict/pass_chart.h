@@ -4,7 +4,7 @@
  * predicted ones.
  *
  * The passes of a stored run are those of the ranks' schedules, where an import found annotations that name them, else work of
- * streams that is named as a pass (plan/schedules/pass_names.h), as in runs of rank programs.
+ * streams that is named as a pass (plan/schedules/actions.h), as in runs of rank programs.
  * Time begins with the first pass.
  */
 #ifndef SWSIM_PASS_CHART_H

@@ -10,7 +10,7 @@
 #include "span_words.h"
 
 #include "plan/text/print.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 
 enum { NAME = 160 };
 

@@ -12,7 +12,7 @@
 #include "json_reader.h"
 #include "processes.h"
 
-#include "plan/schedules/pass_names.h"
+#include "plan/schedules/actions.h"
 #include "trace/job/call_names.h"
 #include "trace/job/job.h"
 

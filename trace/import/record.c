@@ -9,11 +9,11 @@
 #include "meetings.h"
 #include "steps.h"
 
-#include "plan/schedules/pass_names.h"
+#include "plan/schedules/actions.h"
 #include "plan/text/print.h"
 #include "trace/job/call_names.h"
 #include "trace/job/job.h"
-#include "trace/ledger.h"
+#include "trace/trace.h"
 
 struct pass_found {
     int name; /* job->names */
@@ -26,7 +26,7 @@ struct passes {
 };
 
 /*
- * When a rank did the passes of its microbatches, by annotations that name them (plan/schedules/pass_names.h).
+ * When a rank did the passes of its microbatches, by annotations that name them (plan/schedules/actions.h).
  *
  * A pass lasts from the first to the last kernel launched while its annotation was open, on whatever thread: a
  * backward pass is launched by autograd's thread, which has no annotation. Kernels of messages and collectives
