@@ -20,10 +20,6 @@ gpu/device/nvtx InitializeInjectionNvtx2_fnptr of NVTX's header
 gpu/device/nvtx once                 NVTX is set up once
 gpu/lib/collectives last             numbers that make names unique in a process
 gpu/lib/swpipe describing            one pipeline at a time writes its error
-plan/schedules/bubble_kept added     schedules that were found before
-plan/schedules/bubble_kept kept
-plan/schedules/bubble_kept lock
-trace/graphviz_load loaded           the library, which cannot be loaded twice
 END
 
 # Each writable variable of an object, as "room/file name". Kernels have those of their compiler; the recorder is a process's

@@ -529,7 +529,7 @@ const char *generate_about(size_t index)
 
 bool generate_is_found(const char *schedule)
 {
-    for (size_t i = 0; i < GENERATORS; i++)
+    for (size_t i = 0; schedule && i < GENERATORS; i++)
         if (strcmp(generators[i].name, schedule) == 0)
             return generators[i].memory != NULL;
     return false;
@@ -537,7 +537,7 @@ bool generate_is_found(const char *schedule)
 
 const char *generate_rule_like(const char *schedule)
 {
-    for (size_t i = 0; i < GENERATORS; i++)
+    for (size_t i = 0; schedule && i < GENERATORS; i++)
         if (strcmp(generators[i].name, schedule) == 0)
             return generators[i].chunks == TWO_CHUNKS ? "zbv" : "zb_h1";
     return schedule;
