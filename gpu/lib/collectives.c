@@ -145,8 +145,7 @@ static bool begin(struct request *call, struct swpipe_context *context, const ch
 static int end(struct request *call, bool done)
 {
     if (!done && !call->context->why[0])
-        swpipe_fail(call->context, "%s",
-                    call->diag.count ? call->diag.messages[0].text : "out of memory");
+        swpipe_fail(call->context, "%s", diag_first_text(&call->diag));
     diag_fini(&call->diag);
     return done ? 0 : -1;
 }
@@ -512,7 +511,7 @@ int swpipe_sync(struct swpipe_context *context)
                            limit_ns ? device_deadline(run_now(run), limit_ns) : DEVICE_FOREVER,
                            &diag) == STATUS_OK;
     if (!done)
-        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+        swpipe_fail(context, "%s", diag_first_text(&diag));
     diag_fini(&diag);
     return done ? 0 : -1;
 }

@@ -2,6 +2,7 @@
 /* context.c - see context.h. */
 #include "context.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ static struct block *pool_find(struct pool *pool, size_t bytes)
     struct block *block = best ? *best : NULL;
     if (block)
         *best = block->next;
+    assert(!block || (block->bytes >= bytes && block->bytes / 2 <= bytes));
     pthread_mutex_unlock(&pool->lock);
     return block;
 }
@@ -67,6 +69,7 @@ static struct block *pool_find(struct pool *pool, size_t bytes)
 /* The next owner of the block waits for all work of `stream` so far; NULL: for nothing. */
 static void pool_give(struct pool *pool, struct block *block, struct device_stream *stream)
 {
+    assert(block->buffer && block->event);
     struct diag ignored; /* a failed stream reports its failure to its waiters */
     diag_init(&ignored);
     bool usable = !stream || device_record(stream, block->event, NULL, &ignored) == STATUS_OK;
@@ -103,41 +106,47 @@ bool iteration_is_releasing(const struct iteration *iteration)
     return releasing == iteration;
 }
 
-static void release_value(const struct iteration *iteration, const struct value *value)
-{
-    const struct iteration *before = releasing;
-    releasing = iteration;
-    value->kind->release(value->content);
-    releasing = before;
-}
-
 /* The content of a value is gone; the value itself stays. */
-static void drop(struct iteration *iteration, struct value *value, struct device_stream *stream)
+static void empty_value(struct iteration *iteration, struct named_value *value,
+                        struct device_stream *stream)
 {
+    assert(!value->memory || !value->kind); /* one of the two owns the content */
     if (value->memory)
         pool_give(iteration->pool, value->memory, stream);
-    else if (value->kind && value->kind->release)
-        release_value(iteration, value);
+    else if (value->kind && value->kind->release) {
+        const struct iteration *before = releasing;
+        releasing = iteration;
+        value->kind->release(value->content);
+        releasing = before;
+    }
     value->memory = NULL;
     value->content = NULL;
     value->kind = NULL;
 }
 
-static struct value **find(struct iteration *iteration, const char *name)
+static void free_value(struct iteration *iteration, struct named_value *value,
+                       struct device_stream *stream)
 {
-    struct value **link = &iteration->values;
+    empty_value(iteration, value, stream);
+    free(value->name);
+    free(value);
+}
+
+static struct named_value **find_value(struct iteration *iteration, const char *name)
+{
+    struct named_value **link = &iteration->values;
     while (*link && strcmp((*link)->name, name) != 0)
         link = &(*link)->next;
     return link;
 }
 
 /* The value of this name, empty; NULL when memory is exhausted. With the lock held. */
-static struct value *place(struct iteration *iteration, const char *name,
-                           struct device_stream *stream)
+static struct named_value *place_value(struct iteration *iteration, const char *name,
+                                       struct device_stream *stream)
 {
-    struct value **link = find(iteration, name), *value = *link;
+    struct named_value **link = find_value(iteration, name), *value = *link;
     if (value) {
-        drop(iteration, value, stream);
+        empty_value(iteration, value, stream);
         return value;
     }
     value = calloc(1, sizeof *value);
@@ -156,7 +165,7 @@ bool iteration_set(struct iteration *iteration, const char *name, void *content,
                    const struct swpipe_kind *kind, int setter, struct device_stream *stream)
 {
     pthread_mutex_lock(&iteration->lock);
-    struct value *value = place(iteration, name, stream);
+    struct named_value *value = place_value(iteration, name, stream);
     if (value) {
         value->content = content;
         value->kind = kind;
@@ -168,11 +177,11 @@ bool iteration_set(struct iteration *iteration, const char *name, void *content,
 
 bool iteration_keep(struct iteration *iteration, void *content, void (*release)(void *content))
 {
-    struct thing *thing = iteration_is_releasing(iteration) ? NULL : malloc(sizeof *thing);
+    struct kept_thing *thing = iteration_is_releasing(iteration) ? NULL : malloc(sizeof *thing);
     if (!thing)
         return false;
     pthread_mutex_lock(&iteration->lock);
-    *thing = (struct thing){iteration->things, content, release};
+    *thing = (struct kept_thing){iteration->things, content, release};
     iteration->things = thing;
     pthread_mutex_unlock(&iteration->lock);
     return true;
@@ -181,7 +190,7 @@ bool iteration_keep(struct iteration *iteration, void *content, void (*release)(
 void *iteration_get(struct iteration *iteration, const char *name)
 {
     pthread_mutex_lock(&iteration->lock);
-    const struct value *value = *find(iteration, name);
+    const struct named_value *value = *find_value(iteration, name);
     void *content = value ? value->content : NULL;
     pthread_mutex_unlock(&iteration->lock);
     return content;
@@ -190,26 +199,23 @@ void *iteration_get(struct iteration *iteration, const char *name)
 void iteration_unset(struct iteration *iteration, const char *name, struct device_stream *stream)
 {
     pthread_mutex_lock(&iteration->lock);
-    struct value **link = find(iteration, name), *value = *link;
+    struct named_value **link = find_value(iteration, name), *value = *link;
     if (value) {
         *link = value->next;
-        drop(iteration, value, stream);
-        free(value->name);
-        free(value);
+        free_value(iteration, value, stream);
     }
     pthread_mutex_unlock(&iteration->lock);
 }
 
 void iteration_clear(struct iteration *iteration)
 {
-    for (struct value *value = iteration->values, *next; value; value = next) {
+    assert(!iteration_is_releasing(iteration));
+    for (struct named_value *value = iteration->values, *next; value; value = next) {
         next = value->next;
-        drop(iteration, value, NULL);
-        free(value->name);
-        free(value);
+        free_value(iteration, value, NULL);
     }
     iteration->values = NULL;
-    for (struct thing *thing = iteration->things, *next; thing; thing = next) {
+    for (struct kept_thing *thing = iteration->things, *next; thing; thing = next) {
         next = thing->next;
         thing->release(thing->content);
         free(thing);
@@ -235,7 +241,7 @@ struct block *iteration_alloc(struct iteration *iteration, const char *name, siz
     if (!block)
         return NULL;
     pthread_mutex_lock(&iteration->lock);
-    struct value *value = place(iteration, name, stream);
+    struct named_value *value = place_value(iteration, name, stream);
     if (value) {
         value->memory = block;
         value->content = device_address(block->buffer);

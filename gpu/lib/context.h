@@ -32,8 +32,8 @@ struct pool {
     struct block *free;
 };
 
-struct value {
-    struct value *next;
+struct named_value {
+    struct named_value *next;
     char *name;
     void *content;
     const struct swpipe_kind *kind; /* NULL: content is the user's */
@@ -41,8 +41,8 @@ struct value {
     int setter;                     /* task */
 };
 
-struct thing {
-    struct thing *next;
+struct kept_thing {
+    struct kept_thing *next;
     void *content;
     void (*release)(void *content);
 };
@@ -55,8 +55,8 @@ struct iteration {
     void *batch;
     const struct swpipe_hooks *owner; /* its `release` is owed the batch; NULL: nothing is */
     void *result;
-    struct value *values;
-    struct thing *things;
+    struct named_value *values;
+    struct kept_thing *things;
 };
 
 bool pool_init(struct pool *pool, struct device *device);

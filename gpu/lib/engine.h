@@ -61,6 +61,12 @@ struct swpipe_context {
     char why[256]; /* it failed; "": it did not say */
 };
 
+/* The first message, or that memory is exhausted: words for a failure of the caller's own. */
+static inline const char *diag_first_text(const struct diag *diag)
+{
+    return diag->count ? diag->messages[0].text : "out of memory";
+}
+
 /* Not open: all zero. A failed open leaves it to engine_close, too. */
 enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial, struct diag *diag);
 /* Stop what runs, join, close, complete the trace. *usable: the device may be used on, which is not so
@@ -106,5 +112,9 @@ bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, 
 
 /* The stream a task of a rank works on. */
 struct device_stream *engine_stream(const struct engine *engine, int rank, int task);
+static inline struct device_stream *context_stream(const struct swpipe_context *context)
+{
+    return engine_stream(context->engine, context->self->rank, context->task);
+}
 
 #endif

@@ -2,6 +2,7 @@
 /* group.c - see swpipe_group.h: joining and leaving; and group.h: a run on all ranks, its end and its failures. */
 #include "group.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -25,7 +26,7 @@ enum { LEAVE_TICK_NS = 1000000, WATCH_NS = 20000000, SPIN_NS = 50000, NAP_NS = 5
 #define EPOCH     (INT64_C(1) << 40)
 #define SETTLE_NS INT64_C(100000000) /* until the reason of an end has come */
 
-static enum status check(const struct swpipe_join *join, struct diag *diag)
+static enum status group_check(const struct swpipe_join *join, struct diag *diag)
 {
     if (join->size < 1 || join->size > RENDEZVOUS_MAX_MEMBERS)
         return diag_error(diag, STATUS_USAGE, "found a group of %d processes, expected 1 to %d",
@@ -130,8 +131,8 @@ static enum status draw_name(struct meeting_place *place, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status lead(struct swpipe_group *group, const struct meeting_place *place,
-                        struct diag *diag)
+static enum status group_lead(struct swpipe_group *group, const struct meeting_place *place,
+                              struct diag *diag)
 {
     enum status status = broker_open(group->size, &group->broker, diag);
     if (!status)
@@ -140,15 +141,15 @@ static enum status lead(struct swpipe_group *group, const struct meeting_place *
 }
 
 /* Rank 0 listens before the broadcast tells the others where. */
-static enum status spread(struct swpipe_group *group, const struct swpipe_join *join,
-                          struct meeting_place *place, struct diag *diag)
+static enum status group_spread(struct swpipe_group *group, const struct swpipe_join *join,
+                                struct meeting_place *place, struct diag *diag)
 {
     char mine[sizeof place->machine];
     enum status status = STATUS_OK;
     if (group->rank == 0) {
         status = draw_name(place, diag);
         if (!status)
-            status = lead(group, place, diag);
+            status = group_lead(group, place, diag);
         if (status)
             place->name[0] = '\0';
     }
@@ -171,8 +172,8 @@ static enum status spread(struct swpipe_group *group, const struct swpipe_join *
 /* ---- join ------------------------------------------------------------------------------------ */
 
 /* Rank 0, to which all others come, can say which did not. */
-static enum status reach(struct swpipe_group *group, const struct meeting_place *place,
-                         int64_t deadline_ns, struct diag *diag)
+static enum status group_reach(struct swpipe_group *group, const struct meeting_place *place,
+                               int64_t deadline_ns, struct diag *diag)
 {
     struct diag own;
     diag_init(&own);
@@ -205,7 +206,7 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
                                  struct diag *diag)
 {
     struct meeting_place place = {0};
-    enum status status = check(join, diag);
+    enum status status = group_check(join, diag);
     if (status)
         return status;
     group->rank = join->rank;
@@ -214,24 +215,23 @@ static enum status come_together(struct swpipe_group *group, const struct swpipe
                          : join->timeout_ns     ? join->timeout_ns
                                                 : JOIN_NS;
     if (join->broadcast) {
-        status = spread(group, join, &place, diag);
+        status = group_spread(group, join, &place, diag);
     } else {
         status = read_address(join->address, &place, diag);
         if (!status && group->rank == 0)
-            status = lead(group, &place, diag);
+            status = group_lead(group, &place, diag);
     }
     if (status)
         return status;
-    status = reach(group, &place, group_deadline(group), diag);
+    status = group_reach(group, &place, group_deadline(group), diag);
     return status ? status : agree_on_size(group, diag);
 }
 
 /* The first error of `diag`, if there is one, is the group's. */
-static int finish(struct swpipe_group *group, enum status status, struct diag *diag)
+static int group_finish(struct swpipe_group *group, enum status status, struct diag *diag)
 {
     if (status)
-        snprintf(group->error, sizeof group->error, "%s",
-                 diag->count ? diag->messages[0].text : "out of memory");
+        snprintf(group->error, sizeof group->error, "%s", diag_first_text(diag));
     diag_fini(diag);
     return (int)status_for_caller(status);
 }
@@ -246,10 +246,11 @@ int swpipe_join(const struct swpipe_join *join, struct swpipe_group **out)
     if (!group)
         return SWPIPE_SYSTEM;
     diag_init(&diag);
-    return finish(group,
-                  join ? come_together(group, join, &diag)
-                       : diag_error(&diag, STATUS_USAGE, "the join has no rank and no address"),
-                  &diag);
+    return group_finish(
+        group,
+        join ? come_together(group, join, &diag)
+             : diag_error(&diag, STATUS_USAGE, "the join has no rank and no address"),
+        &diag);
 }
 
 const char *swpipe_group_error(const struct swpipe_group *group)
@@ -276,7 +277,7 @@ int swpipe_group_wait(struct swpipe_group *group)
     enum status status = group->rendezvous
                              ? rendezvous_barrier(group->rendezvous, group_deadline(group), &diag)
                              : diag_error(&diag, STATUS_USAGE, "the group did not come together");
-    return finish(group, status, &diag);
+    return group_finish(group, status, &diag);
 }
 
 /* ---- leave ----------------------------------------------------------------------------------- */
@@ -318,6 +319,7 @@ static _Atomic int64_t *count_of(const struct swpipe_group *group, int rank)
 
 void group_new_world(struct swpipe_group *group)
 {
+    assert(group->base < (group->worlds + 1) * EPOCH);
     group->base = ++group->worlds * EPOCH;
 }
 
@@ -328,6 +330,7 @@ enum status group_begin_run(struct swpipe_group *group, struct diag *diag)
 
 void group_end_run(struct swpipe_group *group, int64_t most)
 {
+    assert(most >= 0);
     group->base += most + 1;
 }
 
@@ -355,7 +358,10 @@ static bool await_word(struct swpipe_group *group, struct run *run, int rank, in
 
 void group_say(struct swpipe_group *group, int64_t batches, bool ended)
 {
-    atomic_store(count_of(group, group->rank), 2 * (group->base + batches) + ended);
+    _Atomic int64_t *count = count_of(group, group->rank);
+    const int64_t said = 2 * (group->base + batches) + ended;
+    assert(batches >= 0 && said >= atomic_load(count)); /* it never falls */
+    atomic_store(count, said);
 }
 
 bool group_hear(struct swpipe_group *group, struct run *run, int64_t number, bool *all)
@@ -384,13 +390,13 @@ int64_t group_most(const struct swpipe_group *group)
 /* ---- failures elsewhere ---------------------------------------------------------------------- */
 
 /* The ranks that have ended; the broker is rank 0's. */
-static void say_end(struct group_watch *watch, int rank, const char *how)
+static void watch_say_end(struct group_watch *watch, int rank, const char *how)
 {
     run_fail(watch->run, STATUS_VIOLATED, "rank %d %s", rank < watch->group->size ? rank : 0, how);
 }
 
 /* The device first: a rank that fails says why before it goes. */
-static void look(struct group_watch *watch, int64_t *ended_ns)
+static void watch_look(struct group_watch *watch, int64_t *ended_ns)
 {
     struct run *run = watch->run;
     struct diag diag;
@@ -407,7 +413,7 @@ static void look(struct group_watch *watch, int64_t *ended_ns)
         *ended_ns = device_clock_ns();
     if (device_clock_ns() - *ended_ns < SETTLE_NS)
         return;
-    say_end(watch, gone >= 0 ? gone : left, gone >= 0 ? "is gone" : "has left the group");
+    watch_say_end(watch, gone >= 0 ? gone : left, gone >= 0 ? "is gone" : "has left the group");
 }
 
 static void *watch_main(void *arg)
@@ -425,7 +431,7 @@ static void *watch_main(void *arg)
         if (watch->ending)
             break;
         pthread_mutex_unlock(&watch->lock);
-        look(watch, &ended_ns);
+        watch_look(watch, &ended_ns);
         pthread_mutex_lock(&watch->lock);
     }
     pthread_mutex_unlock(&watch->lock);
@@ -435,6 +441,7 @@ static void *watch_main(void *arg)
 enum status watch_open(struct group_watch *watch, struct swpipe_group *group, struct run *run,
                        struct diag *diag)
 {
+    assert(group->rendezvous);
     *watch = (struct group_watch){.group = group, .run = run};
     int failed = pthread_mutex_init(&watch->lock, NULL);
     if (!failed && (failed = mail_init_condition(&watch->changed)) != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* group_record.c - the recording of a group's run: see group.h. */
-#include "group.h"
+#include "engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ struct keeper {
 
 /* ---- the keeper's thread --------------------------------------------------------------------- */
 
-static void take(struct keeper *keeper, const struct report *report)
+static void keeper_take(struct keeper *keeper, const struct report *report)
 {
     struct report_head head;
     if (report->bytes < sizeof head || report->from >= keeper->group->size)
@@ -75,12 +75,12 @@ static bool make_pass(struct keeper *keeper)
     journal_pass(keeper->journal, run_now(keeper->run));
     enum status status = journal_status(keeper->journal, &diag);
     if (status)
-        run_fail(keeper->run, status, "%s", diag.count ? diag.messages[0].text : "out of memory");
+        run_fail(keeper->run, status, "%s", diag_first_text(&diag));
     diag_fini(&diag);
     return !status;
 }
 
-static void *keep(void *arg)
+static void *keeper_run(void *arg)
 {
     struct keeper *keeper = arg;
     const int64_t patience_ns = keeper->group->patience_ns;
@@ -90,7 +90,7 @@ static void *keep(void *arg)
         struct report *report = broker_receive(keeper->group->broker, TAKE_NS);
         int64_t now_ns = device_clock_ns();
         if (report)
-            take(keeper, report);
+            keeper_take(keeper, report);
         free(report);
         if (good && now_ns - pass_ns >= PASS_NS) {
             good = make_pass(keeper);
@@ -103,7 +103,7 @@ static void *keep(void *arg)
             break;
     }
     for (struct report *more; (more = broker_receive(keeper->group->broker, 0)); free(more))
-        take(keeper, more); /* of a rank that went: the last it said */
+        keeper_take(keeper, more); /* of a rank that went: the last it said */
     return NULL;
 }
 
@@ -140,7 +140,7 @@ static enum status keeper_open(struct group_recording *recording, struct run *ru
     if (!status)
         status = journal_open_collecting(run->program, options, device, run_now(run),
                                          &keeper->journal, diag);
-    int failed = status ? 0 : quiet_thread_start(&keeper->thread, keep, keeper);
+    int failed = status ? 0 : quiet_thread_start(&keeper->thread, keeper_run, keeper);
     if (failed)
         status = diag_error(diag, STATUS_SYSTEM, "cannot start a thread: %s", system_words(failed));
     keeper->started = !status;
@@ -155,8 +155,8 @@ static void make_key(const struct group_recording *recording, const char *what, 
     snprintf(out, KEY, "recording %d, %s", recording->number, what);
 }
 
-static void say(const struct group_recording *recording, const char *what,
-                const struct answer_mail *answer)
+static void keeper_say(const struct group_recording *recording, const char *what,
+                       const struct answer_mail *answer)
 {
     char key[KEY];
     struct diag ignored; /* a broker that is gone: the others learn of it */
@@ -167,8 +167,8 @@ static void say(const struct group_recording *recording, const char *what,
 }
 
 /* STATUS_LIMIT becomes one of the system: rank 0 does not answer. */
-static enum status hear(const struct group_recording *recording, const char *what,
-                        struct answer_mail *answer, struct diag *diag)
+static enum status keeper_hear(const struct group_recording *recording, const char *what,
+                               struct answer_mail *answer, struct diag *diag)
 {
     char key[KEY];
     const struct swpipe_group *group = recording->group;
@@ -202,9 +202,9 @@ enum status group_recording_open(struct group_recording *recording, struct swpip
         status = keeper_open(recording, run, options, device, diag);
         answer.status = (int32_t)status;
         snprintf(answer.text, sizeof answer.text, "%s", status ? first_text(diag) : "");
-        say(recording, "opened", &answer);
+        keeper_say(recording, "opened", &answer);
     } else {
-        status = hear(recording, "opened", &answer, diag);
+        status = keeper_hear(recording, "opened", &answer, diag);
         if (!status && answer.status)
             status = diag_error(diag, (enum status)answer.status, "rank 0: %s", answer.text);
     }
@@ -223,7 +223,8 @@ void group_recording_stop(struct group_recording *recording, bool complete, int6
                            sizeof end);
 }
 
-static enum status judge(struct keeper *keeper, struct runtime_result *out, struct diag *diag)
+static enum status keeper_judge(struct keeper *keeper, struct runtime_result *out,
+                                struct diag *diag)
 {
     int ranks = keeper->group->size;
     int64_t *ends = calloc((size_t)ranks, sizeof *ends);
@@ -245,15 +246,15 @@ static enum status judge(struct keeper *keeper, struct runtime_result *out, stru
     return status;
 }
 
-static enum status conclude(struct keeper *keeper, struct runtime_result *out, char *why,
-                            size_t why_bytes, struct diag *diag)
+static enum status keeper_conclude(struct keeper *keeper, struct runtime_result *out, char *why,
+                                   size_t why_bytes, struct diag *diag)
 {
     struct diag said;
     atomic_store(&keeper->closing, true);
     pthread_join(keeper->thread, NULL);
     keeper->started = false;
     diag_init(&said);
-    enum status status = judge(keeper, out, &said);
+    enum status status = keeper_judge(keeper, out, &said);
     for (size_t i = 0; status == STATUS_VIOLATED && i < said.count && !why[0]; i++)
         if (said.messages[i].severity == SEVERITY_ERROR)
             snprintf(why, why_bytes, "%s", said.messages[i].text);
@@ -295,12 +296,12 @@ enum status group_recording_close(struct group_recording *recording, struct runt
     struct answer_mail answer = {0};
     enum status status;
     if (recording->keeper) {
-        status = conclude(recording->keeper, out, why, why_bytes, diag);
+        status = keeper_conclude(recording->keeper, out, why, why_bytes, diag);
         answer = answer_of(out, status ? first_text(diag) : why);
         answer.status = (int32_t)status;
-        say(recording, "ended", &answer);
+        keeper_say(recording, "ended", &answer);
     } else {
-        status = hear(recording, "ended", &answer, diag);
+        status = keeper_hear(recording, "ended", &answer, diag);
         if (!status && answer.status)
             status = diag_error(diag, (enum status)answer.status, "rank 0: %s", answer.text);
         if (!status)

@@ -55,11 +55,6 @@ int swpipe_fail(struct swpipe_context *context, const char *format, ...)
     return -1;
 }
 
-static struct device_stream *stream_of(const struct swpipe_context *context)
-{
-    return engine_stream(context->engine, context->self->rank, context->task);
-}
-
 int swpipe_set(struct swpipe_context *context, const char *name, void *value,
                const struct swpipe_kind *kind)
 {
@@ -67,7 +62,8 @@ int swpipe_set(struct swpipe_context *context, const char *name, void *value,
         return -1;
     if (!name)
         return swpipe_fail(context, "swpipe_set: the name is NULL");
-    return iteration_set(context->iteration, name, value, kind, context->task, stream_of(context))
+    return iteration_set(context->iteration, name, value, kind, context->task,
+                         context_stream(context))
                ? 0
                : -1;
 }
@@ -80,7 +76,7 @@ void *swpipe_get(struct swpipe_context *context, const char *name)
 void swpipe_unset(struct swpipe_context *context, const char *name)
 {
     if (name && may_call(context, "swpipe_unset"))
-        iteration_unset(context->iteration, name, stream_of(context));
+        iteration_unset(context->iteration, name, context_stream(context));
 }
 
 void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t bytes)
@@ -95,9 +91,9 @@ void *swpipe_alloc(struct swpipe_context *context, const char *name, size_t byte
     }
     diag_init(&diag);
     struct block *block = iteration_alloc(context->iteration, name, bytes ? bytes : 1,
-                                          context->task, stream_of(context), &diag);
+                                          context->task, context_stream(context), &diag);
     if (!block)
-        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+        swpipe_fail(context, "%s", diag_first_text(&diag));
     diag_fini(&diag);
     return block ? device_address(block->buffer) : NULL;
 }
@@ -121,7 +117,7 @@ void *swpipe_buffer(struct swpipe_context *context, const char *name, size_t *by
 
 void *swpipe_stream(struct swpipe_context *context)
 {
-    return context && called_pushes(context->self) ? device_stream_handle(stream_of(context))
+    return context && called_pushes(context->self) ? device_stream_handle(context_stream(context))
                                                    : NULL;
 }
 
@@ -135,9 +131,9 @@ int swpipe_launch(struct swpipe_context *context, void (*function)(void *arg), v
     struct diag diag;
     diag_init(&diag);
     bool pushed = called_pushes(context->self) &&
-                  device_push(stream_of(context), &op, NULL, &diag) == STATUS_OK;
+                  device_push(context_stream(context), &op, NULL, &diag) == STATUS_OK;
     if (!pushed)
-        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+        swpipe_fail(context, "%s", diag_first_text(&diag));
     diag_fini(&diag);
     return pushed ? 0 : -1;
 }

@@ -2,6 +2,7 @@
 /* own.c - see swpipe_own.h: what is the program's own, for the device (struct device_own) and in functions. */
 #include "swpipe_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 /* ---- for the device -------------------------------------------------------------------------- */
 
-static struct own_thing *find(struct own_thing *things, size_t count, const char *name)
+static struct own_thing *own_find(struct own_thing *things, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(things[i].name, name) == 0)
@@ -17,18 +18,18 @@ static struct own_thing *find(struct own_thing *things, size_t count, const char
     return NULL;
 }
 
-static void *stream_of(void *arg, int rank, const char *name)
+static void *own_stream_of(void *arg, int rank, const char *name)
 {
     const struct own *own = arg;
-    const struct own_thing *found = find(own->streams, own->stream_count, name);
+    const struct own_thing *found = own_find(own->streams, own->stream_count, name);
     (void)rank;
     return found ? found->handle : NULL;
 }
 
-static void *comm_of(void *arg, int rank, const char *name)
+static void *own_comm_of(void *arg, int rank, const char *name)
 {
     const struct own *own = arg;
-    const struct own_thing *found = find(own->comms, own->comm_count, name);
+    const struct own_thing *found = own_find(own->comms, own->comm_count, name);
     (void)rank;
     return found ? found->handle : NULL;
 }
@@ -36,7 +37,7 @@ static void *comm_of(void *arg, int rank, const char *name)
 static void comm_lost(void *arg, int rank, const char *name)
 {
     struct own *own = arg;
-    struct own_thing *found = find(own->comms, own->comm_count, name);
+    struct own_thing *found = own_find(own->comms, own->comm_count, name);
     (void)rank;
     if (found)
         atomic_store(&found->lost, true);
@@ -60,13 +61,13 @@ static bool names_comm(const struct plan *plan, const char *name)
     return false;
 }
 
-static enum status take(struct swpipe *pipe, const char *what, const char *name, void *handle,
-                        bool known, struct own_thing *things, size_t *count)
+static enum status own_take(struct swpipe *pipe, const char *what, const char *name, void *handle,
+                            bool known, struct own_thing *things, size_t *count)
 {
     if (!name || !handle || !known)
         return diag_error(&pipe->diag, STATUS_INPUT, "%s has no %s '%s' for a handle",
                           pipe->plan.file, what, name ? name : "");
-    if (find(things, *count, name))
+    if (own_find(things, *count, name))
         return diag_error(&pipe->diag, STATUS_INPUT, "%s '%s' is given twice", what, name);
     char *copy = arena_strdup(&pipe->plan.arena, name);
     if (!copy)
@@ -101,26 +102,27 @@ enum status own_open(struct swpipe *pipe, const struct swpipe_own *given)
     if (!own->streams || !own->comms)
         return diag_no_memory(&pipe->diag);
     for (size_t i = 0; i < given->stream_count && !status; i++)
-        status = take(pipe, "stream", given->streams[i].name, given->streams[i].handle,
-                      given->streams[i].name && names_stream(&pipe->plan, given->streams[i].name),
-                      own->streams, &own->stream_count);
+        status =
+            own_take(pipe, "stream", given->streams[i].name, given->streams[i].handle,
+                     given->streams[i].name && names_stream(&pipe->plan, given->streams[i].name),
+                     own->streams, &own->stream_count);
     for (size_t i = 0; i < given->comm_count && !status; i++)
-        status = take(pipe, "communicator", given->comms[i].name, given->comms[i].handle,
-                      given->comms[i].name && names_comm(&pipe->plan, given->comms[i].name),
-                      own->comms, &own->comm_count);
+        status = own_take(pipe, "communicator", given->comms[i].name, given->comms[i].handle,
+                          given->comms[i].name && names_comm(&pipe->plan, given->comms[i].name),
+                          own->comms, &own->comm_count);
     own->device = (struct device_own){
-        .stream = stream_of, .comm = comm_of, .comm_lost = comm_lost, .arg = own};
+        .stream = own_stream_of, .comm = own_comm_of, .comm_lost = comm_lost, .arg = own};
     own->memory = given->allocator;
     return status;
 }
 
-static void *alloc(void *arg, int rank, size_t bytes)
+static void *own_alloc(void *arg, int rank, size_t bytes)
 {
     const struct own *own = arg;
     return own->memory.alloc(own->memory.arg, rank, bytes);
 }
 
-static void release(void *arg, int rank, void *address, size_t bytes)
+static void own_release(void *arg, int rank, void *address, size_t bytes)
 {
     const struct own *own = arg;
     if (own->memory.release)
@@ -129,8 +131,8 @@ static void release(void *arg, int rank, void *address, size_t bytes)
 
 const struct device_own *own_for_device(struct own *own)
 {
-    own->device.alloc = own->memory.alloc ? alloc : NULL;
-    own->device.release = own->memory.alloc ? release : NULL;
+    own->device.alloc = own->memory.alloc ? own_alloc : NULL;
+    own->device.release = own->memory.alloc ? own_release : NULL;
     return own->stream_count || own->comm_count || own->memory.alloc ? &own->device : NULL;
 }
 
@@ -149,7 +151,7 @@ enum status own_check(struct swpipe *pipe)
 int swpipe_comm_is_lost(const struct swpipe *pipe, const char *comm)
 {
     const struct own_thing *found =
-        pipe && comm ? find(pipe->own.comms, pipe->own.comm_count, comm) : NULL;
+        pipe && comm ? own_find(pipe->own.comms, pipe->own.comm_count, comm) : NULL;
     return found && atomic_load(&found->lost);
 }
 
@@ -214,8 +216,9 @@ void swpipe_event_close(struct swpipe_event *event)
     if (!event)
         return;
     struct swpipe_event **link = &event->pipe->own.events;
-    while (*link != event)
+    while (*link && *link != event)
         link = &(*link)->next;
+    assert(*link && "the event is one of its pipeline's");
     *link = event->next;
     device_event_close(event->handle);
     free(event);
@@ -251,7 +254,7 @@ static int push_event(struct swpipe_context *context, struct swpipe_event *event
         called_pushes(context->self) && push(engine_stream(context->engine, rank, context->task),
                                              event->handle, NULL, &diag) == STATUS_OK;
     if (!pushed)
-        swpipe_fail(context, "%s", diag.count ? diag.messages[0].text : "out of memory");
+        swpipe_fail(context, "%s", diag_first_text(&diag));
     diag_fini(&diag);
     return pushed ? 0 : -1;
 }

@@ -188,7 +188,7 @@ enum status recording_close(struct recording *recording, struct recorded *out, s
         diag_init(&said);
         status = conclude(recording, out, &said);
         if (status)
-            diag_error(diag, status, "%s", said.count ? said.messages[0].text : "out of memory");
+            diag_error(diag, status, "%s", diag_first_text(&said));
         diag_fini(&said);
     } else if (recording->shared.group) {
         group_recording_drop(&recording->shared);

@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct device_stream *stream_of(const struct swpipe_context *context)
-{
-    return engine_stream(context->engine, context->self->rank, context->task);
-}
-
 static int refuse(struct swpipe_context *context, struct diag *diag, const char *what)
 {
-    const char *why = diag->count ? diag->messages[0].text : "out of memory";
-    int failed = swpipe_fail(context, "%s: %s", what, why);
+    int failed = swpipe_fail(context, "%s: %s", what, diag_first_text(diag));
     diag_fini(diag);
     return failed;
 }
@@ -52,11 +46,11 @@ static enum status keep_memory(struct kept *kept, struct swpipe_context *context
     struct device *device = context->self->run->ranks[context->self->rank].device;
     enum status status = device_alloc_beside(device, bytes, &kept->copy, diag);
     kept->bytes = bytes;
-    return status ? status : copy_on_device(stream_of(context), from, kept->copy, bytes, diag);
+    return status ? status : copy_on_device(context_stream(context), from, kept->copy, bytes, diag);
 }
 
 static enum status keep_value(struct shortcut *shortcut, struct swpipe_context *context,
-                              const struct value *value, struct diag *diag)
+                              const struct named_value *value, struct diag *diag)
 {
     struct kept *kept = grow(shortcut);
     if (!kept || !(kept->name = strdup(value->name)))
@@ -79,7 +73,7 @@ static enum status keep_values(struct shortcut *shortcut, struct swpipe_context 
     struct iteration *iteration = context->iteration;
     enum status status = STATUS_OK;
     pthread_mutex_lock(&iteration->lock);
-    for (struct value *value = iteration->values; value && !status; value = value->next)
+    for (struct named_value *value = iteration->values; value && !status; value = value->next)
         if (value->setter == context->task)
             status = keep_value(shortcut, context, value, diag);
     pthread_mutex_unlock(&iteration->lock);
@@ -142,7 +136,7 @@ static enum status put_value(const struct kept *kept, struct swpipe_context *con
                              struct diag *diag)
 {
     struct iteration *iteration = context->iteration;
-    struct device_stream *stream = stream_of(context);
+    struct device_stream *stream = context_stream(context);
     if (kept->copy) {
         struct block *block =
             iteration_alloc(iteration, kept->name, kept->bytes, context->task, stream, diag);
@@ -164,7 +158,7 @@ static enum status put_buffer(const struct kept *kept, struct swpipe_context *co
 {
     struct device_ref to =
         data_buffer(context->self->run, kept->buffer, context->self->current.iteration);
-    return copy_on_device(stream_of(context), kept->copy, to.buffer, kept->bytes, diag);
+    return copy_on_device(context_stream(context), kept->copy, to.buffer, kept->bytes, diag);
 }
 
 int shortcut_restore(const struct shortcut *shortcut, struct swpipe_context *context,

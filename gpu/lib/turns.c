@@ -23,6 +23,7 @@
  */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -57,7 +58,7 @@ static bool sends_messages(const struct plan *plan)
     return false;
 }
 
-/* May one rank need what another one hands out in a later period? */
+/* True if one rank may need what another one hands out in a later period. */
 static bool ranks_differ(const struct engine *engine)
 {
     const struct plan *plan = engine->program->plan;
@@ -67,6 +68,7 @@ static bool ranks_differ(const struct engine *engine)
 
 static struct feed *feed_of(const struct engine *engine, int rank)
 {
+    assert(rank >= engine_first_rank(engine) && rank < engine_end_rank(engine));
     return &engine->feeds[rank - engine->pipe->first_rank];
 }
 
@@ -88,7 +90,7 @@ enum status turns_open(struct engine *engine, bool serial, struct diag *diag)
 }
 
 /* A batch that no iteration begins with. */
-static void give_back(const struct engine *engine, int rank, void *batch)
+static void give_back_batch(const struct engine *engine, int rank, void *batch)
 {
     const struct swpipe_hooks *hooks = &engine->pipe->hooks;
     if (hooks->release)
@@ -104,7 +106,7 @@ static void give_back_rest(const struct engine *engine, int rank)
 {
     struct feed *feed = feed_of(engine, rank);
     while (feed->asked > feed->begun)
-        give_back(engine, rank, *batch_of(engine, rank, --feed->asked));
+        give_back_batch(engine, rank, *batch_of(engine, rank, --feed->asked));
 }
 
 void turns_close(struct engine *engine)
@@ -122,7 +124,7 @@ void turns_close(struct engine *engine)
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* Why the run stopped. */
-static enum status failure(struct engine *engine, struct diag *diag)
+static enum status turns_failure(struct engine *engine, struct diag *diag)
 {
     struct run *run = &engine->run;
     pthread_mutex_lock(&run->lock);
@@ -137,7 +139,7 @@ bool engine_agree(struct engine *engine, int64_t number, bool ended, bool *all, 
     group_say(engine->pipe->group, number + !ended, ended);
     if (group_hear(engine->pipe->group, &engine->run, number, all))
         return true;
-    (void)failure(engine, diag);
+    (void)turns_failure(engine, diag);
     return false;
 }
 
@@ -150,10 +152,11 @@ int engine_next(const struct swpipe_source *source, int rank, void **batch)
 }
 
 /* One more batch of a rank. False: the source failed. */
-static bool ask(struct engine *engine, int rank, const struct swpipe_source *source)
+static bool ask_source(struct engine *engine, int rank, const struct swpipe_source *source)
 {
     struct feed *feed = feed_of(engine, rank);
     void *batch = NULL;
+    assert(feed->asked >= feed->begun && feed->asked - feed->begun < (int64_t)engine->ahead);
     int more = source ? engine_next(source, rank, &batch) : 0;
     if (more < 0) {
         run_fail(&engine->run, STATUS_VIOLATED, "the source failed for iteration %lld of rank %d",
@@ -169,7 +172,7 @@ static bool ask(struct engine *engine, int rank, const struct swpipe_source *sou
     return true;
 }
 
-/* Have the data of a rank here ended? */
+/* True if the data of a rank here has ended. */
 static bool has_ended(const struct engine *engine)
 {
     bool ended = false;
@@ -178,7 +181,7 @@ static bool has_ended(const struct engine *engine)
     return ended;
 }
 
-/* Have all ranks here a batch for the iteration? */
+/* True if all ranks here have a batch for the iteration. */
 static bool have_batches(const struct engine *engine, int64_t iteration)
 {
     bool have = true;
@@ -187,13 +190,13 @@ static bool have_batches(const struct engine *engine, int64_t iteration)
     return have;
 }
 
-/* Have batches of all ranks here for iterations up to this one, until the data of one ends. */
+/* Ask for batches of all ranks here for iterations up to this one, until the data of one ends. */
 static bool ask_up_to(struct engine *engine, int64_t iteration, const struct swpipe_source *source)
 {
     int first = engine_first_rank(engine);
     for (int64_t i = feed_of(engine, first)->begun; i <= iteration; i++)
         for (int rank = first; rank < engine_end_rank(engine) && !has_ended(engine); rank++)
-            if (feed_of(engine, rank)->asked == i && !ask(engine, rank, source))
+            if (feed_of(engine, rank)->asked == i && !ask_source(engine, rank, source))
                 return false;
     return true;
 }
@@ -211,6 +214,7 @@ static struct iteration *begin_context(struct engine *engine, int rank, int64_t 
 static void end_data(struct engine *engine, int rank)
 {
     struct feed *feed = feed_of(engine, rank);
+    assert(!feed->told_end);
     give_back_rest(engine, rank);
     feed->ended = feed->told_end = true;
     drive_end_data(engine_driver(engine, rank));
@@ -219,8 +223,8 @@ static void end_data(struct engine *engine, int rank)
 }
 
 /* Begin the next iteration's context, if all ranks have data for it. False: the run stopped. */
-static bool fetch(struct engine *engine, int rank, int64_t admitted,
-                  const struct swpipe_source *source)
+static bool fetch_batch(struct engine *engine, int rank, int64_t admitted,
+                        const struct swpipe_source *source)
 {
     struct feed *feed = feed_of(engine, rank);
     if (feed->told_end || feed->begun > admitted)
@@ -236,6 +240,7 @@ static bool fetch(struct engine *engine, int rank, int64_t admitted,
     }
     struct iteration *iteration =
         begin_context(engine, rank, admitted, admitted, *batch_of(engine, rank, admitted));
+    assert(feed->begun == admitted && feed->asked > admitted);
     feed->begun = admitted + 1;
     if (engine->pipe->hooks.release)
         iteration->owner = &engine->pipe->hooks;
@@ -283,12 +288,13 @@ static void tell_retired(struct engine *engine, const struct iteration *iteratio
 }
 
 /* The iteration is over; the wait for it began at `began_ns`. */
-static bool retire(struct engine *engine, int rank, int64_t oldest, int64_t began_ns)
+static bool retire_rank(struct engine *engine, int rank, int64_t oldest, int64_t began_ns)
 {
     struct feed *feed = feed_of(engine, rank);
     struct iteration *iteration = engine_iteration(engine, rank, oldest);
     if (!drive_retire(engine_driver(engine, rank), oldest, began_ns))
         return false;
+    assert(feed->retired - engine->retired < (int64_t)engine->ahead);
     feed->results[(size_t)feed->retired++ % engine->ahead] = iteration->result;
     tell_progress(engine);
     tell_retired(engine, iteration);
@@ -305,7 +311,7 @@ static bool fetch_and_enqueue(struct engine *engine, int rank, int64_t admitted,
 {
     struct run_thread *driver = engine_driver(engine, rank);
     const bool *told_end = &feed_of(engine, rank)->told_end, knew = *told_end;
-    if (!fetch(engine, rank, admitted, source))
+    if (!fetch_batch(engine, rank, admitted, source))
         return false;
     if (*told_end != knew && drive_next(driver).next != POLICY_ENQUEUE)
         return true;
@@ -320,7 +326,7 @@ static bool take_step(struct engine *engine, int rank, const struct drive_step *
 {
     switch (step->next) {
     case POLICY_ENQUEUE: return fetch_and_enqueue(engine, rank, step->admitted, source);
-    case POLICY_RETIRE: return retire(engine, rank, step->iteration, began_ns);
+    case POLICY_RETIRE: return retire_rank(engine, rank, step->iteration, began_ns);
     case POLICY_FETCH: /* the number of iterations is known: the most there can be */
     case POLICY_END: break;
     }
@@ -381,7 +387,7 @@ static enum others answer_group(struct engine *engine, int rank, const struct sw
     if (feed->ended || feed->asked >= most ||
         feed->asked - feed->begun >= (int64_t)engine->ahead - 1)
         return OTHERS_ARE_HELD;
-    return ask(engine, rank, source) ? OTHERS_STEPPED : OTHERS_STOPPED;
+    return ask_source(engine, rank, source) ? OTHERS_STEPPED : OTHERS_STOPPED;
 }
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -390,8 +396,8 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Wait until the rank's next step can be taken, as long as it takes, and let the others go on meanwhile. */
-static enum drive_wait yield(struct engine *engine, int rank, const struct drive_step *step,
-                             const struct swpipe_source *source, int64_t deadline_ns)
+static enum drive_wait yield_turn(struct engine *engine, int rank, const struct drive_step *step,
+                                  const struct swpipe_source *source, int64_t deadline_ns)
 {
     struct run *run = &engine->run;
     struct run_thread *driver = engine_driver(engine, rank);
@@ -420,14 +426,14 @@ static enum drive_wait yield(struct engine *engine, int rank, const struct drive
 }
 
 /* Without others that could help, it just waits. */
-static enum drive_wait await(struct engine *engine, int rank, const struct drive_step *step,
-                             const struct swpipe_source *source, int64_t deadline_ns)
+static enum drive_wait await_step(struct engine *engine, int rank, const struct drive_step *step,
+                                  const struct swpipe_source *source, int64_t deadline_ns)
 {
     enum drive_wait wait = DRIVE_HELD_BY_HOST;
     if (engine->yields) {
         for (int each = engine_first_rank(engine); each < engine_end_rank(engine); each++)
             engine_driver(engine, each)->yields = true;
-        wait = yield(engine, rank, step, source, deadline_ns);
+        wait = yield_turn(engine, rank, step, source, deadline_ns);
         for (int each = engine_first_rank(engine); each < engine_end_rank(engine); each++)
             engine_driver(engine, each)->yields = false;
         if (wait == DRIVE_READY || wait == DRIVE_STOPPED)
@@ -440,7 +446,7 @@ static enum drive_wait await(struct engine *engine, int rank, const struct drive
 
 enum phase { RETIRE, ADVANCE };
 
-/* Has the rank done what is its in this phase, with this step as its next? */
+/* True if the rank, whose next step is `step`, has done its part of this phase. */
 static bool is_through(const struct engine *engine, int rank, enum phase phase,
                        const struct drive_step *step)
 {
@@ -458,11 +464,11 @@ static enum status take_turn(struct engine *engine, int rank, enum phase phase,
     while (step = drive_next(driver), !is_through(engine, rank, phase, &step)) {
         int64_t began_ns = run_step_ns(driver);
         enum drive_wait wait =
-            await(engine, rank, &step, source, engine_deadline(engine, limit_ns));
+            await_step(engine, rank, &step, source, engine_deadline(engine, limit_ns));
         if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
             drive_late(driver, &step);
         if (wait != DRIVE_READY || !take_step(engine, rank, &step, source, began_ns))
-            return failure(engine, diag);
+            return turns_failure(engine, diag);
     }
     return STATUS_OK;
 }
@@ -475,7 +481,7 @@ enum status engine_advance(struct engine *engine, const struct swpipe_source *so
         status = take_turn(engine, rank, ADVANCE, source, limit_ns, diag);
         (void)pump_rank(&engine->run, rank); /* what a retirement made possible, without a period */
         if (!status && run_stopped(&engine->run))
-            status = failure(engine, diag);
+            status = turns_failure(engine, diag);
     }
     return status;
 }
@@ -513,11 +519,11 @@ enum status engine_single(struct engine *engine, void *const *batches, int64_t n
         if (wait != DRIVE_READY && wait != DRIVE_STOPPED)
             drive_late(driver, &step);
         if (wait != DRIVE_READY)
-            return failure(engine, diag);
+            return turns_failure(engine, diag);
         (void)begin_context(engine, rank, step.admitted, number,
                             batches ? batches[rank - engine_first_rank(engine)] : NULL);
         if (!drive_enqueue(driver))
-            return failure(engine, diag);
+            return turns_failure(engine, diag);
     }
     return engine_retire(engine, NULL, limit_ns, &iteration, diag);
 }
@@ -527,6 +533,6 @@ enum status engine_sync(struct engine *engine, int64_t limit_ns, struct diag *di
     int64_t until_ns = engine_deadline(engine, limit_ns);
     for (int rank = engine_first_rank(engine); rank < engine_end_rank(engine); rank++)
         if (!drive_sync(engine_driver(engine, rank), until_ns))
-            return failure(engine, diag);
+            return turns_failure(engine, diag);
     return STATUS_OK;
 }
