@@ -9,6 +9,7 @@
  */
 #include "launch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -193,6 +194,7 @@ static enum status start_ranks(struct launcher *launcher, const struct plan *pla
     int mine = launcher->launch->size ? 1 : launcher->ranks; /* else mpirun has started them */
     enum status status = STATUS_OK;
     pid_t parent = getpid();
+    assert(mine <= launcher->ranks);
     for (int rank = 0; rank < mine && !status; rank++)
         status = broker_invite(launcher->broker, rank, diag);
     fflush(NULL);
@@ -219,6 +221,7 @@ static void kill_all(struct launcher *launcher)
 /* A process has ended. A signal or a bad exit code is reported first: it explains what follows. */
 static void report_exit(struct launcher *launcher, int rank, int how, struct diag *diag)
 {
+    assert(launcher->pids[rank] > 0);
     launcher->pids[rank] = 0;
     if (WIFSIGNALED(how) && !launcher->killed)
         diag_error(diag, STATUS_VIOLATED, "rank %d: its process was killed by signal %d (%s)", rank,
@@ -232,7 +235,7 @@ static void report_exit(struct launcher *launcher, int rank, int how, struct dia
 }
 
 /* Returns how many are left. */
-static int reap(struct launcher *launcher, struct diag *diag)
+static int reap_ranks(struct launcher *launcher, struct diag *diag)
 {
     int left = 0, how;
     for (int rank = 0; rank < launcher->ranks; rank++) {
@@ -292,12 +295,12 @@ static void report_silence(struct launcher *launcher, struct diag *diag)
 }
 
 /* Until all have ended, one way or another. */
-static enum status supervise(struct launcher *launcher, struct diag *diag)
+static enum status supervise_ranks(struct launcher *launcher, struct diag *diag)
 {
     enum status status = STATUS_OK;
     launcher->progress_ns = clock_ns();
     while (!status) {
-        int left = reap(launcher, diag);
+        int left = reap_ranks(launcher, diag);
         bool all = broker_ended(launcher->broker) == launcher->ranks;
         int failure = broker_failure(launcher->broker);
         if (failure)
@@ -354,7 +357,7 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     if (!status)
         status = broker_start(launcher->broker, diag);
     if (!status)
-        status = supervise(launcher, diag);
+        status = supervise_ranks(launcher, diag);
     end_all(launcher);
     if (!status)
         return collector_end(launcher->collector, out, diag);
@@ -362,9 +365,9 @@ static enum status run_all(struct launcher *launcher, const struct plan *plan,
     return status;
 }
 
-static enum status lead(struct launch *launch, const struct plan *plan,
-                        const struct runtime_options *options, struct runtime_result *out,
-                        struct diag *diag)
+static enum status launch_lead(struct launch *launch, const struct plan *plan,
+                               const struct runtime_options *options, struct runtime_result *out,
+                               struct diag *diag)
 {
     struct launcher launcher = {.launch = launch,
                                 .ranks = options->ranks ? options->ranks : plan_rank_count(plan)};
@@ -388,22 +391,22 @@ static int64_t patience_ns(const struct runtime_options *options)
 }
 
 /* Meet rank 0 of the next run. */
-static enum status join(const struct launch *launch, int64_t patience_ns, struct rendezvous **out,
-                        struct diag *diag)
+static enum status launch_join(const struct launch *launch, int64_t patience_ns,
+                               struct rendezvous **out, struct diag *diag)
 {
     char name[RENDEZVOUS_MAX_NAME + 1];
     name_run(launch, name);
     return rendezvous_find(name, launch->rank, clock_ns() + patience_ns, out, diag);
 }
 
-static enum status follow(struct launch *launch, const struct plan *plan,
-                          const struct runtime_options *options, struct diag *diag)
+static enum status launch_follow(struct launch *launch, const struct plan *plan,
+                                 const struct runtime_options *options, struct diag *diag)
 {
     struct rendezvous *rendezvous = NULL;
     struct diag own; /* rank 0 prints the messages */
     ignore_signals();
     launch->told = false;
-    enum status status = join(launch, patience_ns(options), &rendezvous, diag);
+    enum status status = launch_join(launch, patience_ns(options), &rendezvous, diag);
     if (status)
         return status;
     diag_init(&own);
@@ -438,7 +441,7 @@ void launch_report_failure(struct launch *launch, enum status status, const stru
     diag_init(&words);
     diag_init(&unsent);
     add_reasons(launch, why, &words);
-    if (join(launch, REPORT_NS, &rendezvous, &unsent) == STATUS_OK)
+    if (launch_join(launch, REPORT_NS, &rendezvous, &unsent) == STATUS_OK)
         (void)ranks_report(rendezvous, status, NULL,
                            &words); /* without a report the rank counts as gone */
     rendezvous_leave_failed(rendezvous);
@@ -455,8 +458,8 @@ enum status launch_run(struct launch *launch, const struct plan *plan,
     if (launch->size && launch->size != ranks)
         return diag_error(diag, STATUS_USAGE, "%s has %d ranks, but %d processes were started",
                           plan->name, ranks, launch->size);
-    enum status status = launch_is_spokesman(launch) ? lead(launch, plan, options, out, diag)
-                                                     : follow(launch, plan, options, diag);
+    enum status status = launch_is_spokesman(launch) ? launch_lead(launch, plan, options, out, diag)
+                                                     : launch_follow(launch, plan, options, diag);
     launch->runs++;
     return status;
 }

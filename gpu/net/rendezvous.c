@@ -51,7 +51,7 @@ static void keep_value(struct rendezvous *r, const char *text, size_t bytes)
     r->value_bytes += bytes;
     if (r->value_bytes > VALUE_BYTES)
         return; /* no run has so many; the asking call runs into its deadline */
-    struct value *value = malloc(sizeof *value + bytes);
+    struct common_value *value = malloc(sizeof *value + bytes);
     if (!value)
         return; /* the asking call runs into its deadline */
     value->bytes = bytes;
@@ -341,7 +341,7 @@ static void rendezvous_end(struct rendezvous *r, bool failed)
     if (r->socket >= 0)
         close(r->socket);
     while (r->values) {
-        struct value *value = r->values;
+        struct common_value *value = r->values;
         r->values = value->next;
         free(value);
     }
@@ -352,7 +352,7 @@ static void rendezvous_end(struct rendezvous *r, bool failed)
         free(mapping);
     }
     while (r->late) { /* the file keeps them */
-        struct late *late = r->late;
+        struct late_memory *late = r->late;
         r->late = late->next;
         free(late);
     }
@@ -466,9 +466,9 @@ enum status rendezvous_put(struct rendezvous *r, const char *key, const void *da
     return sent ? STATUS_OK : rendezvous_refused(diag, r->rank, key);
 }
 
-static const struct value *find_value(const struct rendezvous *r, const char *key)
+static const struct common_value *find_value(const struct rendezvous *r, const char *key)
 {
-    for (const struct value *at = r->values; at; at = at->next)
+    for (const struct common_value *at = r->values; at; at = at->next)
         if (strcmp(at->text, key) == 0)
             return at;
     return NULL;
@@ -478,7 +478,7 @@ enum status rendezvous_get(struct rendezvous *r, const char *key, void *data, si
                            int64_t deadline_ns, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    const struct value *value;
+    const struct common_value *value;
     pthread_mutex_lock(&r->lock);
     while (!(value = find_value(r, key)) && !status)
         status = await_change(r, key, deadline_ns, diag);
@@ -581,13 +581,13 @@ void rendezvous_free(struct rendezvous *r, void *address, size_t bytes, int64_t 
 
 void rendezvous_free_late(struct rendezvous *r, void *address, size_t bytes, int64_t offset)
 {
-    struct late *late = malloc(sizeof *late);
+    struct late_memory *late = malloc(sizeof *late);
     assert(address && offset >= (int64_t)mail_board_bytes(r->size));
     munmap(address, whole_pages(bytes));
     if (!late)
         return; /* as if refused */
     pthread_mutex_lock(&r->lock);
-    *late = (struct late){.next = r->late, .offset = offset, .bytes = whole_pages(bytes)};
+    *late = (struct late_memory){.next = r->late, .offset = offset, .bytes = whole_pages(bytes)};
     r->late = late;
     pthread_mutex_unlock(&r->lock);
 }
@@ -595,8 +595,8 @@ void rendezvous_free_late(struct rendezvous *r, void *address, size_t bytes, int
 void rendezvous_age(struct rendezvous *r)
 {
     pthread_mutex_lock(&r->lock);
-    for (struct late **at = &r->late; *at;) {
-        struct late *late = *at;
+    for (struct late_memory **at = &r->late; *at;) {
+        struct late_memory *late = *at;
         if (!late->aged) {
             late->aged = true;
             at = &late->next;

@@ -18,8 +18,8 @@
 
 #include "mail.h"
 
-struct value {
-    struct value *next;
+struct common_value {
+    struct common_value *next;
     size_t bytes; /* of key, 0 and data */
     char text[];
 };
@@ -31,27 +31,27 @@ struct mapping {
     void *address;
 };
 
-struct queue; /* in common memory */
+struct letter_queue; /* in common memory */
 
 /* Letters to a member. */
 struct outgoing {
-    struct queue *queue; /* NULL: they go by mail */
-    bool tried;          /* to make one */
-    uint64_t passed;     /* so far: the number of the next */
-    uint64_t written;    /* into the queue */
+    struct letter_queue *queue; /* NULL: they go by mail */
+    bool tried;                 /* to make one */
+    uint64_t passed;            /* so far: the number of the next */
+    uint64_t written;           /* into the queue */
 };
 
 /* Letters from one. */
 struct incoming {
-    struct queue *queue; /* NULL: not known, or given up */
+    struct letter_queue *queue; /* NULL: not known, or given up */
     bool known;
     uint64_t heard; /* so far: the number of the next */
     uint64_t taken; /* out of the queue */
 };
 
 /* Memory in the file that others may still look at. */
-struct late {
-    struct late *next;
+struct late_memory {
+    struct late_memory *next;
     int64_t offset;
     size_t bytes;
     bool aged;
@@ -77,12 +77,12 @@ struct rendezvous {
 
     pthread_mutex_t lock; /* of the rest */
     pthread_cond_t changed;
-    struct value *values;
+    struct common_value *values;
     size_t value_bytes; /* that came */
     struct mapping *mappings;
-    struct late *late;      /* to be given back */
-    uint64_t barriers;      /* that all were in */
-    int gone, left, failed; /* the first; -1: none */
+    struct late_memory *late; /* to be given back */
+    uint64_t barriers;        /* that all were in */
+    int gone, left, failed;   /* the first; -1: none */
 };
 
 /* ---- rendezvous.c ---------------------------------------------------------------------------- */

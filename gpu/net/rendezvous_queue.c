@@ -28,16 +28,16 @@
 
 enum { SLOTS = 63, SLOT_BYTES = 240 };
 
-struct slot {
+struct letter_slot {
     uint64_t number;
     uint64_t bytes;
     char data[SLOT_BYTES];
 };
 
-struct queue {
+struct letter_queue {
     _Alignas(64) _Atomic uint64_t written; /* letters so far: the sender's */
     _Alignas(64) _Atomic uint64_t taken;   /* the receiver's */
-    _Alignas(64) struct slot slots[SLOTS];
+    _Alignas(64) struct letter_slot slots[SLOTS];
 };
 
 /* ---- bells ----------------------------------------------------------------------------------- */
@@ -100,12 +100,12 @@ static void open_queue(struct rendezvous *r, int to)
 
 static bool write_slot(struct outgoing *out, const void *data, size_t bytes)
 {
-    struct queue *queue = out->queue;
+    struct letter_queue *queue = out->queue;
     if (bytes > SLOT_BYTES ||
         out->written - atomic_load_explicit(&queue->taken, memory_order_acquire) >= SLOTS)
         return false;
     assert(out->written <= out->passed); /* the others went by mail */
-    struct slot *slot = &queue->slots[out->written % SLOTS];
+    struct letter_slot *slot = &queue->slots[out->written % SLOTS];
     slot->number = out->passed;
     slot->bytes = bytes;
     memcpy(slot->data, data, bytes);
@@ -167,12 +167,12 @@ static void hear_queued(struct rendezvous *r, int from, const char *data, size_t
 static bool take_slots(struct rendezvous *r, int from)
 {
     struct incoming *in = &r->incoming[from];
-    struct queue *queue = in->queue;
-    struct slot slot;
+    struct letter_queue *queue = in->queue;
+    struct letter_slot slot;
     uint64_t there;
     assert(in->taken <= in->heard);
     while (queue && (there = atomic_load(&queue->written) - in->taken)) {
-        const struct slot *next = &queue->slots[in->taken % SLOTS];
+        const struct letter_slot *next = &queue->slots[in->taken % SLOTS];
         if (there > SLOTS)
             return false;
         memcpy(&slot, next, sizeof slot);
