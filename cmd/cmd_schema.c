@@ -15,7 +15,7 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/text_stream.h"
-#include "plan/text/schema.h"
+#include "plan/text/plan_schema.h"
 #include "trace/schema.h"
 
 #include "cmd/schema_documents.inc"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/text/copy.h"
+#include "plan/text/print.h"
 #include "base/hash.h"
 #include "plan/order.h"
 #include "plan/schedule.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "edits.h"
-#include "plan/text/copy.h"
+#include "plan/text/print.h"
 
 enum { STALE_MAX = 4 }; /* iterations by which a result may be found stale */
 

@@ -5,7 +5,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "outside.h"
+static void mark_made(const struct plan *plan, const struct index_list *writes, bool *outside)
+{
+    for (size_t i = 0; i < writes->count; i++)
+        outside[writes->items[i]] = plan->buffers[writes->items[i]].input;
+}
+
+static void mark_made_by(const struct plan *plan, const struct host_op *ops, size_t count,
+                         bool *outside)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct host_op *op = &ops[i];
+        mark_made(plan, &op->writes, outside);
+        for (size_t k = 0; k < op->part_count; k++)
+            mark_made(plan, &op->parts[k].writes, outside);
+        if (op->kind == OP_ALLOC)
+            outside[op->object] = plan->buffers[op->object].input;
+        mark_made_by(plan, op->body, op->body_count, outside);
+    }
+}
+
+void coverage_inputs(const struct plan *plan, bool *outside)
+{
+    for (size_t b = 0; b < plan->buffer_count; b++)
+        outside[b] = plan->buffers[b].input ||
+                     (!plan->inputs_given && plan->buffers[b].scope == SCOPE_SHARED);
+    if (plan->form != FORM_THREADS || plan->inputs_given)
+        return;
+    for (size_t i = 0; i < plan->thread_count; i++)
+        mark_made_by(plan, plan->threads[i].ops, plan->threads[i].op_count, outside);
+    for (size_t i = 0; i < plan->graph_count; i++)
+        mark_made_by(plan, plan->graphs[i].ops, plan->graphs[i].op_count, outside);
+}
 
 static bool has_accesses(const struct index_list *reads, const struct index_list *writes)
 {
@@ -73,7 +104,7 @@ static enum status find_unwritten(const struct plan *plan, bool *any, struct dia
     bool *outside = calloc(plan->buffer_count + 1, sizeof *outside);
     if (!outside)
         return diag_no_memory(diag);
-    outside_find(plan, outside);
+    coverage_inputs(plan, outside);
     *any = false;
     for (size_t b = 0; b < plan->buffer_count; b++)
         *any |= outside[b] && !plan->buffers[b].input;

@@ -37,4 +37,9 @@ bool coverage_is_partial(const struct coverage *coverage);
 /* The key "coverage"; `not_asked`: bits of the properties that were not asked for. */
 void coverage_write(const struct coverage *coverage, unsigned not_asked, struct json *json);
 
+/* outside[b], for each of plan->buffers: does it hold values before anything is written? These are the buffers that `inputs:`
+   names; without that key the shared buffers of a pipeline, and of a host program those that no operation writes or
+   allocates. */
+void coverage_inputs(const struct plan *plan, bool *outside);
+
 #endif

@@ -10,7 +10,6 @@ libplan_a_SOURCES += \
     plan/machine_rules.h \
     plan/ops.c plan/ops.h \
     plan/order.c plan/order.h \
-    plan/outside.c plan/outside.h \
     plan/pipeline.h \
     plan/plan.c plan/plan.h \
     plan/programs.h \

@@ -8,7 +8,7 @@
 
 #include "base/large_pages.h"
 #include "machine/snapshot.h"
-#include "plan/outside.h"
+#include "plan/coverage.h"
 
 #include "lower.h"
 
@@ -198,7 +198,7 @@ static enum status list_buffers(struct lowering *lowering)
     bool *outside = ARENA_ARRAY(&program->arena, plan->buffer_count + 1, bool);
     if (!program->buffers || !outside)
         return diag_no_memory(lowering->diag);
-    outside_find(plan, outside);
+    coverage_inputs(plan, outside);
     for (size_t i = 0; i < count; i++) {
         const struct buffer *from = &plan->buffers[i % plan->buffer_count];
         int rank = owned ? from->owner - 1 : (int)(i / plan->buffer_count);

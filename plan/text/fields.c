@@ -4,7 +4,7 @@
  *
  * A mapping of a plan is described by an array of `struct field`. fields_parse walks the mapping once, hands each value to
  * the reader of its kind and reports unknown and missing keys. fields_print walks the table and prints what differs from
- * the defaults. schema.c makes a JSON Schema of the same tables.
+ * the defaults. plan_schema.c makes a JSON Schema of the same tables.
  */
 #include <assert.h>
 #include <errno.h>
@@ -296,7 +296,6 @@ bool field_int64(struct parser *parser, const struct node *value, void *member,
 bool field_bool(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
-    (void)field;
     bool is_true = value->kind == NODE_SCALAR && strcmp(value->text, "true") == 0;
     bool is_false = value->kind == NODE_SCALAR && strcmp(value->text, "false") == 0;
     if (!value->plain || (!is_true && !is_false))
@@ -321,14 +320,12 @@ static bool parse_with_unit(struct parser *parser, const struct node *value, int
 bool field_time(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
-    (void)field;
     return parse_with_unit(parser, value, member, units_parse_time, "a duration such as 0.2ms");
 }
 
 bool field_bytes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field)
 {
-    (void)field;
     return parse_with_unit(parser, value, member, units_parse_bytes, "a size such as 64MiB");
 }
 
@@ -349,7 +346,6 @@ static bool field_given_bytes(struct parser *parser, const struct node *value, v
 static bool field_given_rate(struct parser *parser, const struct node *value, void *member,
                              const struct field *field)
 {
-    (void)field;
     struct amount *amount = member;
     if (!parse_with_unit(parser, value, &amount->value, units_parse_rate, "a rate such as 25GB/s"))
         return false;
@@ -361,7 +357,6 @@ static bool field_given_rate(struct parser *parser, const struct node *value, vo
 static bool field_share(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)field;
     struct share *share = member;
     const char *expected = "a share from 0 to 1 with at most six decimals, such as 0.6";
     if (value->kind != NODE_SCALAR || !units_parse_share(value->text, &share->millionths))
@@ -414,7 +409,6 @@ bool field_word(struct parser *parser, const struct node *value, void *member,
 static bool field_text(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     if (value->kind != NODE_SCALAR || is_null(value))
         return parse_mismatch(parser, value, "a text");
     if (!printable_is(value->text, true))
@@ -427,7 +421,6 @@ static bool field_text(struct parser *parser, const struct node *value, void *me
 static bool field_dist(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     const char *what;
     size_t where;
     if (value->kind != NODE_SCALAR || is_null(value))
@@ -442,7 +435,6 @@ static bool field_dist(struct parser *parser, const struct node *value, void *me
 static bool field_name(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     const char *kept =
         parse_name(parser, value, "a name") ? symbol_keep(parser, value->text) : NULL;
     if (kept)
@@ -497,56 +489,47 @@ bool field_map(struct parser *parser, const struct node *value, void *member,
 
 void print_int(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_number(printer, *(const int *)member);
 }
 
 static void print_int64(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_number(printer, *(const int64_t *)member);
 }
 
 void print_bool(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_word(printer, *(const bool *)member ? "true" : "false");
 }
 
 static void print_time(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_time(printer, *(const int64_t *)member);
 }
 
 static void print_bytes(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_bytes(printer, *(const int64_t *)member);
 }
 
 static void print_given_int(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_number(printer, ((const struct amount *)member)->value);
 }
 
 static void print_given_time(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_time(printer, ((const struct amount *)member)->value);
 }
 
 static void print_given_bytes(struct printer *printer, const void *member,
                               const struct field *field)
 {
-    (void)field;
     put_bytes(printer, ((const struct amount *)member)->value);
 }
 
 static void print_given_rate(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     char text[UNITS_TEXT];
     units_print_rate(((const struct amount *)member)->value, text);
     put_word(printer, text);
@@ -554,7 +537,6 @@ static void print_given_rate(struct printer *printer, const void *member, const 
 
 static void print_share(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     char text[UNITS_TEXT];
     units_print_share(((const struct share *)member)->millionths, text);
     put_word(printer, text);
@@ -567,13 +549,11 @@ void print_word(struct printer *printer, const void *member, const struct field 
 
 static void print_text(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_text(printer, *(const char *const *)member);
 }
 
 static void print_dist(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_word(printer, dist_print(member, &printer->scratch));
 }
 
@@ -608,16 +588,12 @@ void print_map(struct printer *printer, const void *member, const struct field *
 bool same_int(struct printer *printer, const void *member, const void *other,
               const struct field *field)
 {
-    (void)printer;
     return *(const int *)member == (other ? *(const int *)other : (int)field->otherwise);
 }
 
 static bool same_more(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return *(const int *)member <= 1;
 }
 
@@ -625,8 +601,6 @@ static bool same_more(struct printer *printer, const void *member, const void *o
 static bool same_index(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)field;
     const int index = *(const int *)member;
     return index < 0 || (other && index == *(const int *)other);
 }
@@ -634,22 +608,18 @@ static bool same_index(struct printer *printer, const void *member, const void *
 static bool same_int64(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
     return *(const int64_t *)member == (other ? *(const int64_t *)other : field->otherwise);
 }
 
 static bool same_bool(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)printer;
     return *(const bool *)member == (other ? *(const bool *)other : (field->otherwise != 0));
 }
 
 static bool same_given(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)field;
     const struct amount *a = member, *b = other;
     return b ? a->given == b->given && (!a->given || a->value == b->value) : !a->given;
 }
@@ -657,8 +627,6 @@ static bool same_given(struct printer *printer, const void *member, const void *
 static bool same_share(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)field;
     const struct share *a = member, *b = other;
     return b ? a->given == b->given && (!a->given || a->millionths == b->millionths) : !a->given;
 }
@@ -666,8 +634,6 @@ static bool same_share(struct printer *printer, const void *member, const void *
 static bool same_text(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)printer;
-    (void)field;
     const char *a = *(const char *const *)member, *b = other ? *(const char *const *)other : NULL;
     return a == b || (a && b && strcmp(a, b) == 0);
 }
@@ -675,7 +641,6 @@ static bool same_text(struct printer *printer, const void *member, const void *o
 static bool same_dist(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)field;
     const struct dist *dist = member;
     if (!other)
         return dist->kind == DIST_CONSTANT && dist->spike_probability <= 0;
@@ -686,8 +651,6 @@ static bool same_dist(struct printer *printer, const void *member, const void *o
 bool same_list(struct printer *printer, const void *member, const void *other,
                const struct field *field)
 {
-    (void)printer;
-    (void)field;
     const struct index_list *a = member, *b = other;
     return a->count == (b ? b->count : 0) &&
            (a->count == 0 || memcmp(a->items, b->items, a->count * sizeof *a->items) == 0);
@@ -712,7 +675,6 @@ static const struct keys share_keys =
 static bool field_shares(struct parser *parser, const struct node *value, void *member,
                          const struct field *field)
 {
-    (void)field;
     struct shares shares = {{0}, {0}, {0}};
     if (!keys_parse(parser, value, &share_keys, &shares))
         return false;
@@ -722,56 +684,47 @@ static bool field_shares(struct parser *parser, const struct node *value, void *
 
 static void print_shares(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     print_map(printer, member, &(struct field){.keys = &share_keys});
 }
 
 static bool same_shares(struct printer *printer, const void *member, const void *other,
                         const struct field *field)
 {
-    (void)field;
     return fields_same(printer, shares_fields, FIELD_COUNT(shares_fields), member, other);
 }
 
 static void schema_shares(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_keys(json, shares_fields, FIELD_COUNT(shares_fields));
 }
 
 static void schema_time(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "time");
 }
 
 static void schema_bytes(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "size");
 }
 
 static void schema_rate(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "rate");
 }
 
 static void schema_share(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "share");
 }
 
 static void schema_text(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "name");
 }
 
 static void schema_dist(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "distribution");
 }
 

@@ -25,26 +25,22 @@ static const struct keys link_keys =
 static bool field_link(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     return keys_parse(parser, value, &link_keys, member);
 }
 
 static void print_link(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     print_map(printer, member, &(struct field){.keys = &link_keys});
 }
 
 static bool same_link(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)field;
     return fields_same(printer, link_fields, FIELD_COUNT(link_fields), member, other);
 }
 
 static void schema_link(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_keys(json, link_fields, FIELD_COUNT(link_fields));
 }
 
@@ -78,7 +74,6 @@ static bool check_edge(struct parser *parser, const struct links *links,
 static bool field_edges(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)field;
     struct links *links = member;
     bool ok = parse_want_list(parser, value, "edges such as [{from: 0, to: 1, latency: 5us}]");
     if (!ok || value->length == 0)
@@ -96,7 +91,6 @@ static bool field_edges(struct parser *parser, const struct node *value, void *m
 
 static void print_edges(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct links *links = member;
     open_list(printer, FLOW);
     for (size_t i = 0; i < links->edge_count; i++)
@@ -107,15 +101,11 @@ static void print_edges(struct printer *printer, const void *member, const struc
 static bool same_edges(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return ((const struct links *)member)->edge_count == 0;
 }
 
 static void schema_edges(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_list(json);
     schema_keys(json, edge_fields, FIELD_COUNT(edge_fields));
     schema_end(json);
@@ -137,8 +127,6 @@ static bool field_fifo(struct parser *parser, const struct node *value, void *me
 static bool same_fifo(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)other;
-    (void)field;
     enum fifo_rule fifo;
     bool batch;
     generate_channel(&printer->plan->programs.generate, &fifo, &batch);
@@ -148,8 +136,6 @@ static bool same_fifo(struct printer *printer, const void *member, const void *o
 static bool same_batch(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)other;
-    (void)field;
     enum fifo_rule fifo;
     bool batch;
     generate_channel(&printer->plan->programs.generate, &fifo, &batch);
@@ -167,7 +153,6 @@ static void schema_fifo(struct json *json, const struct field *field)
 
 static void schema_batch(struct json *json, const struct field *field)
 {
-    (void)field;
     json_put_string(json, "type", "boolean");
 }
 
@@ -245,14 +230,12 @@ static bool field_cost(struct parser *parser, const struct node *value, void *me
 static bool field_times(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)field;
     return field_cost(parser, value, member, true);
 }
 
 bool field_sizes(struct parser *parser, const struct node *value, void *member,
                  const struct field *field)
 {
-    (void)field;
     return field_cost(parser, value, member, false);
 }
 
@@ -271,22 +254,17 @@ static void print_cost(struct printer *printer, const struct cost_list *list, bo
 
 static void print_times(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     print_cost(printer, member, true);
 }
 
 void print_sizes(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     print_cost(printer, member, false);
 }
 
 static bool same_costs(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return ((const struct cost_list *)member)->count == 0;
 }
 
@@ -308,13 +286,11 @@ static void schema_cost(struct json *json, const char *definition)
 
 static void schema_times(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_cost(json, "time");
 }
 
 static void schema_sizes(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_cost(json, "size");
 }
 
@@ -407,7 +383,6 @@ void parse_layers(struct parser *parser, const struct node *value)
 static bool field_rate(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     const char *what;
     int64_t *flops = member;
     if (value->kind == NODE_SCALAR && units_parse_flops(value->text, flops, &what) && *flops > 0)
@@ -419,7 +394,6 @@ enum { MOST_SIZE = 1 << 24 };
 
 static void print_flops(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     char rate[UNITS_TEXT];
     units_print_flops(*(const int64_t *)member, rate);
     put_word(printer, rate);
@@ -427,16 +401,12 @@ static void print_flops(struct printer *printer, const void *member, const struc
 
 static void schema_flops(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "flops");
 }
 
 static bool same_flops(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return *(const int64_t *)member == 0;
 }
 

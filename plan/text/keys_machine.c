@@ -21,7 +21,6 @@ static const struct field *eager_limit(const struct field *field)
 static bool field_eager(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)member;
     const struct field *limit = eager_limit(field);
     if (!parse_want_map(parser, value, "a mapping from communicators to limits"))
         return false;
@@ -39,8 +38,6 @@ static bool field_eager(struct parser *parser, const struct node *value, void *m
 static bool same_eager(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)member;
-    (void)other;
     const struct plan *plan = printer->plan;
     for (size_t i = 0; i < plan->comm_count; i++)
         if (!fields_same(printer, eager_limit(field), 1, &plan->comms[i], NULL))
@@ -50,7 +47,6 @@ static bool same_eager(struct printer *printer, const void *member, const void *
 
 static void print_eager(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)member;
     const struct plan *plan = printer->plan;
     open_map(printer, FLOW);
     for (size_t i = 0; i < plan->comm_count; i++) {
@@ -114,7 +110,6 @@ static void parse_device(struct parser *parser, const struct node *ranks, int *d
 static bool field_share_device(struct parser *parser, const struct node *value, void *member,
                                const struct field *field)
 {
-    (void)field;
     const int ranks = parser->plan->ranks;
     int **device = member;
     if (!parse_want_list(parser, value, "a list of lists of ranks such as [[0, 1], [2, 3]]"))
@@ -138,16 +133,12 @@ static bool field_share_device(struct parser *parser, const struct node *value, 
 static bool same_share_device(struct printer *printer, const void *member, const void *other,
                               const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return *(int *const *)member == NULL;
 }
 
 static void print_share_device(struct printer *printer, const void *member,
                                const struct field *field)
 {
-    (void)field;
     const int *device = *(int *const *)member;
     open_list(printer, FLOW);
     for (int first = 0; first < printer->plan->ranks; first++) {
@@ -209,9 +200,6 @@ static bool field_memory(struct parser *parser, const struct node *value, void *
 static bool same_memory(struct printer *printer, const void *member, const void *other,
                         const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     const struct cost_list *memory = member;
     for (size_t i = 0; i < memory->count; i++)
         if (memory->items[i] > 0)
@@ -380,7 +368,6 @@ void print_streams(struct printer *printer)
 
 static void schema_streams(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_keys(json, stream_fields, FIELD_COUNT(stream_fields));
     schema_end(json);

@@ -100,7 +100,6 @@ static int find_kind(const char *text)
 static bool field_costs(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)field;
     struct group_cost *costs = member;
     bool ok = parse_want_map(parser, value, "a mapping from groups to costs");
     if (!ok)
@@ -121,9 +120,6 @@ static bool field_costs(struct parser *parser, const struct node *value, void *m
 static bool same_group_costs(struct printer *printer, const void *member, const void *other,
                              const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     const struct group_cost *costs = member;
     for (int kind = 0; kind < GROUP_KIND_COUNT; kind++)
         if (costs[kind].given)
@@ -134,7 +130,6 @@ static bool same_group_costs(struct printer *printer, const void *member, const 
 static void print_group_costs(struct printer *printer, const void *member,
                               const struct field *field)
 {
-    (void)field;
     const struct group_cost *costs = member;
     open_map(printer, FLOW);
     for (int kind = 0; kind < GROUP_KIND_COUNT; kind++) {
@@ -148,7 +143,6 @@ static void print_group_costs(struct printer *printer, const void *member,
 
 static void schema_group_costs(struct json *json, const struct field *field)
 {
-    (void)field;
     json_put_string(json, "type", "object");
     json_put_bool(json, "additionalProperties", false);
     json_begin_object_at(json, "properties");
@@ -185,7 +179,6 @@ static bool field_embedding(struct parser *parser, const struct node *value, voi
 static bool field_program(struct parser *parser, const struct node *value, void *member,
                           const struct field *field)
 {
-    (void)field;
     struct rank_differs *differs = member;
     differs->program = ARENA_ARRAY(&parser->plan->arena, 1, struct rank_program);
     if (!differs->program)
@@ -229,7 +222,6 @@ static const struct keys differs_keys =
 static bool field_ranks(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)field;
     struct parallel_spec *spec = member;
     if (!parse_want_map(parser, value, "a mapping from ranks to what differs"))
         return false;
@@ -252,16 +244,12 @@ static bool field_ranks(struct parser *parser, const struct node *value, void *m
 static bool same_differing(struct printer *printer, const void *member, const void *other,
                            const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return ((const struct parallel_spec *)member)->differing_count == 0;
 }
 
 /* Each rank that differs is a line of its own. */
 static void print_differing(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct parallel_spec *spec = member;
     open_map(printer, BLOCK);
     for (size_t i = 0; i < spec->differing_count; i++) {
@@ -273,7 +261,6 @@ static void print_differing(struct printer *printer, const void *member, const s
 
 static void schema_differing(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_keys(json, differs_fields, FIELD_COUNT(differs_fields));
     schema_end(json);
@@ -292,17 +279,12 @@ static const struct field_kind kind_differing = {field_ranks, print_differing, s
 static bool field_later(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)parser;
-    (void)value;
-    (void)member;
-    (void)field;
     return true;
 }
 
 static void print_order_of_dims(struct printer *printer, const void *member,
                                 const struct field *field)
 {
-    (void)field;
     char order[8 * DIM_COUNT];
     parallel_print_order(member, order, sizeof order);
     put_word(printer, order);
@@ -311,22 +293,16 @@ static void print_order_of_dims(struct printer *printer, const void *member,
 static bool same_never(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)member;
-    (void)other;
-    (void)field;
     return false;
 }
 
 static void schema_order_of_dims(struct json *json, const struct field *field)
 {
-    (void)field;
     json_put_string(json, "type", "string");
 }
 
 static void schema_mesh(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_list(json);
     json_put_string(json, "type", "string");
     schema_end(json);

@@ -118,7 +118,6 @@ static enum work_kind find_work(const struct node *map)
 static bool field_work(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     struct work work = {.comm = -1, .peer = -1, .root = -1};
     if (!parse_want_map(parser, value, "a mapping such as {copy: h2d, bytes: 64MiB}"))
         return false;
@@ -139,7 +138,6 @@ static bool field_work(struct parser *parser, const struct node *value, void *me
 
 static void print_work(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct work *work = member;
     const struct work_syntax *syntax = &work_syntax[work->kind];
     open_map(printer, FLOW);
@@ -150,7 +148,6 @@ static void print_work(struct printer *printer, const void *member, const struct
 static bool same_work(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)field;
     const struct work *a = member, *b = other;
     if (!b || a->kind == WORK_NONE)
         return a->kind == (b ? b->kind : WORK_NONE);
@@ -160,7 +157,6 @@ static bool same_work(struct printer *printer, const void *member, const void *o
 
 static void schema_work(struct json *json, const struct field *field)
 {
-    (void)field;
     json_begin_array_at(json, "anyOf");
     for (enum work_kind kind = WORK_COPY; kind <= WORK_HOST; kind++) {
         json_begin_object(json);
@@ -303,7 +299,6 @@ void print_schedule(struct printer *printer)
 
 static void schema_schedule(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_refer(json, "task");
     schema_end(json);
@@ -608,7 +603,6 @@ const struct field_kind kind_order = {.schema = schema_order};
 static bool field_override_order(struct parser *parser, const struct node *value, void *member,
                                  const struct field *field)
 {
-    (void)field;
     struct rank_override *override = member;
     override->has_order = parse_order(parser, value, &override->order);
     return override->has_order;
@@ -617,16 +611,12 @@ static bool field_override_order(struct parser *parser, const struct node *value
 static void print_override_order(struct printer *printer, const void *member,
                                  const struct field *field)
 {
-    (void)field;
     put_order(printer, &((const struct rank_override *)member)->order);
 }
 
 static bool same_override_order(struct printer *printer, const void *member, const void *other,
                                 const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return !((const struct rank_override *)member)->has_order;
 }
 
@@ -636,7 +626,6 @@ static const struct field_kind kind_override_order = {field_override_order, prin
 static bool field_override_schedule(struct parser *parser, const struct node *value, void *member,
                                     const struct field *field)
 {
-    (void)field;
     struct rank_override *override = member;
     const struct pipeline *pipeline = &parser->plan->pipeline;
     if (!parse_want_map(parser, value, "a mapping from tasks to what differs"))
@@ -660,7 +649,6 @@ static bool field_override_schedule(struct parser *parser, const struct node *va
 static void print_override_schedule(struct printer *printer, const void *member,
                                     const struct field *field)
 {
-    (void)field;
     const struct rank_override *override = member;
     const struct pipeline *pipeline = &printer->plan->pipeline;
     open_map(printer, BLOCK);
@@ -674,9 +662,6 @@ static void print_override_schedule(struct printer *printer, const void *member,
 static bool same_override_schedule(struct printer *printer, const void *member, const void *other,
                                    const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return !((const struct rank_override *)member)->tasks;
 }
 
@@ -712,7 +697,6 @@ void print_overrides(struct printer *printer)
 
 static void schema_overrides(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_keys(json, override_fields, FIELD_COUNT(override_fields));
     schema_end(json);

@@ -16,7 +16,6 @@ enum { VERSION = 1 };
 
 static bool has_always(const struct printer *printer)
 {
-    (void)printer;
     return true;
 }
 
@@ -27,7 +26,6 @@ static const struct field staleness_field = {.min = 1, .max = PLAN_MAX_DEPTH};
 
 static void schema_names(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_list(json);
     schema_refer(json, "name");
     schema_end(json);
@@ -114,7 +112,6 @@ static bool has_comms(const struct printer *printer)
 
 static void schema_comms(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     json_begin_array_at(json, "anyOf");
     json_begin_object(json);
@@ -172,7 +169,6 @@ static bool has_queues(const struct printer *printer)
 
 static void schema_queues(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_int(json, &capacity_field);
     schema_end(json);
@@ -236,7 +232,6 @@ static bool has_buffers(const struct printer *printer)
 
 static void schema_buffers(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_keys(json, buffer_fields, FIELD_COUNT(buffer_fields));
     schema_end(json);
@@ -315,7 +310,6 @@ static bool has_unrecorded(const struct printer *printer)
 
 static void schema_unrecorded(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_refer(json, "name");
     schema_end(json);
@@ -360,7 +354,6 @@ static bool has_staleness(const struct printer *printer)
 
 static void schema_staleness(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_int(json, &staleness_field);
     schema_end(json);
@@ -523,7 +516,6 @@ static void schema_verdicts(struct json *json, bool drivers)
 
 static void schema_expect(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_verdicts(json, true);
 }
 
@@ -551,7 +543,6 @@ static void print_version(struct printer *printer)
 
 static void schema_version(struct json *json, const struct field *field)
 {
-    (void)field;
     json_put_int(json, "const", VERSION);
 }
 

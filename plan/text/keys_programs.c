@@ -215,7 +215,6 @@ void print_programs(struct printer *printer)
 
 void schema_program(struct json *json, const struct field *field)
 {
-    (void)field;
     json_begin_array_at(json, "anyOf");
     json_begin_object(json);
     json_put_string(json, "type", "string");
@@ -425,22 +424,17 @@ static bool field_action_time(struct parser *parser, const struct node *value, v
 static void print_action_time(struct printer *printer, const void *member,
                               const struct field *field)
 {
-    (void)field;
     put_time(printer, ((const struct action_time *)member)->time_ns);
 }
 
 static bool same_action_time(struct printer *printer, const void *member, const void *other,
                              const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return !((const struct action_time *)member)->given;
 }
 
 static void schema_action_time(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_refer(json, "time");
 }
 

@@ -33,14 +33,11 @@ bool thread_name_rank(const char *name, int *rank, const char **thread_name)
 static bool same_device(struct printer *printer, const void *member, const void *other,
                         const struct field *field)
 {
-    (void)other;
-    (void)field;
     return printer->in_body || *(const int *)member == 0;
 }
 
 static void print_device(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     put_number(printer, *(const int *)member - 1);
 }
 
@@ -50,8 +47,6 @@ static const struct field_kind kind_device = {field_device, print_device, same_d
 static bool same_stream(struct printer *printer, const void *member, const void *other,
                         const struct field *field)
 {
-    (void)other;
-    (void)field;
     const int stream = *(const int *)member;
     return stream < 0 || stream == printer->default_stream;
 }
@@ -86,7 +81,6 @@ static const struct field_kind kind_buffers = {field_buffers, print_buffers, sam
    `ready`: the body of a repeat is printed once. */
 static void print_object(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct host_op *op = member;
     const char *name = plan_object_name(printer->plan, op);
     const char *number = strrchr(name, '(');
@@ -100,9 +94,6 @@ static void print_object(struct printer *printer, const void *member, const stru
 static bool same_object(struct printer *printer, const void *member, const void *other,
                         const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return ((const struct host_op *)member)->object < 0;
 }
 
@@ -148,7 +139,6 @@ static void print_time_or_list(struct printer *printer, int64_t time_ns,
 
 static void print_op_time(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct host_op *op = member;
     print_time_or_list(printer, op->time_ns, op->times);
 }
@@ -156,9 +146,6 @@ static void print_op_time(struct printer *printer, const void *member, const str
 static bool same_op_time(struct printer *printer, const void *member, const void *other,
                          const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     const struct host_op *op = member;
     return !op->times && op->time_ns == 0;
 }
@@ -166,7 +153,6 @@ static bool same_op_time(struct printer *printer, const void *member, const void
 static void print_op_host_time(struct printer *printer, const void *member,
                                const struct field *field)
 {
-    (void)field;
     const struct host_op *op = member;
     print_time_or_list(printer, op->host_time_ns, op->host_times);
 }
@@ -174,16 +160,12 @@ static void print_op_host_time(struct printer *printer, const void *member,
 static bool same_op_host_time(struct printer *printer, const void *member, const void *other,
                               const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     const struct host_op *op = member;
     return !op->host_times && op->host_time_ns == 0;
 }
 
 static void schema_op_time(struct json *json, const struct field *field)
 {
-    (void)field;
     json_begin_array_at(json, "anyOf");
     json_begin_object(json);
     schema_refer(json, "time");
@@ -226,16 +208,12 @@ static void print_async(struct printer *printer, const void *member, const struc
 static bool same_async(struct printer *printer, const void *member, const void *other,
                        const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return !((const struct host_op *)member)->process_group;
 }
 
 static bool field_work_event(struct parser *parser, const struct node *value, void *member,
                              const struct field *field)
 {
-    (void)field;
     struct process_group *group = process_group_of(parser, member);
     if (!group)
         return false;
@@ -258,7 +236,6 @@ static bool same_work_event(struct printer *printer, const void *member, const v
 
 static void schema_async(struct json *json, const struct field *field)
 {
-    (void)field;
     json_put_string(json, "type", "boolean");
 }
 
@@ -274,15 +251,11 @@ static void print_body(struct printer *printer, const void *member, const struct
 static bool same_body(struct printer *printer, const void *member, const void *other,
                       const struct field *field)
 {
-    (void)printer;
-    (void)other;
-    (void)field;
     return ((const struct host_op *)member)->body_count == 0;
 }
 
 static void schema_body(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_list(json);
     schema_refer(json, "operation");
     schema_end(json);
@@ -802,7 +775,6 @@ bool parse_graph_ops(struct parser *parser, const struct node *list, struct grap
 static bool field_body(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     struct host_op *op = member;
     return parse_ops(parser, value, op, &op->body, &op->body_count);
 }
@@ -868,7 +840,6 @@ static bool parse_part(struct parser *parser, const struct node *item, struct p2
 static bool field_parts(struct parser *parser, const struct node *value, void *member,
                         const struct field *field)
 {
-    (void)field;
     struct host_op *op = member;
     if (value->kind != NODE_LIST || value->length == 0)
         return parse_mismatch(parser, value, "a list of collectives, sends and receives");
@@ -896,7 +867,6 @@ static void print_part(struct printer *printer, const struct p2p_part *part)
 
 static void print_parts(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct host_op *op = member;
     open_list(printer, FLOW);
     for (size_t i = 0; i < op->part_count; i++)
@@ -906,7 +876,6 @@ static void print_parts(struct printer *printer, const void *member, const struc
 
 static void schema_parts(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_list(json);
     json_begin_array_at(json, "anyOf");
     json_begin_object(json);
@@ -934,7 +903,6 @@ static void print_op(struct printer *printer, const struct host_op *op)
 
 static void print_body(struct printer *printer, const void *member, const struct field *field)
 {
-    (void)field;
     const struct host_op *op = member;
     const bool outer = printer->in_body;
     printer->in_body = true;
@@ -1027,7 +995,6 @@ static void schema_graphs(struct json *json, const struct field *field)
 
 static void schema_threads(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_named(json);
     schema_begin_list(json);
     json_begin_array_at(json, "anyOf");

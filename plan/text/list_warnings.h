@@ -16,4 +16,9 @@
 enum status list_warnings_find(const struct plan *plan, struct arena *arena, struct warnings *out,
                                struct diag *diag);
 
+/* Append one warning to `out` that names the first edge of `p2p:` that no message takes, and counts the others: they have no
+   effect. A plan that is refused has none. STATUS_SYSTEM: no memory. */
+enum status list_warnings_find_edges(const struct plan *plan, struct arena *arena,
+                                     struct warnings *out, struct diag *diag);
+
 #endif

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # plan/text: plans as text: parser, printer, edits, warnings.
 libplan_a_SOURCES += \
-    plan/text/copy.c plan/text/copy.h \
     plan/text/csv.c plan/text/csv.h \
-    plan/text/edge_warnings.c plan/text/edge_warnings.h \
     plan/text/fields.c \
     plan/text/flow_lines.c plan/text/flow_lines.h \
     plan/text/keys_costs.c \
@@ -20,9 +18,9 @@ libplan_a_SOURCES += \
     plan/text/parse_graphs.c \
     plan/text/parse_repeat.c \
     plan/text/parse_yaml.c \
+    plan/text/plan_schema.c plan/text/plan_schema.h \
     plan/text/print.c plan/text/print.h \
     plan/text/rewrite.c plan/text/rewrite.h \
-    plan/text/schema.c plan/text/schema.h \
     plan/text/spans.c plan/text/spans.h \
     plan/text/symbols.c \
     plan/text/text_internal.h \

@@ -24,14 +24,12 @@ struct piece {
 static bool field_node(struct parser *parser, const struct node *value, void *member,
                        const struct field *field)
 {
-    (void)field;
     *(const struct node **)member = value;
     return parse_want_list(parser, value, "a list of operations");
 }
 
 static void schema_body_of_repeat(struct json *json, const struct field *field)
 {
-    (void)field;
     schema_begin_list(json);
     schema_refer(json, "operation");
     schema_end(json);
@@ -302,7 +300,6 @@ static bool belongs_elsewhere(struct parser *parser, const struct node *value)
 bool field_flag(struct parser *parser, const struct node *value, void *member,
                 const struct field *field)
 {
-    (void)field;
     struct node own = *value;
     if (!parse_name(parser, value, "a flag's name"))
         return false;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "parse.h"
 #include "text_internal.h"
 #include "base/system_words.h"
 #include "base/text_stream.h"
@@ -209,4 +210,19 @@ enum status plan_kept_text_in(const struct plan *plan, struct arena *arena, cons
                               struct diag *diag)
 {
     return text_in(plan, true, arena, out, diag);
+}
+
+enum status plan_copy(const struct plan *plan, const char *name, struct plan *out,
+                      const char **text, struct diag *diag)
+{
+    char *printed;
+    enum status status = plan_text(plan, &printed, diag);
+    if (status == STATUS_OK)
+        status = plan_parse(name, printed, strlen(printed), out, diag);
+    if (status == STATUS_OK && !(*text = arena_strdup(&out->arena, printed))) {
+        plan_fini(out);
+        status = diag_no_memory(diag);
+    }
+    free(printed);
+    return status;
 }

@@ -28,4 +28,9 @@ enum status plan_text_in(const struct plan *plan, struct arena *arena, const cha
 enum status plan_kept_text_in(const struct plan *plan, struct arena *arena, const char **out,
                               struct diag *diag);
 
+/* Print `plan` and parse that as `name`. *text, the canonical text, lives in out->arena. On success the caller
+   ends *out with plan_fini. Errors are those of plan_text and plan_parse. */
+enum status plan_copy(const struct plan *plan, const char *name, struct plan *out,
+                      const char **text, struct diag *diag);
+
 #endif

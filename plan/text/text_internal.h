@@ -14,7 +14,7 @@
  *     parse.c           reads files, recognizes the format
  *     parse_yaml.c      YAML text to a tree of nodes (libyaml)
  *     print.c           the events of libyaml that make the canonical text
- *     schema.c          the same tables as a JSON Schema
+ *     plan_schema.c     the same tables as a JSON Schema
  *
  * Nodes live in the parser's scratch arena and end with it; texts that the plan keeps are copied into the
  * plan's arena. Every function that returns bool returns false after it has reported an error. Once an event of the
@@ -143,6 +143,9 @@ struct node *parse_yaml(struct parser *parser, bool lines);
 
 struct printer;
 struct field;
+
+/* The functions of a kind have the parameters of struct field_kind, whether they need them or not. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* How a kind of value is read, printed and described. `member` is what the offset of the field says. */
 struct field_kind {
@@ -281,9 +284,9 @@ bool parse_check_jitter(struct parser *parser, const struct node *map, const cha
 bool parse_check_root(struct parser *parser, const struct node *map, enum collective_kind kind,
                       int root);
 
-/* ---- schema.c: pieces of a JSON Schema -------------------------------------------------------- */
+/* ---- plan_schema.c: pieces of a JSON Schema -------------------------------------------------------- */
 
-/* {"$ref": ...} to a definition of schema.c that no table has: "time", "size", "name". */
+/* {"$ref": ...} to a definition of plan_schema.c that no table has: "time", "size", "name". */
 void schema_refer(struct json *json, const char *definition);
 void schema_int(struct json *json, const struct field *field);
 void schema_bool(struct json *json, const struct field *field);

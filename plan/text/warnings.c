@@ -7,7 +7,6 @@
  */
 #include "warnings.h"
 
-#include "edge_warnings.h"
 #include "list_warnings.h"
 #include "base/nearest.h"
 
@@ -447,7 +446,7 @@ enum status warnings_find(const struct plan *plan, struct arena *arena, struct w
     warn_of_similar(&book, BARRIERS, "barrier");
     enum status status = list_warnings_find(plan, arena, out, diag);
     if (status == STATUS_OK)
-        status = edge_warnings_find(plan, arena, out, diag);
+        status = list_warnings_find_edges(plan, arena, out, diag);
     if (status != STATUS_OK)
         return status;
     if (arena->failed)

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cmd/yaml_json.h"
-#include "plan/text/copy.h"
 #include "plan/coverage.h"
 #include "plan/text/parse.h"
 #include "plan/text/print.h"

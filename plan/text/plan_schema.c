@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schema.c - see schema.h.
+ * plan_schema.c - see plan_schema.h.
  *
  * draft-07 ignores what stands beside "$ref", so a key with a description refers by "allOf".
  */
-#include "schema.h"
+#include "plan_schema.h"
 
 #include <string.h>
 
