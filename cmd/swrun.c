@@ -19,7 +19,6 @@
 #include "starter.h"
 
 #include "improve/found.h"
-#include "gpu/exec/variant.h"
 #include "machine/memory.h"
 #include "base/nearest.h"
 #include "plan/text/parse.h"

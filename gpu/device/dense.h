@@ -267,7 +267,13 @@ DENSE_CODE void dense_element(const struct dense *of, int64_t at)
 #include <stdatomic.h>
 
 /* All numbers, on this thread. Returns early, the result then undefined, when *stop becomes true; NULL: it never does. */
-void dense_compute(const struct dense *of, const atomic_bool *stop);
+static inline void dense_compute(const struct dense *of, const atomic_bool *stop)
+{
+    const int64_t numbers = dense_numbers(of), piece = 256; /* between two looks at *stop */
+    for (int64_t at = 0; at < numbers && !(stop && atomic_load(stop)); at += piece)
+        for (int64_t i = at; i < numbers && i < at + piece; i++)
+            dense_element(of, i);
+}
 #endif
 
 #endif

@@ -15,7 +15,6 @@ libgpu_a_SOURCES += \
     gpu/exec/ranks.c gpu/exec/ranks.h \
     gpu/exec/run.c gpu/exec/run.h \
     gpu/exec/runtime.c gpu/exec/runtime.h \
-    gpu/exec/variant.c gpu/exec/variant.h \
     gpu/exec/watch.c \
     gpu/exec/work.c \
     gpu/exec/worker.c

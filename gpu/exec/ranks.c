@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ranks.c - see ranks.h. */
 #include "ranks.h"
-#include "variant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

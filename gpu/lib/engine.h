@@ -17,7 +17,6 @@
 #include "group.h"
 #include "recording.h"
 #include "gpu/exec/run.h"
-#include "gpu/exec/variant.h"
 #include "swpipe_policy.h"
 
 struct engine;

@@ -13,6 +13,21 @@
 #include "base/sort.h"
 #include "rank_report.h"
 
+bool rank_report_send(struct rendezvous *rendezvous, enum report_kind kind, int number,
+                      const void *data, size_t bytes)
+{
+    const struct report_head head = {(int32_t)kind, number};
+    char *packet = malloc(sizeof head + bytes);
+    if (!packet)
+        return false;
+    memcpy(packet, &head, sizeof head);
+    if (bytes > 0)
+        memcpy(packet + sizeof head, data, bytes);
+    bool sent = rendezvous_send(rendezvous, TO_BROKER, packet, sizeof head + bytes);
+    free(packet);
+    return sent;
+}
+
 /* ---- sending --------------------------------------------------------------------------------- */
 
 void journal_send_records(struct journal *journal)

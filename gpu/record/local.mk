@@ -8,7 +8,7 @@ libgpu_a_SOURCES += \
     gpu/record/journal_replay.c \
     gpu/record/journal_wire.c \
     gpu/record/op_stats.c gpu/record/op_stats.h \
-    gpu/record/rank_report.c gpu/record/rank_report.h \
+    gpu/record/rank_report.h \
     gpu/record/replay.c gpu/record/replay.h \
     gpu/record/result.h \
     gpu/record/trace_writer.c gpu/record/trace_writer.h
