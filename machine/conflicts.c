@@ -4,14 +4,15 @@
  *
  * Two steps of different agents are independent if neither disables the other and both orders lead
  * to one state and show the same violations. (That one *enables* the other is no conflict:
- * what a step waits for is in enablers.c.) The facts used, each local to one object:
+ * what a step waits for is in enablers.c.) The ways in which operations use their objects stand in
+ * operand_table (uses.c). The facts behind them, each local to one object:
  *
  *   - A stream is a FIFO: its push at the tail and its start or finish at the head commute. Two
  *     threads that push to one stream do not commute; nor does a push with another thread's sync.
  *   - The same for communicators (issue order), hardware queues, bounded queues and worker queues.
- *   - Flags are only ever set, and only the first signal carries knowledge: signals conflict with
- *     each other, an enabled await with no step.
- *   - An event is written by record, read by wait and sync. The device reaching a record commutes
+ *   - Flags are only ever set, and only the first that sets one gives knowledge: those that give a flag
+ *     conflict with each other, an enabled step that takes it with no step.
+ *   - An event is set by record, and wait and sync look at it. That a stream reaches a record commutes
  *     with both: a wait that comes before is released by it, one that comes after finds its trace.
  *   - Events and flags of tasks are re-armed when an iteration is admitted, but with slots >= depth
  *     + distance never while a thread may look at them (program->slots_safe): re-arming (T, j) for
@@ -20,8 +21,6 @@
  *     awaited its flag, which is set after the record.
  *   - Where dependences on retired iterations are skipped, what an await learns depends on whether
  *     the driver has retired yet.
- *   - Finishing device work only enables others. Starting it takes something away only under
- *     sm_slots.
  *   - Tickets of pipelines are numbered in advance (clock, or data-flow by iteration), each once, so
  *     turns do not depend on timing. Numbered at firing time, the firings conflict. A host program
  *     may number its tickets as it likes: there a turn conflicts with serving.
@@ -29,6 +28,16 @@
  *   - Under data-flow the end of a submission may put instances into worker queues. By the order
  *     lemma (doc/checker.md) instances of one task come in iteration order, whichever agent puts them there;
  *     instances of different tasks that share a worker may come in either order.
+ *
+ * What a pushed operation does when its stream comes to it is done by one of two agents.
+ *
+ *   - A mark takes effect at once, in the step that brings it to the head: a push, a finish, the end of a
+ *     collective on another rank. No table of uses could name that step, so a mark may do nothing there
+ *     that another step notices: its ways at the stream are all WAY_NOTHING (uses.c asserts it).
+ *   - All else begins with a step of its stream. That start uses what the row says for the moment
+ *     AT_STREAM, and residency slots (uses_of_start). It is not free where it conflicts.
+ *   - Finishing device work only enables others. So whatever a pushed operation gives or takes, it does
+ *     so at its start.
  *
  * Happens-before knowledge is carried along exactly these objects, so it commutes where they do.
  *
@@ -93,7 +102,17 @@ static bool op_is_free(const struct program *program, const struct op *op, int t
 {
     struct step step = {program, program_thread_agent(program, thread), true};
     uses_of_op(program, op, thread, compare, &step);
-    return step.free;
+    return step.free && !op_may_sync(op);
+}
+
+/* Work that takes residency slots is never free, also where no other takes any. */
+static bool start_is_free(const struct program *program, const struct op *op)
+{
+    if (!op_pushes(op->kind))
+        return false;
+    struct step step = {program, program_stream_agent(program, op->stream), true};
+    uses_of_start(program, op->stream, op, compare, &step);
+    return step.free && (program->plan->machine.sm_slots == 0 || op->sm == 0);
 }
 
 static void find_free_thread_steps(struct program *program, int thread)
@@ -112,11 +131,6 @@ static void find_free_thread_steps(struct program *program, int thread)
     program->take_free &= take.free;
 }
 
-static bool is_free(const struct program *program, const struct op *op, int thread)
-{
-    return !op_may_sync(op) && op_is_free(program, op, thread);
-}
-
 static void find_free_steps(struct program *program, const struct body *body,
                             struct uses_memo *memo)
 {
@@ -124,8 +138,11 @@ static void find_free_steps(struct program *program, const struct body *body,
         struct op *op = &program->ops[body->first + i];
         struct uses_kept *kept = uses_place(memo, program, body, op);
         if (!kept->op || !uses_alike(program, kept->op, op))
-            *kept = (struct uses_kept){.op = op, .free = is_free(program, op, body->thread)};
+            *kept = (struct uses_kept){.op = op,
+                                       .free = op_is_free(program, op, body->thread),
+                                       .starts_free = start_is_free(program, op)};
         op->free = kept->free;
+        op->starts_free = kept->starts_free;
     }
 }
 

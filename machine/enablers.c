@@ -28,7 +28,7 @@ struct query {
     struct agent_set *set;
 };
 
-/* Add all agents that may still use an object in this way. */
+/* Add all threads that may still use an object in this way. */
 static void add_users(const struct query *q, enum object_kind kind, int index, enum way way)
 {
     const struct use_table *uses = q->p->uses;
@@ -291,50 +291,51 @@ static void sync_enablers(const struct query *q, int thread, const struct op *op
     add_movers(q, busy); /* a lock keeps other threads from loading the kernel */
 }
 
-static void await_enablers(const struct query *q, int rank, const struct op *op)
+/* The users of the operand that can help with it: threads, and streams, which must move then. */
+static void add_helpers(const struct query *q, int thread, const struct op *op)
+{
+    const struct use_table *uses = q->p->uses;
+    for (int u = uses->first[op_awaited(q->p, op, thread)]; u >= 0; u = uses->items[u].next) {
+        const struct use *use = &uses->items[u];
+        const struct agent *agent = &q->p->agents[use->agent];
+        if (!use_helps(q->p, op, use) || !use_is_ahead(q->p, q->c, use))
+            continue;
+        if (agent->kind == AGENT_STREAM)
+            add_movers(q, agent->index);
+        else
+            agent_set_add(q->set, use->agent);
+    }
+}
+
+/* A lock that all release who hold it is released by its holder. -1: another operand. */
+static int lock_holder(const struct query *q, const struct op *op)
 {
     const struct program *p = q->p;
-    add_users(q, OBJECT_FLAG, op->object, WAY_PUT);
-    if (p->tasks && op->distance >= 0 && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
-        add_thread(q, p->driver_thread[rank]); /* retires the iteration waited for */
+    bool known = op_operand(op->kind) == OPERAND_LOCK && !p->uses->lock_abused[op->object];
+    return known ? q->c[p->at.locks + op->object] - 1 : -1;
 }
 
-static void lock_enablers(const struct query *q, const struct op *op)
+/* Is there nothing to wait for, or to push, once the iteration waited for is retired? */
+static bool may_be_skipped(const struct program *p, const struct op *op)
 {
-    if (q->p->uses->lock_abused[op->object])
-        add_users(q, OBJECT_LOCK, op->object, WAY_WRITE);
-    else
-        add_thread(q, q->c[q->p->at.locks + op->object] - 1);
-}
-
-/* Its stream is full. */
-static void push_enablers(const struct query *q, int rank, const struct op *op)
-{
-    add_movers(q, op->stream);
-    if (op->kind == OP_WAIT && q->p->tasks && q->p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP)
-        add_thread(q, q->p->driver_thread[rank]); /* then there is nothing to push */
+    return p->tasks && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP && op->distance >= 0 &&
+           op_takes(op->kind) && op->kind != OP_SYNC;
 }
 
 static void op_enablers(const struct query *q, int thread, const struct op *op)
 {
-    int rank = q->p->threads[thread].rank;
-    int64_t iteration = thread_cells(q->p, q->c, thread)[THREAD_ITER];
-    if (op_pushes(op->kind)) {
-        push_enablers(q, rank, op);
-        return;
-    }
-    switch (op_operand(op->kind)) {
-    case OPERAND_EVENT: sync_enablers(q, thread, op, iteration); break;
-    case OPERAND_FLAG: await_enablers(q, rank, op); break;
-    case OPERAND_QUEUE:
-        add_users(q, OBJECT_QUEUE, op->object, op_gives(op->kind) ? WAY_GET : WAY_PUT);
-        break;
-    case OPERAND_LOCK: lock_enablers(q, op); break;
-    case OPERAND_TURN: add_users(q, OBJECT_TICKET, rank, WAY_CHANGE); break;
-    case OPERAND_NONE:
-    case OPERAND_BUFFER:
-    case OPERAND_BARRIER: assert(0 && "an operation that never waits"); break;
-    }
+    const struct program *p = q->p;
+    const int rank = p->threads[thread].rank;
+    if (op_pushes(op->kind)) /* its stream is full */
+        add_movers(q, op->stream);
+    else if (op->kind == OP_SYNC)
+        sync_enablers(q, thread, op, thread_cells(p, q->c, thread)[THREAD_ITER]);
+    else if (lock_holder(q, op) >= 0)
+        add_thread(q, lock_holder(q, op));
+    else
+        add_helpers(q, thread, op);
+    if (may_be_skipped(p, op))
+        add_thread(q, p->driver_thread[rank]);
 }
 
 static void thread_enablers(const struct query *q, int thread)

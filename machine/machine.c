@@ -1176,11 +1176,9 @@ bool machine_step_free(const struct program *p, const struct state *state, int a
     case AGENT_FAULT:
     case AGENT_WATCHDOG: return false;
     case AGENT_COMM: return true;
-    case AGENT_STREAM: {
-        const struct op *op = item_op(p, c, desc->index, 0);
-        return stream_cells(p, c, desc->index)[STREAM_RUNNING] || p->plan->machine.sm_slots == 0 ||
-               op->sm == 0;
-    }
+    case AGENT_STREAM:
+        return stream_cells(p, c, desc->index)[STREAM_RUNNING] ||
+               item_op(p, c, desc->index, 0)->starts_free;
     case AGENT_THREAD: break;
     }
     if (p->threads[desc->index].kind == THREAD_DRIVER)

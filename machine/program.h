@@ -74,15 +74,16 @@ struct given {
 /* There may be a hundred million: a member that one kind alone has shares its place with those of others. */
 struct op {
     enum op_kind kind : 8;
-    enum sync_kind sync : 5;
+    enum sync_kind sync : 4;
     bool snapshot : 1;  /* SYNC: other threads push to what is waited for: snapshot.h */
     bool is_kernel : 1; /* CALLBACK: a kernel of steps, which does not run on the host */
     bool free : 1; /* commutes with every step of every other agent; see program_find_conflicts */
-    int16_t distance; /* events and flags: the instance of iteration i - distance */
-    int16_t task;     /* pipeline form: index into plan->pipeline.tasks; else -1 */
-    int16_t member;   /* op_uses_comm: this rank's position in the communicator */
-    int16_t device;   /* SYNC: the rank whose device is waited for; -1: that of the thread */
-    uint32_t listed;  /* index + 1 into plan->listed; 0: none */
+    bool starts_free : 1; /* pushes: so does its start by its stream */
+    int16_t distance;     /* events and flags: the instance of iteration i - distance */
+    int16_t task;         /* pipeline form: index into plan->pipeline.tasks; else -1 */
+    int16_t member;       /* op_uses_comm: this rank's position in the communicator */
+    int16_t device;       /* SYNC: the rank whose device is waited for; -1: that of the thread */
+    uint32_t listed;      /* index + 1 into plan->listed; 0: none */
     int sm;
     int name;      /* program->names: kernel, tag or label; -1 */
     int stream;    /* program->streams; -1 */

@@ -46,6 +46,7 @@ const char *program_object_name(const struct program *program, const struct op *
     case OPERAND_BUFFER: return program->buffers[op->object].name;
     case OPERAND_BARRIER: /* lowered to flags */
     case OPERAND_TURN:
+    case OPERAND_SUBMISSION:
     case OPERAND_NONE: break;
     }
     return NULL;

@@ -6,6 +6,71 @@
 
 #include "machine_internal.h"
 
+/* ---- operands -------------------------------------------------------------------------------- */
+
+/* Ways are in the order of the bits: gives, takes, sets, looks. What is not said is WAY_WRITE, the way that conflicts with
+   all. */
+const struct operand_row operand_table[OPERAND_COUNT] = {
+    /* A thread sets which record an event stands for, and looks at it; that a stream reaches the record releases those that
+       wait for it, whoever comes first. */
+    [OPERAND_EVENT] = {OBJECT_EVENT, .way = {WAY_NOTHING, WAY_NOTHING, WAY_WRITE, WAY_READ}},
+    /* A flag that is set stays set, and the first that sets it gives what it knows. */
+    [OPERAND_FLAG] = {OBJECT_FLAG, .is_far = true, .way = {WAY_PUT, WAY_NOTHING}},
+    [OPERAND_QUEUE] = {OBJECT_QUEUE, .is_far = true, .has_room = true, .way = {WAY_PUT, WAY_GET}},
+    [OPERAND_LOCK] = {OBJECT_LOCK, .way = {WAY_RELEASE, WAY_PUT}},
+    [OPERAND_TURN] = {OBJECT_TICKET, .of_rank = true, .way = {WAY_CHANGE, WAY_ASK}},
+    /* A stream that allocates looks for accesses that are queued, or done and not known: one of the two in any order. */
+    [OPERAND_BUFFER] = {OBJECT_MEMORY, .of_rank = true, .way = {[USE_LOOKS] = WAY_NOTHING}},
+    [OPERAND_SUBMISSION] = {OBJECT_RETIRED,
+                            .of_rank = true}, /* use_submission: more than one object */
+};
+
+/* The rank or object by which an operation uses its operand. */
+static int operand_index(const struct program *p, const struct op *op, int rank)
+{
+    if (op_operand(op->kind) == OPERAND_BUFFER)
+        return p->buffers[op->object].rank;
+    return operand_table[op_operand(op->kind)].of_rank ? rank : op->object;
+}
+
+static bool syncs_with_device(const struct op *op)
+{
+    return op->kind == OP_SYNC && op->sync != SYNC_STREAM && op->sync != SYNC_EVENT;
+}
+
+/* Its operand, where the uses of the row at the call are of one of these kinds; -1: none. */
+static int used_so(const struct program *p, const struct op *op, int thread, unsigned uses)
+{
+    const struct operand_row *row = &operand_table[op_operand(op->kind)];
+    if (!(op_uses(op->kind, AT_CALL) & (row->has_room ? GIVES | TAKES : uses)))
+        return -1;
+    return use_object(p, row->object, operand_index(p, op, p->threads[thread].rank));
+}
+
+unsigned op_helping(enum op_kind kind)
+{
+    const bool room = operand_table[op_operand(kind)].has_room;
+    return (op_takes(kind) ? GIVES : 0u) | (room && op_gives(kind) ? TAKES : 0u);
+}
+
+int op_awaited(const struct program *p, const struct op *op, int thread)
+{
+    if (op_pushes(op->kind))
+        return use_object(p, OBJECT_STREAM, op->stream);
+    if (syncs_with_device(op))
+        return use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
+    if (op->kind == OP_SYNC && op->sync == SYNC_STREAM)
+        return use_object(p, OBJECT_STREAM, op->stream);
+    return used_so(p, op, thread, TAKES);
+}
+
+int op_helped(const struct program *p, const struct op *op, int thread)
+{
+    if (op->kind == OP_SYNC && op->sync == SYNC_LOAD) /* who loads a kernel loads it for all */
+        return use_object(p, OBJECT_DEVICE, program_sync_rank(p, thread, op));
+    return used_so(p, op, thread, GIVES);
+}
+
 /* ---- the objects a step uses ----------------------------------------------------------------- */
 
 struct visitor {
@@ -30,21 +95,11 @@ static void use_accessed_memory(const struct visitor *v, const struct op *op, in
     }
 }
 
-static void use_push(const struct visitor *v, const struct op *op)
+/* Does it concern the slot of a task and iteration, not an object that is there once? */
+static bool uses_slot(const struct program *p, const struct op *op)
 {
-    const struct program *p = v->program;
-    const struct stream_desc *stream = &p->streams[op->stream];
-    use(v, OBJECT_STREAM, op->stream, WAY_WRITE);
-    use(v, OBJECT_DEVICE, stream->rank, WAY_CHANGE);
-    use(v, OBJECT_MEMORY, stream->rank, op->kind == OP_ALLOC ? WAY_WRITE : WAY_READ);
-    use_accessed_memory(v, op, stream->rank);
-    if (stream->hw_queue >= 0)
-        use(v, OBJECT_HW_QUEUE, stream->hw_queue, WAY_PUT);
-    if (op->comm < 0)
-        return;
-    use(v, OBJECT_MEMBER, p->comms[op->comm].first_member + op->member, WAY_PUT);
-    if (p->plan->machine.launch_order_implicit)
-        use(v, OBJECT_ISSUE, stream->rank, WAY_PUT);
+    const enum op_operand operand = op_operand(op->kind);
+    return p->tasks && op->distance >= 0 && (operand == OPERAND_EVENT || operand == OPERAND_FLAG);
 }
 
 /* `reads`: the step depends on the slot of a task and iteration; else it sets the slot. */
@@ -56,33 +111,6 @@ static void use_slot(const struct visitor *v, const struct op *op, int rank, boo
     if (reads && p->plan->pipeline.retired_dep == RETIRED_DEP_SKIP &&
         (op->distance > 0 || !p->slots_safe))
         use(v, OBJECT_RETIRED, rank, WAY_READ);
-}
-
-static void use_event(const struct visitor *v, const struct op *op, int rank)
-{
-    bool slot = v->program->tasks && op->distance >= 0, records = op->kind == OP_RECORD;
-    if (slot)
-        use_slot(v, op, rank, !records);
-    if (!slot || !v->program->slots_safe)
-        use(v, OBJECT_EVENT, op->object, records ? WAY_WRITE : WAY_READ);
-}
-
-static void use_flag(const struct visitor *v, const struct op *op, int rank)
-{
-    if (v->program->tasks && op->distance >= 0)
-        use_slot(v, op, rank, op->kind == OP_AWAIT);
-    if (op->kind == OP_SIGNAL)
-        use(v, OBJECT_FLAG, op->object, WAY_PUT);
-}
-
-static void use_sync(const struct visitor *v, const struct op *op, int rank)
-{
-    if (op->sync == SYNC_STREAM)
-        use(v, OBJECT_STREAM, op->stream, WAY_READ);
-    else if (op->sync == SYNC_EVENT)
-        use_event(v, op, rank);
-    else if (!op_may_sync(op))
-        use(v, OBJECT_DEVICE, rank, WAY_ASK);
 }
 
 /* Put an instance of `task` into its worker's queue. */
@@ -99,7 +127,7 @@ static void use_inbox(const struct visitor *v, int rank, int task)
 
 /* Under data-flow: the end of a submission asks which iterations are retired only where they may be
    retired, or forgotten, too early. */
-static void use_complete(const struct visitor *v, const struct op *op, int rank)
+static void use_submission(const struct visitor *v, const struct op *op, int rank)
 {
     const struct program *p = v->program;
     if (p->driver != DRIVER_DATAFLOW)
@@ -110,22 +138,87 @@ static void use_complete(const struct visitor *v, const struct op *op, int rank)
         use_inbox(v, rank, p->fires[op->task].items[i].task);
 }
 
-static void use_lock(const struct visitor *v, const struct op *op)
+static enum way way_of_use(const struct program *p, const struct op *op, enum use_kind use)
 {
-    bool abused = v->program->uses->lock_abused[op->object];
-    use(v, OBJECT_LOCK, op->object,
-        op_takes(op->kind) ? WAY_PUT
-        : abused           ? WAY_WRITE
-                           : WAY_RELEASE);
+    switch (op_operand(op->kind)) {
+    case OPERAND_EVENT: /* of a task: who waits for it has awaited the flag, which is set behind the record */
+        if (uses_slot(p, op) && p->slots_safe)
+            return WAY_NOTHING;
+        break;
+    case OPERAND_LOCK:
+        if (use == USE_GIVES && p->uses->lock_abused[op->object])
+            return WAY_WRITE;
+        break;
+    case OPERAND_TURN: /* those of a pipeline are numbered in advance */
+        if (use == USE_TAKES && p->tasks > 0)
+            return WAY_NOTHING;
+        break;
+    case OPERAND_NONE:
+    case OPERAND_FLAG:
+    case OPERAND_QUEUE:
+    case OPERAND_BARRIER:
+    case OPERAND_BUFFER:
+    case OPERAND_SUBMISSION: break;
+    }
+    return operand_table[op_operand(op->kind)].way[use];
 }
 
-/* The turns of a pipeline are numbered in advance: to wait for one conflicts with nothing. */
-static void use_turn(const struct visitor *v, const struct op *op, int rank)
+/* The uses of an operand at a moment. */
+static void use_operand(const struct visitor *v, const struct op *op, int rank,
+                        enum op_moment moment)
 {
-    if (op_gives(op->kind))
-        use(v, OBJECT_TICKET, rank, WAY_CHANGE);
-    else if (v->program->tasks == 0)
-        use(v, OBJECT_TICKET, rank, WAY_ASK);
+    const enum object_kind object = operand_table[op_operand(op->kind)].object;
+    const unsigned uses = op_uses(op->kind, moment);
+    for (enum use_kind kind = 0; uses >> kind; kind++) {
+        enum way way = uses >> kind & 1 ? way_of_use(v->program, op, kind) : WAY_NOTHING;
+        /* A mark takes effect in the step of another agent, which would have to use what it uses. */
+        assert(way == WAY_NOTHING || moment == AT_CALL || !op_is_mark(op->kind));
+        if (way != WAY_NOTHING)
+            use(v, object, operand_index(v->program, op, rank), way);
+    }
+}
+
+static void use_push(const struct visitor *v, const struct op *op)
+{
+    const struct program *p = v->program;
+    const struct stream_desc *stream = &p->streams[op->stream];
+    use(v, OBJECT_STREAM, op->stream, WAY_WRITE);
+    use(v, OBJECT_DEVICE, stream->rank, WAY_CHANGE);
+    if (op_operand(op->kind) == OPERAND_BUFFER)
+        use_operand(v, op, stream->rank, AT_CALL);
+    else
+        use(v, OBJECT_MEMORY, stream->rank, WAY_READ);
+    use_accessed_memory(v, op, stream->rank);
+    if (stream->hw_queue >= 0)
+        use(v, OBJECT_HW_QUEUE, stream->hw_queue, WAY_PUT);
+    if (op->comm < 0)
+        return;
+    use(v, OBJECT_MEMBER, p->comms[op->comm].first_member + op->member, WAY_PUT);
+    if (p->plan->machine.launch_order_implicit)
+        use(v, OBJECT_ISSUE, stream->rank, WAY_PUT);
+}
+
+static void use_at_call(const struct visitor *v, const struct op *op, int rank)
+{
+    if (op_operand(op->kind) == OPERAND_SUBMISSION) {
+        use_submission(v, op, rank);
+        return;
+    }
+    if (op_operand(op->kind) == OPERAND_BUFFER && op_pushes(op->kind))
+        return; /* use_push */
+    if (uses_slot(v->program, op))
+        use_slot(v, op, rank, op_uses(op->kind, AT_CALL) & (TAKES | LOOKS));
+    use_operand(v, op, rank, AT_CALL);
+}
+
+static void use_sync(const struct visitor *v, const struct op *op, int rank)
+{
+    if (op->sync == SYNC_STREAM)
+        use(v, OBJECT_STREAM, op->stream, WAY_READ);
+    else if (op->sync == SYNC_EVENT)
+        use_at_call(v, op, rank);
+    else if (!op_may_sync(op))
+        use(v, OBJECT_DEVICE, rank, WAY_ASK);
 }
 
 void uses_of_op(const struct program *program, const struct op *op, int thread, use_visit *visit,
@@ -133,35 +226,17 @@ void uses_of_op(const struct program *program, const struct op *op, int thread, 
 {
     const struct visitor v = {program, visit, arg};
     int rank = program->threads[thread].rank;
+    assert(op_operand(op->kind) != OPERAND_BARRIER && "a barrier is lowered to flags");
     if (op_pushes(op->kind))
         use_push(&v, op);
     else if (op->access_count > 0) {
         use(&v, OBJECT_MEMORY, rank, WAY_READ);
         use_accessed_memory(&v, op, rank);
     }
-    switch (op_operand(op->kind)) {
-    case OPERAND_EVENT:
-        if (op->kind == OP_SYNC)
-            use_sync(&v, op, program_sync_rank(program, thread, op));
-        else
-            use_event(&v, op, rank);
-        break;
-    case OPERAND_FLAG: use_flag(&v, op, rank); break;
-    case OPERAND_QUEUE:
-        use(&v, OBJECT_QUEUE, op->object, op_gives(op->kind) ? WAY_PUT : WAY_GET);
-        break;
-    case OPERAND_LOCK: use_lock(&v, op); break;
-    case OPERAND_TURN: use_turn(&v, op, rank); break;
-    case OPERAND_BUFFER:
-        if (!op_pushes(op->kind))
-            use(&v, OBJECT_MEMORY, program->buffers[op->object].rank, WAY_WRITE);
-        break;
-    case OPERAND_NONE:
-        if (op->kind == OP_COMPLETE)
-            use_complete(&v, op, rank);
-        break;
-    case OPERAND_BARRIER: assert(0 && "a barrier is lowered to flags"); break;
-    }
+    if (op->kind == OP_SYNC)
+        use_sync(&v, op, program_sync_rank(program, thread, op));
+    else
+        use_at_call(&v, op, rank);
 }
 
 bool uses_alike(const struct program *program, const struct op *a, const struct op *b)
@@ -234,6 +309,7 @@ void uses_of_start(const struct program *program, int stream, const struct op *o
     const struct visitor v = {program, visit, arg};
     if (program->plan->machine.sm_slots && op->sm > 0)
         use(&v, OBJECT_RESIDENCY, program->device[program->streams[stream].rank], WAY_PUT);
+    use_operand(&v, op, program->streams[stream].rank, AT_STREAM);
 }
 
 /* ---- the table of uses ----------------------------------------------------------------------- */
@@ -248,8 +324,18 @@ bool use_conflicts(enum way way, int tag, const struct use *other)
         [WAY_ASK] = 1u << WAY_CHANGE | 1u << WAY_WRITE,
         [WAY_CHANGE] = 1u << WAY_ASK | 1u << WAY_WRITE,
         [WAY_RELEASE] = 1u << WAY_WRITE,
+        [WAY_NOTHING] = 0,
     };
     return conflicts[way] >> other->way & 1 && (tag < 0 || tag != other->tag);
+}
+
+bool use_helps(const struct program *p, const struct op *op, const struct use *use)
+{
+    const unsigned helping = op_helping(op->kind);
+    const enum way gives = way_of_use(p, op, USE_GIVES), takes = way_of_use(p, op, USE_TAKES);
+    assert(gives != WAY_NOTHING && "who gives must be in the list of the object");
+    return (helping & GIVES && use->way == gives) || (helping & TAKES && use->way == takes) ||
+           use->way == WAY_WRITE;
 }
 
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use)
@@ -388,6 +474,7 @@ static bool allocate(struct program *program)
         uses->base[kind] = count;
         count += sizes[kind];
     }
+    uses->object_count = count;
     uses->first = ARENA_ARRAY(&program->arena, (size_t)count + 1, int);
     uses->lock_abused = ARENA_ARRAY(&program->arena, (size_t)program->lock_count + 1, bool);
     for (int object = 0; uses->first && object < count; object++)

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uses.h - which objects a step uses, and how: internal to machine.
+ * uses.h - the relation between operations: which objects a step uses, in which way, and what follows from it.
  *
- * Two agents notice each other only through objects that both use. For every object there is a list of
- * its uses, from which follows whether a step conflicts with another one: disables it, is disabled by
- * it, or leads elsewhere when done before instead of after it (conflicts.c). The table belongs to the
- * program and is never changed after it is built.
+ * Two agents notice each other only through objects that both use. What an operation does to its object, and when, is in
+ * its row of op_table (plan/ops.h); which way to use an object that is, and who can help whom, is in the row of its operand
+ * in operand_table. All that asks for one of these gets its answer here:
+ *
+ *     conflicts.c   which steps conflict: two ways to use one object (use_conflicts)
+ *     enablers.c    who can help a blocked agent: those that use what it waits for in the helping way
+ *     why.c         the first of these, for a story
+ *     sim/engine    whom a step may wake: those that wait for the object that it helps with (op_awaited, op_helped)
+ *
+ * A row of operand_table that lacks a way has WAY_WRITE there, which conflicts with all, and an operand that lacks helpers is
+ * helped by every agent. So an answer that was forgotten costs states, and no verdict.
+ *
+ * For every object there is a list of its uses. The table of uses belongs to the program and is never changed after it is
+ * built.
  *
  *     first[object] --> {agent, way, tag, last} --> {agent, way, tag, last} --> -1
  */
@@ -35,8 +45,25 @@ enum object_kind {
 };
 
 /* Ways to use an object. READ conflicts with WRITE; WRITE with all; PUT with PUT, GET with GET (the
-   two ends of a FIFO are independent); ASK with CHANGE, but neither with itself; RELEASE with WRITE. */
-enum way { WAY_READ, WAY_WRITE, WAY_PUT, WAY_GET, WAY_ASK, WAY_CHANGE, WAY_RELEASE };
+   two ends of a FIFO are independent); ASK with CHANGE, but neither with itself; RELEASE with WRITE; NOTHING with none:
+   it is in no list. */
+enum way { WAY_WRITE, WAY_READ, WAY_PUT, WAY_GET, WAY_ASK, WAY_CHANGE, WAY_RELEASE, WAY_NOTHING };
+
+/* The bits of enum op_use. */
+enum use_kind { USE_GIVES, USE_TAKES, USE_SETS, USE_LOOKS, USE_KINDS };
+_Static_assert(GIVES == 1 << USE_GIVES && TAKES == 1 << USE_TAKES && SETS == 1 << USE_SETS &&
+                   LOOKS == 1 << USE_LOOKS,
+               "the ways of an operand are in the order of the bits of a use");
+
+/* How operations use an object of this kind. */
+struct operand_row {
+    enum object_kind object;
+    bool of_rank;  /* the object is the one of a rank; else the operation's */
+    bool has_room; /* who takes from it helps those that give to it */
+    bool is_far;   /* threads of other ranks may use it */
+    enum way way[USE_KINDS];
+};
+extern const struct operand_row operand_table[OPERAND_COUNT];
 
 struct use {
     int agent;
@@ -48,7 +75,7 @@ struct use {
 };
 
 struct use_table {
-    int base[OBJECT_KINDS];
+    int base[OBJECT_KINDS], object_count;
     int *first; /* per object: its newest use; -1: none */
     struct use *items;
     size_t count, cap;
@@ -61,7 +88,17 @@ static inline int use_object(const struct program *program, enum object_kind kin
     return program->uses->base[kind] + index;
 }
 
+/* The uses of its operand, as bits, that help who waits at an operation. */
+unsigned op_helping(enum op_kind kind);
+/* The object for which the thread of the operation may have to wait, whatever its state; -1: none. A push waits for its
+   stream. */
+int op_awaited(const struct program *program, const struct op *op, int thread);
+/* The object that the operation's own step helps others with, when its thread comes to it; -1: none. */
+int op_helped(const struct program *program, const struct op *op, int thread);
+
 bool use_conflicts(enum way way, int tag, const struct use *other);
+/* Does this use of the operand of an operation, at its call or at its stream, help who waits there? */
+bool use_helps(const struct program *program, const struct op *op, const struct use *use);
 /* Can this use still happen? Only host threads come to an end, and a stream with them. */
 bool use_is_ahead(const struct program *program, int32_t *cells, const struct use *use);
 
@@ -76,9 +113,9 @@ enum { USES_KEPT = 1024 };
 
 struct uses_memo {
     struct uses_kept {
-        const struct op *op; /* NULL: none */
-        int last;            /* uses_build: the last alike operation of the body */
-        bool free;           /* program_find_conflicts: of op */
+        const struct op *op;    /* NULL: none */
+        int last;               /* uses_build: the last alike operation of the body */
+        bool free, starts_free; /* program_find_conflicts: of op */
     } kept[USES_KEPT];
 };
 

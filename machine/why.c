@@ -10,9 +10,9 @@
 
 /* ---- the agent that must act first ----------------------------------------------------------- */
 
-/* Does the thread of this use have an operation `kind` on `object` ahead of it, by the program text? */
-static bool comes_to(const struct program *p, int32_t *c, const struct use *use, enum op_kind kind,
-                     int object)
+/* Does the thread of this use have an operation ahead of it, by the program text, that helps `waiting` with `object`? */
+static bool comes_to(const struct program *p, int32_t *c, const struct use *use,
+                     const struct op *waiting, int object)
 {
     int thread = p->agents[use->agent].index;
     const int32_t *state = thread_cells(p, c, thread);
@@ -21,46 +21,28 @@ static bool comes_to(const struct program *p, int32_t *c, const struct use *use,
     if (p->threads[thread].kind == THREAD_HOST)
         return use_is_ahead(p, c, use);
     const struct body *body = &p->bodies[state[THREAD_BODY]];
-    for (int i = state[THREAD_PC]; i < body->count; i++)
-        if (p->ops[body->first + i].kind == kind && p->ops[body->first + i].object == object)
+    for (int i = body->first + state[THREAD_PC]; i < body->first + body->count; i++)
+        if (op_helped(p, &p->ops[i], thread) == object &&
+            op_uses(p->ops[i].kind, AT_CALL) & op_helping(waiting->kind))
             return true;
     return false;
 }
 
-/* The first thread but `not_thread` that will do `kind`, which uses number `used` of `used_kind` in this
-   way, to `object`: host programs. */
-static int thread_with(const struct program *p, int32_t *c, enum op_kind kind, int object,
-                       enum object_kind used_kind, int used, enum way way, int not_thread)
+/* The first thread but `not_thread` that will help `waiting`, an operation of that thread: host programs. */
+static int first_helper(const struct program *p, int32_t *c, const struct op *waiting,
+                        int not_thread)
 {
     const struct use_table *uses = p->uses;
+    const int object = op_awaited(p, waiting, not_thread);
     int first = -1;
-    for (int u = p->tasks ? -1 : uses->first[use_object(p, used_kind, used)]; u >= 0;
-         u = uses->items[u].next) {
+    for (int u = p->tasks ? -1 : uses->first[object]; u >= 0; u = uses->items[u].next) {
         const struct use *use = &uses->items[u];
         int thread = p->agents[use->agent].index;
-        if (use->way == way && thread != not_thread && (first < 0 || thread < first) &&
-            comes_to(p, c, use, kind, object))
+        if (use_helps(p, waiting, use) && thread != not_thread && (first < 0 || thread < first) &&
+            comes_to(p, c, use, waiting, object))
             first = thread;
     }
     return first < 0 ? -1 : program_thread_agent(p, first);
-}
-
-static int thread_that_signals(const struct program *p, int32_t *c, int flag, int not_thread)
-{
-    return thread_with(p, c, OP_SIGNAL, flag, OBJECT_FLAG, flag, WAY_PUT, not_thread);
-}
-
-static int thread_that_serves(const struct program *p, int32_t *c, int rank, int not_thread)
-{
-    return thread_with(p, c, OP_SERVE, -1, OBJECT_TICKET, rank, WAY_CHANGE, not_thread);
-}
-
-/* A thread at the other end of the queue. */
-static int thread_opposite(const struct program *p, int32_t *c, const struct op *op, int not_thread)
-{
-    bool puts = op->kind == OP_PUT;
-    return thread_with(p, c, puts ? OP_GET : OP_PUT, op->object, OBJECT_QUEUE, op->object,
-                       puts ? WAY_GET : WAY_PUT, not_thread);
 }
 
 static void wait_for_stream(const struct program *p, enum wait_cause cause, int stream,
@@ -86,7 +68,7 @@ static void why_await(const struct program *p, int32_t *c, int thread, const str
     if (p->tasks && op->distance >= 0)
         wait_for_task(p, rank, op->object, iteration - op->distance, wait);
     else
-        wait->agent = thread_that_signals(p, c, op->object, thread);
+        wait->agent = first_helper(p, c, op, thread);
 }
 
 static void why_sync(const struct program *p, int32_t *c, int thread, const struct op *op,
@@ -154,7 +136,7 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
     case OPERAND_EVENT: why_sync(p, c, thread, op, state[THREAD_ITER], wait); break;
     case OPERAND_QUEUE:
         wait->cause = CAUSE_QUEUE;
-        wait->agent = thread_opposite(p, c, op, thread);
+        wait->agent = first_helper(p, c, op, thread);
         break;
     case OPERAND_LOCK:
         wait->cause = CAUSE_LOCK;
@@ -166,9 +148,10 @@ static void why_thread(const struct program *p, int32_t *c, int thread, struct w
         if (p->tasks)
             wait->agent = ticket_holder(p, c, rank, rank_cells(p, c, rank)[RANK_SERVED], wait);
         else
-            wait->agent = thread_that_serves(p, c, rank, thread);
+            wait->agent = first_helper(p, c, op, thread);
         break;
     case OPERAND_NONE:
+    case OPERAND_SUBMISSION:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
     }

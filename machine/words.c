@@ -287,6 +287,7 @@ static void describe_thread_wait(const struct program *p, int32_t *c, int thread
             snprintf(buf, cap, "is at %s, waits for its turn", subject);
         break;
     case OPERAND_NONE:
+    case OPERAND_SUBMISSION:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER: assert(0 && "an operation that never waits"); break;
     }

@@ -3,17 +3,33 @@
 #include "ops.h"
 
 const struct op_row op_table[OP_COUNT] = {
-#define X(name, key_, role_, operand_, use_, waits_, words_, pushed_)                              \
+#define X(name, key_, role_, operand_, at_call, at_stream, waits_, words_, pushed_)                \
     {.key = key_,                                                                                  \
      .words = words_,                                                                              \
      .pushed = pushed_,                                                                            \
      .role = ROLE_##role_,                                                                         \
      .operand = OPERAND_##operand_,                                                                \
-     .use = use_,                                                                                  \
+     .uses = {at_call, at_stream},                                                                 \
      .waits = WAITS_##waits_},
     OP_LIST(X)
 #undef X
 };
+
+bool op_runs_ahead(enum op_kind kind)
+{
+    const enum op_operand operand = op_operand(kind);
+    switch (op_role(kind)) {
+    case ROLE_CPU:
+    case ROLE_DEVICE: return true;
+    case ROLE_COMM: return kind == OP_COLLECTIVE;
+    case ROLE_MARK: return operand == OPERAND_EVENT;
+    case ROLE_CONTROL:
+        return operand == OPERAND_FLAG || operand == OPERAND_LOCK || operand == OPERAND_TURN ||
+               operand == OPERAND_SUBMISSION;
+    case ROLE_CALL: break;
+    }
+    return false;
+}
 
 const char *property_key(enum property property)
 {

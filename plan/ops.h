@@ -32,11 +32,18 @@ enum op_operand {
     OPERAND_LOCK,
     OPERAND_BARRIER,
     OPERAND_TURN, /* the turns of a rank: a ticket's number, no object */
-    OPERAND_BUFFER
+    OPERAND_BUFFER,
+    OPERAND_SUBMISSION /* of the task's instance to which the operation belongs, no object */
 };
+enum { OPERAND_COUNT = OPERAND_SUBMISSION + 1 };
 
-/* How it uses that object: others wait to take what it gives. */
-enum op_use { KEEPS = 0, GIVES = 1, TAKES = 2, GIVES_AND_TAKES = GIVES | TAKES };
+/* When it uses that object: in the step of its thread, and, if it is pushed, when its stream comes to it. */
+enum op_moment { AT_CALL, AT_STREAM, OP_MOMENTS };
+
+/* How it uses the object at a moment, as bits. Others wait to take what it gives. Who looks at an object, in order to take
+   something later or not at all, depends on what was set last. What follows from a use for the order of steps stands in
+   operand_table (machine/uses.h). */
+enum op_use { KEEPS = 0, GIVES = 1, TAKES = 2, SETS = 4, LOOKS = 8 };
 
 /* The reason its thread can wait for at it, besides room in the stream for a push. */
 enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
@@ -44,37 +51,40 @@ enum op_wait { WAITS_NEVER, WAITS_DEVICE, WAITS_THREADS };
 /* The words say what a thread does: %n is the operation's name, %o its object, %s its stream, %c its
    communicator. The words of a push say the same of it beside others on its stream.
 
-     NAME, key in a plan, role, operand, use, waits, words, words of a push */
+     NAME, key in a plan, role, operand, use at the call, use at the stream, waits, words, words of a push */
 #define HOST_OP_LIST(X)                                                                            \
-    X(HOST, "host", CPU, NONE, KEEPS, NEVER, "does the CPU part of %n", NULL)                      \
-    X(COMPUTE, "compute", CPU, NONE, KEEPS, NEVER, "computes %n", NULL)                            \
-    X(LAUNCH, "launch", DEVICE, NONE, KEEPS, NEVER, "launches %n on stream %s", "%n")              \
-    X(COPY, "copy", DEVICE, NONE, KEEPS, NEVER, "pushes copy %n on stream %s", "copy %n")          \
-    X(COLLECTIVE, "collective", COMM, NONE, KEEPS, NEVER,                                          \
+    X(HOST, "host", CPU, NONE, KEEPS, KEEPS, NEVER, "does the CPU part of %n", NULL)               \
+    X(COMPUTE, "compute", CPU, NONE, KEEPS, KEEPS, NEVER, "computes %n", NULL)                     \
+    X(LAUNCH, "launch", DEVICE, NONE, KEEPS, KEEPS, NEVER, "launches %n on stream %s", "%n")       \
+    X(COPY, "copy", DEVICE, NONE, KEEPS, KEEPS, NEVER, "pushes copy %n on stream %s", "copy %n")   \
+    X(COLLECTIVE, "collective", COMM, NONE, KEEPS, KEEPS, NEVER,                                   \
       "pushes collective %n of communicator %c on stream %s", "%n")                                \
-    X(GROUP, "group", COMM, NONE, KEEPS, NEVER,                                                    \
+    X(GROUP, "group", COMM, NONE, KEEPS, KEEPS, NEVER,                                             \
       "pushes a group of communicator %c (%n) on stream %s", "%n")                                 \
-    X(RECORD, "record", MARK, EVENT, GIVES, NEVER, "records %o on stream %s", "record %o")         \
-    X(WAIT, "wait", MARK, EVENT, TAKES, NEVER, "makes stream %s wait for %o", "wait for %o")       \
-    X(SYNC, "sync", CONTROL, EVENT, TAKES, DEVICE, "has synchronised with %o", NULL)               \
-    X(SIGNAL, "signal", CONTROL, FLAG, GIVES, NEVER, "sets %o", NULL)                              \
-    X(AWAIT, "await", CONTROL, FLAG, TAKES, THREADS, "passes %o", NULL)                            \
-    X(PUT, "put", CONTROL, QUEUE, GIVES, THREADS, "puts into queue %o", NULL)                      \
-    X(GET, "get", CONTROL, QUEUE, TAKES, THREADS, "gets from queue %o", NULL)                      \
-    X(LOCK, "lock", CONTROL, LOCK, TAKES, THREADS, "takes lock %o", NULL)                          \
-    X(UNLOCK, "unlock", CONTROL, LOCK, GIVES, NEVER, "releases lock %o", NULL)                     \
-    X(BARRIER, "barrier", CONTROL, BARRIER, GIVES_AND_TAKES, THREADS, "waits at barrier %o", NULL) \
-    X(TICKET, "ticket", CONTROL, TURN, TAKES, THREADS, "has its turn for %n", NULL)                \
-    X(SERVE, "serve", CONTROL, TURN, GIVES, NEVER, "ends its turn for %n", NULL)                   \
-    X(CALLBACK, "callback", CALL, NONE, KEEPS, NEVER, "pushes callback %n on stream %s",           \
+    X(RECORD, "record", MARK, EVENT, SETS, GIVES, NEVER, "records %o on stream %s", "record %o")   \
+    X(WAIT, "wait", MARK, EVENT, LOOKS, TAKES, NEVER, "makes stream %s wait for %o",               \
+      "wait for %o")                                                                               \
+    X(SYNC, "sync", CONTROL, EVENT, LOOKS | TAKES, KEEPS, DEVICE, "has synchronised with %o",      \
+      NULL)                                                                                        \
+    X(SIGNAL, "signal", CONTROL, FLAG, GIVES, KEEPS, NEVER, "sets %o", NULL)                       \
+    X(AWAIT, "await", CONTROL, FLAG, TAKES, KEEPS, THREADS, "passes %o", NULL)                     \
+    X(PUT, "put", CONTROL, QUEUE, GIVES, KEEPS, THREADS, "puts into queue %o", NULL)               \
+    X(GET, "get", CONTROL, QUEUE, TAKES, KEEPS, THREADS, "gets from queue %o", NULL)               \
+    X(LOCK, "lock", CONTROL, LOCK, TAKES, KEEPS, THREADS, "takes lock %o", NULL)                   \
+    X(UNLOCK, "unlock", CONTROL, LOCK, GIVES, KEEPS, NEVER, "releases lock %o", NULL)              \
+    X(BARRIER, "barrier", CONTROL, BARRIER, GIVES | TAKES, KEEPS, THREADS, "waits at barrier %o",  \
+      NULL)                                                                                        \
+    X(TICKET, "ticket", CONTROL, TURN, TAKES, KEEPS, THREADS, "has its turn for %n", NULL)         \
+    X(SERVE, "serve", CONTROL, TURN, GIVES, KEEPS, NEVER, "ends its turn for %n", NULL)            \
+    X(CALLBACK, "callback", CALL, NONE, KEEPS, KEEPS, NEVER, "pushes callback %n on stream %s",    \
       "callback %n")                                                                               \
-    X(ALLOC, "alloc", MARK, BUFFER, KEEPS, NEVER, "allocates %o on stream %s", "%o")               \
-    X(FREE, "free", CONTROL, BUFFER, KEEPS, NEVER, "frees %o", NULL)                               \
-    X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, KEEPS, NEVER,                               \
+    X(ALLOC, "alloc", MARK, BUFFER, SETS, LOOKS, NEVER, "allocates %o on stream %s", "%o")         \
+    X(FREE, "free", CONTROL, BUFFER, SETS, KEEPS, NEVER, "frees %o", NULL)                         \
+    X(RECORD_STREAM, "record_stream", CONTROL, BUFFER, SETS, KEEPS, NEVER,                         \
       "marks %o as used by stream %s", NULL)
 
 #define DRIVER_OP_LIST(X)                                                                          \
-    X(COMPLETE, "complete", CONTROL, NONE, KEEPS, NEVER, "has submitted %n", NULL)
+    X(COMPLETE, "complete", CONTROL, SUBMISSION, GIVES, KEEPS, NEVER, "has submitted %n", NULL)
 
 #define OP_LIST(X) HOST_OP_LIST(X) DRIVER_OP_LIST(X)
 
@@ -92,7 +102,7 @@ struct op_row {
     const char *key, *words, *pushed;
     enum op_role role;
     enum op_operand operand;
-    enum op_use use;
+    unsigned char uses[OP_MOMENTS]; /* bits of enum op_use */
     enum op_wait waits;
 };
 extern const struct op_row op_table[OP_COUNT];
@@ -167,15 +177,26 @@ static inline enum op_operand op_operand(enum op_kind kind)
     return op_table[kind].operand;
 }
 
+/* Bits of enum op_use. */
+static inline unsigned op_uses(enum op_kind kind, enum op_moment moment)
+{
+    return op_table[kind].uses[moment];
+}
+
+/* Does it give something, at whichever moment? */
 static inline bool op_gives(enum op_kind kind)
 {
-    return op_table[kind].use & GIVES;
+    return (op_uses(kind, AT_CALL) | op_uses(kind, AT_STREAM)) & GIVES;
 }
 
 static inline bool op_takes(enum op_kind kind)
 {
-    return op_table[kind].use & TAKES;
+    return (op_uses(kind, AT_CALL) | op_uses(kind, AT_STREAM)) & TAKES;
 }
+
+/* In a pipeline: does its thread wait for nothing that the device does but room in a stream, and its stream for nothing but
+   records and collectives? */
+bool op_runs_ahead(enum op_kind kind);
 
 static inline enum op_wait op_waits(enum op_kind kind)
 {

@@ -229,6 +229,7 @@ const char *plan_object_name(const struct plan *plan, const struct host_op *op)
     case OPERAND_BARRIER: return plan->barriers.items[op->object];
     case OPERAND_BUFFER: return plan->buffers[op->object].name;
     case OPERAND_TURN:
+    case OPERAND_SUBMISSION:
     case OPERAND_NONE: break;
     }
     return NULL;

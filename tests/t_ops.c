@@ -25,7 +25,8 @@ static void test_words(enum op_kind kind)
 {
     const char *key = op_key(kind);
     enum op_operand operand = op_operand(kind);
-    bool has_object = operand != OPERAND_NONE && operand != OPERAND_TURN;
+    bool has_object = operand != OPERAND_NONE && operand != OPERAND_TURN &&
+                      operand != OPERAND_SUBMISSION;
     tap_is_int(says(kind, "%o"), has_object, "%s: the words name its object", key);
     tap_is_int(says(kind, "%c"), op_uses_comm(kind), "%s: the words name its communicator", key);
     tap_ok(says(kind, "%s") || !op_pushes(kind), "%s: the words name the stream of a push", key);

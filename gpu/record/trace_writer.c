@@ -265,6 +265,7 @@ static const char *cause_of(const struct program *p, const struct op *op, int64_
     case OPERAND_QUEUE: snprintf(buf, NAME, "queue %s", object); return buf;
     case OPERAND_TURN: return "its turn";
     case OPERAND_NONE:
+    case OPERAND_SUBMISSION:
     case OPERAND_BARRIER:
     case OPERAND_BUFFER: break;
     }

@@ -459,6 +459,7 @@ static int first_object(const struct plan *plan, const struct host_op *op, int h
     case OPERAND_QUEUE:
     case OPERAND_BARRIER:
     case OPERAND_TURN:
+    case OPERAND_SUBMISSION:
     case OPERAND_NONE: break;
     }
     return 0;

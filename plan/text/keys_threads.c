@@ -457,6 +457,7 @@ static bool fits_in_callback(enum op_kind kind)
     case OPERAND_NONE: return op_is_cpu_work(kind);
     case OPERAND_EVENT:
     case OPERAND_BARRIER:
+    case OPERAND_SUBMISSION:
     case OPERAND_BUFFER: break;
     }
     return false;

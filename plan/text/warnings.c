@@ -101,6 +101,7 @@ static void note_object(struct book *book, const struct host_op *op)
         break;
     case OPERAND_NONE:
     case OPERAND_QUEUE: /* must be declared */
+    case OPERAND_SUBMISSION:
     case OPERAND_TURN: break;
     }
 }
