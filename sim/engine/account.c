@@ -14,6 +14,7 @@
 #include "base/sort.h"
 #include "base/table.h"
 #include "memo.h"
+#include "machine/uses.h"
 #include "simulation.h"
 
 enum { LEAST_LOGGED = 256, NAME = 160 };
@@ -452,7 +453,7 @@ void account_cascade(struct simulation *sim, int stream)
         int s = marks->cascade[--count];
         account_touch(sim, s);
         simulation_mark(sim, program_stream_agent(p, s));
-        simulation_wake(sim, WAKE_STREAM, s);
+        simulation_wake(sim, use_object(p, OBJECT_STREAM, s));
         for (int i = marks->watchers.first[s]; i < marks->watchers.first[s + 1]; i++) {
             int watcher = marks->watchers.items[i],
                 queued = machine_stream_queued(p, sim->state, watcher);

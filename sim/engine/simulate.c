@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "machine/uses.h"
 #include "memo.h"
 
 enum { WORD_BITS = 64, PRIORITY_HOST = 0, PRIORITY_STREAM, PRIORITY_COMM, NAME = 160 };
@@ -84,11 +85,10 @@ static void mark_device(struct simulation *sim, int rank)
         mark_rank(sim, other);
 }
 
-void simulation_wake(struct simulation *sim, enum wake wake, int index)
+void simulation_wake(struct simulation *sim, int object)
 {
     const struct lists *wakes = &sim->marks.wakes;
-    int key = wakes_key(sim->program, wake, index);
-    for (int i = wakes->first[key]; i < wakes->first[key + 1]; i++)
+    for (int i = wakes->first[object]; i < wakes->first[object + 1]; i++)
         simulation_mark(sim, program_thread_agent(sim->program, wakes->items[i]));
 }
 
@@ -101,7 +101,7 @@ static void mark_beyond(struct simulation *sim, int stream)
         return;
     }
     account_cascade(sim, stream);
-    simulation_wake(sim, WAKE_DEVICE, rank);
+    simulation_wake(sim, use_object(sim->program, OBJECT_DEVICE, rank));
 }
 
 static void mark_threads(struct simulation *sim, int rank)
@@ -391,12 +391,12 @@ static void note_memory(struct simulation *sim, int rank, const struct op *op)
         sim->result.in_flight_bytes_max = *allocated;
 }
 
-/* Records, waits and allocations may have taken effect at once, a record with all that waited. */
+/* A mark may have taken effect at once, with all that waited for what it gives. */
 static void mark_after_marker(struct simulation *sim, const struct op *op)
 {
     mark_stream(sim, op->stream);
     bool settled = machine_stream_queued(sim->program, sim->state, op->stream) == 0;
-    if (sim->program->streams[op->stream].hw_queue >= 0 || (settled && op->kind == OP_RECORD))
+    if (sim->program->streams[op->stream].hw_queue >= 0 || (settled && op_gives(op->kind)))
         mark_beyond(sim, op->stream);
 }
 
@@ -411,56 +411,30 @@ static void wake_fired(struct simulation *sim, int rank, int task)
                         program_thread_agent(p, p->worker[rank * p->tasks + fires->items[i].task]));
 }
 
-/* A step of a pipeline's worker may let others of its rank go on. */
-static void wake_after(struct simulation *sim, int rank, const struct op *op)
+/* Threads that may go on because of what the step of a thread has given. */
+static void wake_helped(struct simulation *sim, int thread, const struct op *op)
 {
-    if (op->kind == OP_SIGNAL)
-        simulation_wake(sim, WAKE_FLAG, op->object);
-    else if (op->kind == OP_UNLOCK)
-        simulation_wake(sim, WAKE_LOCK, op->object);
-    else if (op->kind == OP_SERVE)
-        simulation_wake(sim, WAKE_TURN, rank);
-    else if (op->kind == OP_COMPLETE)
+    const struct program *p = sim->program;
+    const int object = op_helped(p, op, thread), rank = p->threads[thread].rank;
+    if (object < 0)
+        return;
+    if (op_operand(op->kind) == OPERAND_SUBMISSION)
         wake_fired(sim, rank, op->task);
+    else if (p->tasks)
+        simulation_wake(sim, object);
+    else if (p->is_crossed || operand_table[op_operand(op->kind)].is_far)
+        mark_all_threads(sim);
     else
         mark_threads(sim, rank);
 }
 
-static void mark_after_host(struct simulation *sim, int rank, const struct op *op)
+static void mark_after_host(struct simulation *sim, int thread, const struct op *op)
 {
-    switch (op->kind) {
-    case OP_LAUNCH:
-    case OP_COPY:
-    case OP_COLLECTIVE:
-    case OP_GROUP:
-    case OP_CALLBACK: mark_stream(sim, op->stream); break;
-    case OP_ALLOC:
-    case OP_RECORD:
-    case OP_WAIT: mark_after_marker(sim, op); break;
-    case OP_SIGNAL:
-    case OP_PUT:
-    case OP_GET:
-    case OP_SYNC:
-    case OP_UNLOCK:
-    case OP_SERVE:
-    case OP_COMPLETE:
-        if (sim->program->tasks)
-            wake_after(sim, rank, op);
-        else if (sim->program->is_crossed || op->kind == OP_SIGNAL ||
-                 op_operand(op->kind) == OPERAND_QUEUE)
-            mark_all_threads(sim);
-        else
-            mark_threads(sim, rank);
-        break;
-    case OP_HOST:
-    case OP_COMPUTE:
-    case OP_AWAIT:
-    case OP_LOCK:
-    case OP_BARRIER:
-    case OP_TICKET:
-    case OP_FREE:
-    case OP_RECORD_STREAM: break;
-    }
+    if (op_is_mark(op->kind))
+        mark_after_marker(sim, op);
+    else if (op_pushes(op->kind))
+        mark_stream(sim, op->stream);
+    wake_helped(sim, thread, op);
 }
 
 static void note_host_op(struct simulation *sim, int agent, const struct op *op, int64_t iteration)
@@ -516,7 +490,7 @@ static void thread_does(struct simulation *sim, int agent, const struct op *op)
     sim->clocks.timers[agent] = TIMER_NONE;
     note_host_op(sim, agent, op, effect.iteration);
     simulation_mark(sim, agent);
-    mark_after_host(sim, thread->rank, op);
+    mark_after_host(sim, p->agents[agent].index, op);
     if (thread->kind == THREAD_CALLBACK)
         mark_stream(sim, thread->stream);
 }

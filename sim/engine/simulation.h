@@ -95,7 +95,7 @@ struct marks {
     int *peer_first, *peers; /* members that exchange messages with member m */
     bool *mixed;             /* communicators with collectives */
     struct lists watchers;   /* by stream: streams with waits for the events it records */
-    struct lists wakes;      /* pipeline form; by wakes_key: threads */
+    struct lists wakes;      /* pipeline form; by object (machine/uses.h): threads */
     int *queued_seen;        /* per stream: operations in it when last looked at */
     int *cascade;            /* scratch: streams */
 };
@@ -235,7 +235,7 @@ void simulation_fail(struct simulation *sim, enum status status);
 /* The agent may be able to do something. */
 void simulation_mark(struct simulation *sim, int agent);
 /* The threads that may wait for this may go on (wakes.h). */
-void simulation_wake(struct simulation *sim, enum wake wake, int index);
+void simulation_wake(struct simulation *sim, int object);
 
 /* Draw more, so that those of this iteration are there. */
 void simulation_draw_more(struct simulation *sim, struct draws *draws, int op, int64_t iteration);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "machine/uses.h"
+
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 static int compare_pairs(const void *a, const void *b)
@@ -37,29 +39,6 @@ bool lists_make(struct lists *lists, struct arena *arena, struct lists_pair *pai
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-int wakes_key(const struct program *program, enum wake wake, int index)
-{
-    const int counts[] = {program->flag_families, program->lock_count, program->ranks,
-                          program->stream_count};
-    for (int before = 0; before < (int)wake; before++)
-        index += counts[before];
-    return index;
-}
-
-/* The key of the one thing that the operation may wait for, or -1. */
-static int key_of(const struct program *p, const struct op *op, int rank)
-{
-    if (op_pushes(op->kind))
-        return wakes_key(p, WAKE_STREAM, op->stream);
-    if (op->kind == OP_SYNC && op->sync != SYNC_STREAM)
-        return wakes_key(p, WAKE_DEVICE, rank);
-    return op->kind == OP_SYNC     ? wakes_key(p, WAKE_STREAM, op->stream)
-           : op->kind == OP_AWAIT  ? wakes_key(p, WAKE_FLAG, op->object)
-           : op->kind == OP_LOCK   ? wakes_key(p, WAKE_LOCK, op->object)
-           : op->kind == OP_TICKET ? wakes_key(p, WAKE_TURN, rank)
-                                   : -1;
-}
-
 bool wakes_make(struct lists *wakes, const struct program *program, struct arena *arena)
 {
     const struct program *p = program;
@@ -68,16 +47,15 @@ bool wakes_make(struct lists *wakes, const struct program *program, struct arena
     for (int i = 0; pairs && i < p->ranks * p->tasks; i++) {
         const struct body *body = &p->bodies[i];
         for (int k = body->first; k < body->first + body->count; k++) {
-            int key = key_of(p, &p->ops[k], i / p->tasks);
-            if (key >= 0)
-                pairs[count++] = (struct lists_pair){key, p->worker[i]};
+            int object = op_awaited(p, &p->ops[k], p->worker[i]);
+            if (object >= 0)
+                pairs[count++] = (struct lists_pair){object, p->worker[i]};
         }
     }
     for (int rank = 0; pairs && rank < p->ranks; rank++)
         pairs[count++] =
-            (struct lists_pair){wakes_key(p, WAKE_DEVICE, rank), p->driver_thread[rank]};
-    bool made =
-        pairs && lists_make(wakes, arena, pairs, count, wakes_key(p, WAKE_DEVICE, p->ranks));
+            (struct lists_pair){use_object(p, OBJECT_DEVICE, rank), p->driver_thread[rank]};
+    bool made = pairs && lists_make(wakes, arena, pairs, count, p->uses->object_count);
     free(pairs);
     return made;
 }

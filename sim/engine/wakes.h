@@ -3,13 +3,8 @@
  * wakes.h - which threads of a pipeline may go on when something happens; private to the event-driven engine.
  *
  * A rank may have thousands of workers, and most steps of one concern few others. So each thread is listed once
- * under each thing that it may wait for:
- *
- *     WAKE_FLAG    a CPU signal of a task is set             those that await it
- *     WAKE_LOCK    a lock is free                            those that take it
- *     WAKE_TURN    a ticket of the rank is served            those that wait for their turn
- *     WAKE_STREAM  a stream has gone on                      those that push to it, or synchronise with it
- *     WAKE_DEVICE  a stream of the rank has gone on          those that synchronise with the device; the driver
+ * under each object that it may wait for (op_awaited of machine/uses.h): the flag that it awaits, the lock that it takes, the
+ * turns of its rank, the stream that it pushes to or synchronises with, the device. The driver is listed under the device.
  *
  * Instances are handed out by the driver, after whose steps all workers of the rank are looked at, and by the end
  * of a submission, which knows whom it fires.
@@ -33,11 +28,7 @@ struct lists_pair {
 bool lists_make(struct lists *lists, struct arena *arena, struct lists_pair *pairs, size_t count,
                 int keys);
 
-enum wake { WAKE_FLAG, WAKE_LOCK, WAKE_TURN, WAKE_STREAM, WAKE_DEVICE };
-
-/* The lists of threads by wakes_key; of the pipeline form only. false: memory is exhausted. */
+/* The lists of threads by objects; of the pipeline form only. false: memory is exhausted. */
 bool wakes_make(struct lists *wakes, const struct program *program, struct arena *arena);
-/* `index`: of the flag family, lock or stream; else the rank. */
-int wakes_key(const struct program *program, enum wake wake, int index);
 
 #endif
