@@ -258,17 +258,10 @@ static enum status waits_are_forward(struct traffic *traffic, bool *forward, str
 /* Does a worker wait for nothing that the device does, but for room in a stream? */
 static bool host_runs_ahead(const struct program *p)
 {
-    for (size_t i = 0; i < p->op_count; i++) {
-        enum op_kind kind = p->ops[i].kind;
-        bool harmless = kind == OP_AWAIT || kind == OP_WAIT || kind == OP_TICKET ||
-                        kind == OP_SERVE || kind == OP_LOCK || kind == OP_UNLOCK ||
-                        kind == OP_HOST || kind == OP_LAUNCH || kind == OP_COPY ||
-                        kind == OP_COLLECTIVE || kind == OP_RECORD || kind == OP_SIGNAL ||
-                        kind == OP_COMPLETE;
-        if (!harmless)
-            return false;
-    }
-    return true;
+    bool ahead = true;
+    for (size_t i = 0; i < p->op_count && ahead; i++)
+        ahead = op_runs_ahead(p->ops[i].kind);
+    return ahead;
 }
 
 /* Does a full stream hold all iterations that have a context, and with `retire: submit` some more? */

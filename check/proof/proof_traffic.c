@@ -55,13 +55,8 @@ static bool read_calls(struct structure *s, int comm, int *count)
 static bool host_runs_ahead(const struct program *p)
 {
     bool ahead = true;
-    for (size_t i = 0; i < p->op_count; i++) {
-        enum op_kind kind = p->ops[i].kind;
-        ahead &= kind == OP_AWAIT || kind == OP_WAIT || kind == OP_TICKET || kind == OP_SERVE ||
-                 kind == OP_LOCK || kind == OP_UNLOCK || kind == OP_HOST || kind == OP_LAUNCH ||
-                 kind == OP_COPY || kind == OP_COLLECTIVE || kind == OP_RECORD ||
-                 kind == OP_SIGNAL || kind == OP_COMPLETE;
-    }
+    for (size_t i = 0; i < p->op_count; i++)
+        ahead &= op_runs_ahead(p->ops[i].kind);
     return ahead && !p->plan->machine.launch_order_implicit;
 }
 

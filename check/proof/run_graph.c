@@ -21,14 +21,29 @@ static const struct {
     [GET] = {"several threads get from one queue", false, false, RUN_EXECUTE},
 };
 
-/* Operations that wait for nothing but their objects, room and partners. */
-static const bool is_plain[OP_COUNT] = {
-    [OP_HOST] = true,   [OP_COMPUTE] = true,       [OP_LAUNCH] = true, [OP_COPY] = true,
-    [OP_GROUP] = true,  [OP_COLLECTIVE] = true,    [OP_RECORD] = true, [OP_WAIT] = true,
-    [OP_SIGNAL] = true, [OP_RECORD_STREAM] = true, [OP_PUT] = true,    [OP_GET] = true,
-    [OP_LOCK] = true,   [OP_CALLBACK] = true,      [OP_ALLOC] = true,  [OP_FREE] = true,
-    [OP_UNLOCK] = true,
-};
+/* Does it use its operand in this way, at its call or at its stream? */
+static bool uses_so(const struct op *op, enum op_operand operand, unsigned uses)
+{
+    return op_operand(op->kind) == operand &&
+           (op_uses(op->kind, AT_CALL) | op_uses(op->kind, AT_STREAM)) & uses;
+}
+
+/* Does it wait for nothing but its objects, room and partners? */
+static bool is_plain(const struct op *op)
+{
+    switch (op_operand(op->kind)) {
+    case OPERAND_NONE:
+    case OPERAND_EVENT:
+    case OPERAND_BUFFER: return true;
+    case OPERAND_FLAG:
+    case OPERAND_QUEUE:
+    case OPERAND_LOCK: return !op_pushes(op->kind);
+    case OPERAND_BARRIER:
+    case OPERAND_TURN:
+    case OPERAND_SUBMISSION: break;
+    }
+    return false;
+}
 
 enum { NEVER = -1, OFTEN = -2 };
 
@@ -70,8 +85,8 @@ static int object_of(const struct program *p, const struct op *op, enum use use)
     case EVENT: /* a wait for a load names a kernel */
         return op_operand(op->kind) == OPERAND_EVENT && op->sync != SYNC_LOAD ? op->object : -1;
     case CALL: return op->kind == OP_COLLECTIVE ? object_of(p, op, MEMBER) : -1;
-    case PUT: return op->kind == OP_PUT ? op->object : -1;
-    case GET: return op->kind == OP_GET ? op->object : -1;
+    case PUT: return uses_so(op, OPERAND_QUEUE, GIVES) ? op->object : -1;
+    case GET: return uses_so(op, OPERAND_QUEUE, TAKES) ? op->object : -1;
     case USES: break;
     }
     return -1;
@@ -108,7 +123,7 @@ static void use_object(struct builder *b, enum use use, int object)
         if (last >= 0 && b->g->body[last] != b->g->body[op])
             refuse(b->g, rules[use].several);
         if (use == LOCK &&
-            (b->p->ops[op].kind == OP_LOCK) != (last < 0 || b->p->ops[last].kind == OP_UNLOCK))
+            op_takes(b->p->ops[op].kind) != (last < 0 || op_gives(b->p->ops[last].kind)))
             refuse(b->g, "a thread takes a lock that it holds, or releases one that it does not");
         if (rules[use].behind)
             after(b->g, run_event(b->g, op, RUN_START), last, rules[use].before, rules[use].known);
@@ -145,14 +160,14 @@ static void add_sync(struct builder *b, int index, int64_t execution)
 static void add_host_wait(struct builder *b, int index, int64_t execution)
 {
     const struct op *op = &b->p->ops[index];
-    if (op->kind == OP_SYNC) {
+    if (op_waits(op->kind) == WAITS_DEVICE) {
         add_sync(b, index, execution);
-    } else if (op->kind == OP_AWAIT) {
+    } else if (uses_so(op, OPERAND_FLAG, TAKES)) {
         int setter = b->setter[op->object];
         if (setter < 0)
             refuse(b->g, setter == NEVER ? "a flag is never set" : "a flag is set more than once");
         after(b->g, execution, setter, RUN_EXECUTE, true);
-    } else if (!is_plain[op->kind]) {
+    } else if (!is_plain(op)) {
         refuse(b->g, op_operand(op->kind) == OPERAND_TURN
                          ? "turns are taken with tickets"
                          : "it has an operation that no certificate speaks of");
@@ -164,15 +179,15 @@ static void add_device_waits(struct builder *b, int index)
     const struct op *op = &b->p->ops[index];
     int64_t start = run_event(b->g, index, RUN_START), end = run_event(b->g, index, RUN_DONE);
     after(b->g, start, index, RUN_EXECUTE, true);
-    if (op->kind == OP_WAIT)
+    if (uses_so(op, OPERAND_EVENT, TAKES))
         after(b->g, start, b->last_record[op->object], RUN_START, true);
     if (end != start)
         add_wait(b->g, end, start, true);
-    if (op->kind == OP_CALLBACK && b->p->bodies[op->object].count > 0)
+    if (op_role(op->kind) == ROLE_CALL && b->p->bodies[op->object].count > 0)
         after(b->g, end, b->p->bodies[op->object].first + b->p->bodies[op->object].count - 1,
               RUN_EXECUTE, true);
     b->last_push[op->stream] = index;
-    if (op->kind == OP_RECORD)
+    if (uses_so(op, OPERAND_EVENT, GIVES))
         b->last_record[op->object] = index;
 }
 
@@ -318,9 +333,9 @@ static void find_bodies(struct builder *b)
         for (int op = p->bodies[k].first; op < p->bodies[k].first + p->bodies[k].count; op++) {
             int object = p->ops[op].object;
             b->g->body[op] = (int)k;
-            if (p->ops[op].kind == OP_CALLBACK)
+            if (op_role(p->ops[op].kind) == ROLE_CALL)
                 b->caller[object] = op;
-            if (p->ops[op].kind == OP_SIGNAL)
+            if (uses_so(&p->ops[op], OPERAND_FLAG, GIVES))
                 b->setter[object] = b->setter[object] == NEVER ? op : OFTEN;
             if (p->plan->machine.sm_slots > 0 && p->ops[op].sm > 0)
                 refuse(b->g, "work competes for residency slots");

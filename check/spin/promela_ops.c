@@ -278,14 +278,25 @@ static void put_ticket(const struct model *m, const struct op *op, int rank)
 
 /* ---- the host side: op_can_step and execute -------------------------------------------------- */
 
-/* A push: "there is room -> push the item". A wait has a text of its own. */
+/* Does it use its operand in this way at this moment? */
+static bool uses_so(const struct op *op, enum op_operand operand, enum op_moment moment,
+                    unsigned uses)
+{
+    return op_operand(op->kind) == operand && op_uses(op->kind, moment) & uses;
+}
+
+/* A push: "there is room -> push the item". One that looks for a record has a text of its own. */
 static void put_pushing_op(const struct model *m, const struct op *op, int rank)
 {
+    if (uses_so(op, OPERAND_EVENT, AT_CALL, LOOKS)) {
+        put_wait(m, op, rank);
+        return;
+    }
     put_room(m, op->stream);
     promela_put(m, " -> ");
     if (op_uses_comm(op->kind))
         put_push_comm(m, op, rank);
-    else if (op->kind == OP_RECORD)
+    else if (uses_so(op, OPERAND_EVENT, AT_CALL, SETS))
         put_record(m, op);
     else
         put_push(m, op, "0", "0");
@@ -301,7 +312,7 @@ static void put_signal(const struct model *m, const struct op *op)
 static void put_queue_op(const struct model *m, const struct op *op)
 {
     int queue = op->object;
-    if (op->kind == OP_PUT)
+    if (op_gives(op->kind))
         promela_put(m, "queued[%d] < %d -> queued[%d]++", queue, m->p->queue_caps[queue], queue);
     else
         promela_put(m, "queued[%d] > 0 -> queued[%d]--", queue, queue);
@@ -309,7 +320,7 @@ static void put_queue_op(const struct model *m, const struct op *op)
 
 static void put_lock_op(const struct model *m, const struct op *op)
 {
-    if (op->kind == OP_LOCK)
+    if (op_takes(op->kind))
         promela_put(m, "!locked[%d] -> locked[%d] = 1", op->object, op->object);
     else
         promela_put(m, "locked[%d] = 0", op->object);
@@ -324,8 +335,8 @@ static void put_host_op(const struct model *m, const struct op *op, int rank, in
     case OP_ALLOC:
     case OP_COLLECTIVE:
     case OP_GROUP:
-    case OP_RECORD: put_pushing_op(m, op, rank); break;
-    case OP_WAIT: put_wait(m, op, rank); break;
+    case OP_RECORD:
+    case OP_WAIT: put_pushing_op(m, op, rank); break;
     case OP_SYNC: put_sync(m, op, thread); break;
     case OP_SIGNAL: put_signal(m, op); break;
     case OP_AWAIT: put_await(m, op, rank); break;
@@ -385,7 +396,7 @@ static void put_start_guard(const struct model *m, const struct op *op)
         promela_put(m, " && a == finished[%d]", promela_member(m->p, op));
     if (op_uses_comm(op->kind) && m->p->plan->machine.launch_order_implicit)
         promela_put(m, " && b == started_any[%d]", stream->rank);
-    if (op->kind == OP_WAIT)
+    if (uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES))
         promela_put(m, " && (a == 0 || popped[a - 1] > b)");
     promela_put(m, ")");
 }
@@ -405,7 +416,7 @@ static void put_start_effect(const struct model *m, const struct op *op)
 /* "items?N,... -> guard; effect", left open inside an atomic. */
 static void put_start(const struct model *m, const struct op *op)
 {
-    bool reads = op_uses_comm(op->kind) || op->kind == OP_WAIT;
+    bool reads = op_uses_comm(op->kind) || uses_so(op, OPERAND_EVENT, AT_STREAM, TAKES);
     promela_put(m, "    :: atomic { items_%d?%d,%s%s ->", op->stream, op_number(m->p, op),
                 promela_is_pipeline(m) ? "i," : "", reads ? "a,b" : "_,_");
     promela_put_op_comment(m, op);
