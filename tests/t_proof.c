@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "improve/found.h"
 #include "check/certify.h"
 #include "check/verify.h"
 #include "base/hash.h"
@@ -265,7 +266,9 @@ static void check_drivers(struct bench *bench, char *text, struct diag *diag)
         text ? plan_parse("random.yaml", text, strlen(text), &plan, diag) : diag_no_memory(diag);
     if (status == STATUS_OK) {
         bool pipeline = plan.form == FORM_PIPELINE;
-        status = check_plan(bench, &plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE, diag);
+        status = found_resolve(&plan, &plan.arena, diag);
+        if (status == STATUS_OK)
+            status = check_plan(bench, &plan, pipeline ? DRIVER_CLOCK : DRIVER_NONE, diag);
         if (status == STATUS_OK && pipeline)
             status = check_plan(bench, &plan, DRIVER_DATAFLOW, diag);
         plan_fini(&plan);
