@@ -21,6 +21,7 @@
 #include "trace/record/reader/tapes.h"
 #include "trace/record/recorder/launched.h"
 #include "base/system_words.h"
+#include "base/array.h"
 
 #define LIBRARY "libswrecord.so"
 
@@ -239,8 +240,7 @@ static enum status list_files(struct recording *recording, struct names_found *o
     while (ok && (entry = readdir(stream))) {
         if (entry->d_name[0] == '.')
             continue;
-        ok = arena_grow(&app->arena, (void **)&out->items, out->count, &out->cap,
-                        sizeof *out->items) &&
+        ok = ARENA_GROW(&app->arena, out->items, out->count, out->cap) &&
              (out->items[out->count] =
                   arena_printf(&app->arena, "%s/%s", recording->folder, entry->d_name));
         out->count += ok;

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 static const struct {
     const char *key, *words, *cause, *word;
 } idles[] = {
@@ -74,7 +77,7 @@ static int *sorted(size_t count, int (*order)(const void *, const void *, void *
     for (size_t i = 0; items && i < count; i++)
         items[i] = (int)i;
     if (items)
-        qsort_r(items, count, sizeof *items, order, context);
+        SORT_BY(items, count, order, context);
     return items;
 }
 
@@ -83,14 +86,8 @@ static int *sorted(size_t count, int (*order)(const void *, const void *, void *
 static bool put_edge(struct search *search, int work, int source, enum idle word)
 {
     struct evidence *out = search->out;
-    if (out->edge_count == out->edge_cap) {
-        const size_t cap = out->edge_cap ? out->edge_cap * 2 : 64;
-        struct edge_found *more = realloc(out->edges, cap * sizeof *more);
-        if (!more)
-            return false;
-        out->edges = more;
-        out->edge_cap = cap;
-    }
+    if (!ARRAY_GROW(out->edges, out->edge_count, out->edge_cap))
+        return false;
     out->edges[out->edge_count++] = (struct edge_found){work, source, word};
     return true;
 }
@@ -143,15 +140,7 @@ static int count_pushed(const struct search *search, int stream, int64_t time_ns
 {
     const struct job_rank *rank = search->rank;
     const struct job_stream *s = &rank->streams[stream];
-    int low = 0, high = s->count;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (search->pushed[rank->by_stream[s->first + middle]] < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SORT_FIRST(i, 0, s->count, search->pushed[rank->by_stream[s->first + i]] >= time_ns);
 }
 
 /* The last work of a stream that was pushed before `time_ns`; -1. */
@@ -175,14 +164,8 @@ static const struct job_call *call_with_id(const struct search *search, int64_t 
                                            enum call_kind kind)
 {
     const struct job_call *calls = search->rank->calls;
-    size_t low = 0, high = search->rank->call_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (calls[search->by_id[middle]].correlation < correlation)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, search->rank->call_count,
+                            calls[search->by_id[i]].correlation >= correlation);
     for (; low < search->rank->call_count; low++) {
         const struct job_call *call = &calls[search->by_id[low]];
         if (call->correlation != correlation || correlation <= 0)
@@ -260,8 +243,7 @@ static int compare_edges(const void *left, const void *right)
 
 static void sort_edges(struct evidence *out)
 {
-    if (out->edge_count > 0)
-        qsort(out->edges, out->edge_count, sizeof *out->edges, compare_edges);
+    SORT(out->edges, out->edge_count, compare_edges);
 }
 
 /* ---- why a work began ------------------------------------------------------------------------ */
@@ -271,14 +253,8 @@ static int ended_before(const struct search *search, int work, int64_t ready_ns)
 {
     const struct job_work *works = search->rank->works;
     const int64_t start = works[work].start_ns;
-    size_t low = 0, high = search->rank->work_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (works[search->by_end[middle]].end_ns <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low =
+        SORT_FIRST(i, 0, search->rank->work_count, works[search->by_end[i]].end_ns > start);
     while (low-- > 0) {
         const int other = search->by_end[low];
         if (works[other].end_ns <= ready_ns || works[other].end_ns + EXPLAINED_NS < start)
@@ -309,14 +285,8 @@ static void later(struct reason *reason, int64_t ready_ns, enum idle cause, int 
 static int begun_before(const struct job_rank *rank, int stream, int64_t time_ns)
 {
     const struct job_stream *s = &rank->streams[stream];
-    int low = 0, high = s->count;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (rank->works[rank->by_stream[s->first + middle]].start_ns < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    int low =
+        SORT_FIRST(i, 0, s->count, rank->works[rank->by_stream[s->first + i]].start_ns >= time_ns);
     return low > 0 ? rank->by_stream[s->first + low - 1] : -1;
 }
 

@@ -15,6 +15,8 @@
 #include "base/input.h"
 #include "base/system_words.h"
 #include "trace/record/recorder/recording.h"
+#include "base/array.h"
+#include "base/sort.h"
 
 /* The first bytes of a file, and the first keys of JSON. */
 
@@ -110,8 +112,7 @@ struct listing {
 static enum status add_file(struct listing *listing, const char *path, enum format format)
 {
     struct import_files *files = &listing->files;
-    if (!arena_grow(listing->arena, (void **)&files->items, files->count, &files->cap,
-                    sizeof *files->items))
+    if (!ARENA_GROW(listing->arena, files->items, files->count, files->cap))
         return diag_no_memory(listing->diag);
     files->items[files->count++] = (struct import_file){path, format};
     return STATUS_OK;
@@ -174,8 +175,7 @@ static enum status list_folder(struct listing *listing, const char *folder, DIR 
         if (entry->d_name[0] == '.')
             continue;
         const char *path = arena_printf(listing->arena, "%s/%s", folder, entry->d_name);
-        if (!path || !arena_grow(listing->arena, (void **)&out->items, out->count, &out->cap,
-                                 sizeof *out->items))
+        if (!path || !ARENA_GROW(listing->arena, out->items, out->count, out->cap))
             return diag_no_memory(listing->diag);
         if (input_is_ordinary(path))
             out->items[out->count++] = path;
@@ -183,8 +183,7 @@ static enum status list_folder(struct listing *listing, const char *folder, DIR 
     if (errno)
         return diag_error(listing->diag, STATUS_SYSTEM, "cannot read %s: %s", folder,
                           system_words(errno));
-    if (out->count > 0)
-        qsort(out->items, out->count, sizeof *out->items, by_name);
+    SORT(out->items, out->count, by_name);
     return STATUS_OK;
 }
 

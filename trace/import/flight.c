@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 /* A collective of a rank, and the type of its tensors. */
 struct typed {
     int group;
@@ -32,12 +35,6 @@ static int plan_rank(const struct flight *flight, int64_t rank)
 }
 
 /* ---- process groups -------------------------------------------------------------------------- */
-
-static int by_value(const void *left, const void *right)
-{
-    const int a = *(const int *)left, b = *(const int *)right;
-    return (a > b) - (a < b);
-}
 
 /* A name that a plan can have: of a dump it may be any bytes. NULL without memory. */
 static const char *plain_name(struct arena *arena, const char *prefix, const char *text)
@@ -78,8 +75,7 @@ static bool add_comm(struct flight *flight, size_t g)
         if (rank >= 0)
             comm->members[comm->member_count++] = rank;
     }
-    if (comm->members && comm->member_count > 1)
-        qsort(comm->members, comm->member_count, sizeof *comm->members, by_value);
+    sort_int(comm->members, comm->member_count);
     return comm->members && comm->name;
 }
 
@@ -96,8 +92,7 @@ static int pair_comm(struct flight *flight, int group, int a, int b)
             return (int)i;
     int *members = ARENA_ARRAY(&plan->arena, 2, int);
     if (!name || !members ||
-        !arena_grow(&plan->arena, (void **)&plan->comms, plan->comm_count, &flight->comm_cap,
-                    sizeof *plan->comms))
+        !ARENA_GROW(&plan->arena, plan->comms, plan->comm_count, flight->comm_cap))
         return -1;
     members[0] = first;
     members[1] = second;
@@ -138,7 +133,7 @@ static bool list_types(struct flight *flight)
                 flight->typed[flight->typed_count++] =
                     (struct typed){call->group, call->number, call->parts[0].dtype};
         }
-    qsort(flight->typed, flight->typed_count, sizeof *flight->typed, by_call);
+    SORT(flight->typed, flight->typed_count, by_call);
     return true;
 }
 
@@ -260,12 +255,6 @@ static bool add_thread(struct flight *flight, const struct flight_rank *rank)
 
 /* ---- hypotheses ------------------------------------------------------------------------------ */
 
-static int by_number(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* The members of all groups that have no dump, ascending; each once. */
 static bool missing_ranks(const struct flight *flight, int64_t **out, size_t *count)
 {
@@ -280,7 +269,7 @@ static bool missing_ranks(const struct flight *flight, int64_t **out, size_t *co
         for (size_t i = 0; i < job->groups[g].rank_count; i++)
             if (flight_find_rank(job, job->groups[g].ranks[i]) < 0)
                 ranks[found++] = job->groups[g].ranks[i];
-    qsort(ranks, found, sizeof *ranks, by_number);
+    sort_i64(ranks, found);
     *count = 0;
     for (size_t i = 0; i < found; i++)
         if (*count == 0 || ranks[*count - 1] != ranks[i])

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 static bool flight_is_completed(const struct value *entry);
 
 /*
@@ -137,14 +140,7 @@ int64_t flight_rank(const struct value *root, const char *file)
 
 int flight_find_rank(const struct flight_job *job, int64_t rank)
 {
-    size_t low = 0, high = job->rank_count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (job->ranks[middle].rank < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, job->rank_count, job->ranks[i].rank >= rank);
     return low < job->rank_count && job->ranks[low].rank == rank ? (int)low : -1;
 }
 
@@ -162,8 +158,7 @@ static int intern_group(struct flight_job *job, const struct flight_group *group
     for (size_t i = 0; i < job->group_count; i++)
         if (is_same_group(&job->groups[i], group))
             return (int)i;
-    if (!arena_grow(job->arena, (void **)&job->groups, job->group_count, &job->group_cap,
-                    sizeof *group))
+    if (!ARENA_GROW(job->arena, job->groups, job->group_count, job->group_cap))
         return -1;
     job->groups[job->group_count] = *group;
     return (int)job->group_count++;
@@ -173,8 +168,7 @@ static int intern_group(struct flight_job *job, const struct flight_group *group
 static bool know_group(const struct flight_job *job, struct flight_rank *rank, int group)
 {
     while (rank->group_count <= (size_t)group) {
-        if (!arena_grow(job->arena, (void **)&rank->last_call, rank->group_count, &rank->group_cap,
-                        sizeof *rank->last_call))
+        if (!ARENA_GROW(job->arena, rank->last_call, rank->group_count, rank->group_cap))
             return false;
         rank->last_call[rank->group_count++] = 0;
     }
@@ -357,8 +351,7 @@ static struct flight_part read_part(const struct flight_group *group, const stru
 
 static bool add_part(struct flight_job *job, struct flight_call *call, const struct value *entry)
 {
-    if (!arena_grow(job->arena, (void **)&call->parts, call->part_count, &call->part_cap,
-                    sizeof *call->parts))
+    if (!ARENA_GROW(job->arena, call->parts, call->part_count, call->part_cap))
         return false;
     call->parts[call->part_count++] = read_part(&job->groups[call->group], entry);
     return true;
@@ -396,8 +389,7 @@ static bool add_call(struct flight_job *job, struct flight_rank *rank,
     int *last = &rank->last_call[call->group];
     if (*last && rank->calls[*last - 1].part_count > 1)
         rank->calls[*last - 1].left_out = false;
-    if (!arena_grow(job->arena, (void **)&rank->calls, rank->call_count, &rank->call_cap,
-                    sizeof *call))
+    if (!ARENA_GROW(job->arena, rank->calls, rank->call_count, rank->call_cap))
         return false;
     rank->calls[rank->call_count++] = *call;
     *last = (int)rank->call_count;
@@ -500,7 +492,7 @@ static enum status sort_dumps(struct flight_dump *dumps, size_t count, struct di
             dumps[i].rank = (int64_t)i;
         entries += value_count(value_get(dumps[i].root, "entries"));
     }
-    qsort(dumps, count, sizeof *dumps, by_rank);
+    SORT(dumps, count, by_rank);
     for (size_t i = 1; i < count; i++)
         if (dumps[i].rank == dumps[i - 1].rank)
             return diag_error(diag, STATUS_INPUT,

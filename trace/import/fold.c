@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 /* A place in a step: a thread and a slot in it. */
 struct place {
     int thread, step, slot;
@@ -292,8 +295,7 @@ bool fold_steps(struct plan *plan, struct fold_thread *threads, size_t count, si
 
 static void add_edge(struct folder *folder, const struct edge *edge)
 {
-    if (!arena_grow(&folder->arena, (void **)&folder->edges, folder->edge_count, &folder->edge_cap,
-                    sizeof *folder->edges))
+    if (!ARENA_GROW(&folder->arena, folder->edges, folder->edge_count, folder->edge_cap))
         folder->no_memory = true;
     else
         folder->edges[folder->edge_count++] = *edge;
@@ -447,7 +449,7 @@ static bool keep_frequent(struct folder *folder)
     }
     folder->edges = kept;
     folder->edge_count = count;
-    qsort(kept, count, sizeof *kept, compare_edges);
+    SORT(kept, count, compare_edges);
     return true;
 }
 
@@ -472,8 +474,7 @@ static bool fold_find_waits(struct folder *folder, bool *fits)
             list_edges(folder, t, step);
     if (folder->no_memory)
         return false;
-    if (folder->edge_count > 0)
-        qsort(folder->edges, folder->edge_count, sizeof *folder->edges, compare_edges);
+    SORT(folder->edges, folder->edge_count, compare_edges);
     return folder->typical ? keep_frequent(folder) : keep_first(folder, fits);
 }
 /* ---- events of the step -------------------------------------------------------------------------- */
@@ -592,8 +593,7 @@ struct writer {
 static struct host_op *add_op(struct writer *writer, const struct host_op *like)
 {
     struct folder *folder = writer->folder;
-    if (!arena_grow(&folder->arena, (void **)&writer->ops, writer->count, &writer->cap,
-                    sizeof *writer->ops)) {
+    if (!ARENA_GROW(&folder->arena, writer->ops, writer->count, writer->cap)) {
         folder->no_memory = true;
         return NULL;
     }

@@ -11,6 +11,8 @@
 #include "steps.h"
 
 #include "trace/job/job.h"
+#include "base/array.h"
+#include "base/sort.h"
 
 enum { HANDOFF_NS = 80 * 1000 };
 
@@ -44,19 +46,14 @@ static bool comes_before(const struct job_rank *rank, int a, int b)
     return start_a != start_b ? start_a < start_b : a < b;
 }
 
-static bool add(const struct job_rank *rank, struct handoffs *out, int call, int other, bool at_end)
+static bool add_handoff(const struct job_rank *rank, struct handoffs *out, int call, int other,
+                        bool at_end)
 {
     if (call < 0 || other < 0 || rank->calls[call].thread == rank->calls[other].thread ||
         !comes_before(rank, other, call))
         return true;
-    if (out->count == out->cap) {
-        const size_t cap = out->cap ? out->cap * 2 : 64;
-        struct handoff *more = realloc(out->items, cap * sizeof *more);
-        if (!more)
-            return false;
-        out->items = more;
-        out->cap = cap;
-    }
+    if (!ARRAY_GROW(out->items, out->count, out->cap))
+        return false;
     out->items[out->count++] = (struct handoff){call, other, at_end};
     return true;
 }
@@ -69,7 +66,7 @@ static bool add_stream_orders(const struct job_rank *rank, struct handoffs *out)
             const int call = rank->works[rank->by_stream[rank->streams[s].first + i]].call;
             if (call < 0)
                 continue;
-            if (!add(rank, out, call, before, false))
+            if (!add_handoff(rank, out, call, before, false))
                 return false;
             before = call;
         }
@@ -82,13 +79,14 @@ static bool add_records(const struct job_rank *rank, const struct evidence *evid
 {
     for (size_t i = 0; i < evidence->edge_count; i++) {
         const struct edge_found *edge = &evidence->edges[i];
-        if (!add(rank, out, rank->works[edge->work].call, rank->works[edge->source].call, false))
+        if (!add_handoff(rank, out, rank->works[edge->work].call, rank->works[edge->source].call,
+                         false))
             return false;
     }
     for (size_t i = 0; i < rank->call_count; i++) {
         const int work = evidence->waits[i].work;
         if (rank->calls[i].kind == CALL_SYNC_EVENT && work >= 0 &&
-            !add(rank, out, (int)i, rank->works[work].call, false))
+            !add_handoff(rank, out, (int)i, rank->works[work].call, false))
             return false;
     }
     return true;
@@ -97,15 +95,8 @@ static bool add_records(const struct job_rank *rank, const struct evidence *evid
 /* The first call of a thread that begins at `time_ns` or later; the number behind its last one if there is none. */
 static int first_from(const struct job_rank *rank, int thread, int64_t time_ns)
 {
-    int low = rank->first_call[thread], high = rank->first_call[thread + 1];
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (rank->calls[middle].start_ns < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SORT_FIRST(i, rank->first_call[thread], rank->first_call[thread + 1],
+                      rank->calls[i].start_ns >= time_ns);
 }
 
 /* The last call of another thread that was over at `time_ns`, made since `since_ns`, if its thread then made none for
@@ -135,7 +126,8 @@ static bool add_idle_ends(const struct job_rank *rank, struct handoffs *out)
         for (int i = rank->first_call[thread]; i < rank->first_call[thread + 1]; i++) {
             const struct job_call *call = &rank->calls[i];
             if (call->start_ns - idle_since > HANDOFF_NS &&
-                !add(rank, out, i, handed_over(rank, thread, idle_since, call->start_ns), true))
+                !add_handoff(rank, out, i, handed_over(rank, thread, idle_since, call->start_ns),
+                             true))
                 return false;
             idle_since = call->end_ns > idle_since ? call->end_ns : idle_since;
         }
@@ -191,8 +183,7 @@ static bool handoffs_find(const struct job_rank *rank, const struct evidence *ev
     if (!add_stream_orders(rank, out) || !add_records(rank, evidence, out) ||
         (!rank->is_host && !add_idle_ends(rank, out)))
         return false;
-    if (out->count > 0)
-        qsort(out->items, out->count, sizeof *out->items, compare);
+    SORT(out->items, out->count, compare);
     return leave_out_implied(rank, out);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "trace/job/call_names.h"
+#include "base/sort.h"
 
 /* Where an annotation or an operator of a thread begins or ends. */
 struct edge {
@@ -127,12 +128,6 @@ static void find_askers(struct host_maker *maker, bool message)
 
 /* ---- streams -------------------------------------------------------------------------------------- */
 
-static int by_number(const void *left, const void *right)
-{
-    const int a = *(const int *)left, b = *(const int *)right;
-    return (a > b) - (a < b);
-}
-
 static int64_t thread_number(const struct host_maker *maker, int thread)
 {
     const char *slash = strrchr(maker->rank->threads.items[thread], '/');
@@ -142,7 +137,7 @@ static int64_t thread_number(const struct host_maker *maker, int thread)
 /* By number of the system, in which the groups made them. */
 static void sort_workers(struct host_maker *maker)
 {
-    qsort(maker->workers, maker->worker_count, sizeof *maker->workers, by_number);
+    sort_int(maker->workers, maker->worker_count);
     for (size_t i = 1; i < maker->worker_count; i++)
         for (size_t k = i; k > 0 && thread_number(maker, maker->workers[k]) <
                                         thread_number(maker, maker->workers[k - 1]);
@@ -395,8 +390,7 @@ enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *
             "%s: neither work of a GPU nor operations of gloo are recorded in it: the plan has "
             "the CPU time of its threads",
             rank->file);
-    if (count > 0)
-        qsort(rank->gloo_events, count, sizeof *rank->gloo_events, compare_events);
+    SORT(rank->gloo_events, count, compare_events);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         maker.asked[i] = -1;
         maker.free_ns[i] = INT64_MIN;
@@ -516,8 +510,7 @@ static bool list_edges(struct host_maker *maker)
         if (rank->gloo_events[i].kind == GLOO_CALLED || rank->gloo_events[i].kind == GLOO_OTHER)
             add_edge(maker, rank->gloo_events[i].thread, rank->gloo_events[i].start_ns,
                      rank->gloo_events[i].end_ns);
-    if (maker->edge_count > 0)
-        qsort(maker->edges, maker->edge_count, sizeof *maker->edges, compare_edges);
+    SORT(maker->edges, maker->edge_count, compare_edges);
     return true;
 }
 
@@ -526,14 +519,7 @@ static void edges_around(const struct host_maker *maker, int thread, int64_t tim
                          int64_t *before, int64_t *after)
 {
     const struct edge key = {thread, time_ns};
-    size_t low = 0, high = maker->edge_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (compare_edges(&maker->edges[middle], &key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, maker->edge_count, compare_edges(&maker->edges[i], &key) >= 0);
     const struct edge *at = &maker->edges[low];
     *before = low > 0 && at[-1].thread == thread ? at[-1].time_ns : INT64_MIN;
     *after = low < maker->edge_count && at->thread == thread ? at->time_ns : INT64_MAX;

@@ -8,10 +8,12 @@
 
 #include "files.h"
 #include "flight.h"
-#include "trace/job/host_form.h"
 #include "kineto.h"
 #include "meetings.h"
 #include "nsys.h"
+
+#include "base/sort.h"
+#include "trace/job/host_form.h"
 
 static enum status read_file(const struct import_file *file, struct job *job, struct diag *diag)
 {
@@ -59,7 +61,7 @@ static enum status order_ranks(struct job *job, struct diag *diag)
     for (size_t i = 0; i < job->rank_count; i++)
         if (job->ranks[i].number < 0)
             return STATUS_OK;
-    qsort(job->ranks, job->rank_count, sizeof *job->ranks, by_number);
+    SORT(job->ranks, job->rank_count, by_number);
     for (size_t i = 1; i < job->rank_count; i++)
         if (job->ranks[i].number == job->ranks[i - 1].number)
             return diag_error(diag, STATUS_INPUT,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trace/job/call_names.h"
+#include "base/sort.h"
 
 struct nested {
     int thread, name;
@@ -55,7 +56,7 @@ static void collect(const struct job *job, const struct job_rank *rank, struct f
                 (struct nested){call->thread, call->name, call->start_ns, call->end_ns};
     }
     if (flat->count)
-        qsort(flat->items, flat->count, sizeof *flat->items, compare_nested);
+        SORT(flat->items, flat->count, compare_nested);
 }
 
 /* The innermost range goes on until `end_ns`. */
@@ -124,15 +125,8 @@ void innermost_fini(struct innermost *innermost)
 /* The first stretch of a thread that ends after this time. */
 static int first_after(const struct innermost *innermost, int thread, int64_t time_ns)
 {
-    int low = innermost->first[thread], high = innermost->first[thread + 1];
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (innermost->stretches[middle].end_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SORT_FIRST(i, innermost->first[thread], innermost->first[thread + 1],
+                      innermost->stretches[i].end_ns > time_ns);
 }
 
 int innermost_name(const struct innermost *innermost, int thread, int64_t start_ns, int64_t end_ns)

@@ -15,6 +15,7 @@
 #include "plan/schedules/actions.h"
 #include "trace/job/call_names.h"
 #include "trace/job/job.h"
+#include "base/array.h"
 
 enum { TEXT = 512 };
 
@@ -99,14 +100,8 @@ static enum status open_events_begin(struct open_events *open, const struct even
         return diag_error(diag, STATUS_INPUT,
                           "%s: more than %d events begin (\"B\") and have no end (\"E\")", file,
                           OPEN_MOST);
-    if (open->count == open->cap) {
-        const size_t cap = open->cap ? 2 * open->cap : 16;
-        void *items = realloc(open->items, cap * sizeof *open->items);
-        if (!items)
-            return diag_no_memory(diag);
-        open->items = items;
-        open->cap = cap;
-    }
+    if (!ARRAY_GROW(open->items, open->count, open->cap))
+        return diag_no_memory(diag);
     open->items[open->count++] = *event;
     return STATUS_OK;
 }
@@ -665,8 +660,7 @@ static bool read_members(struct kineto *kineto, struct job_members *out)
         return true;
     }
     while ((token = json_next(reader)) == JSON_NUMBER) {
-        ok = ok && arena_grow(&kineto->job->arena, (void **)&out->ranks, out->count, &out->cap,
-                              sizeof *out->ranks);
+        ok = ok && ARENA_GROW(&kineto->job->arena, out->ranks, out->count, out->cap);
         if (ok && decimal_scaled(reader->text, reader->length, 0, &out->ranks[out->count]))
             out->count++;
     }
@@ -680,8 +674,7 @@ static bool keep_group(struct kineto *kineto, const char *name, const struct job
     struct job_rank *rank = kineto->rank;
     const int at = names_intern(&rank->groups, &kineto->job->arena, name);
     while (at >= 0 && rank->members_count <= (size_t)at) {
-        if (!arena_grow(&kineto->job->arena, (void **)&rank->members, rank->members_count,
-                        &rank->members_cap, sizeof *rank->members))
+        if (!ARENA_GROW(&kineto->job->arena, rank->members, rank->members_count, rank->members_cap))
             return false;
         rank->members[rank->members_count++] = (struct job_members){0};
     }

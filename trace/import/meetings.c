@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 /* A collective of a rank. `key` tells its communicator: the name of its group, or the place of its stream. */
 struct entry {
     int key, work;
@@ -52,7 +55,7 @@ static bool list_rank(const struct job_rank *rank, struct list *list)
     }
     free(places);
     if (places && list->entries)
-        qsort(list->entries, list->count, sizeof *list->entries, by_key_and_start);
+        SORT(list->entries, list->count, by_key_and_start);
     return places && list->entries;
 }
 
@@ -106,12 +109,6 @@ static enum status refuse(const struct job *job, size_t a, size_t b, const char 
 /* Traces of two ranks need not begin or end with the same collective: the lists may be displaced by so many. */
 enum { MOST_DISPLACED = 3, FEWEST_TO_DISPLACE = 8 };
 
-static int by_value(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 static int64_t end_of(const struct job *job, int rank, const struct entry *entry)
 {
     return job->ranks[rank].works[entry->work].end_ns;
@@ -133,11 +130,11 @@ static void compare_ends(const struct job *job, int rank_a, const struct slice *
     *median = *spread = count > 0 ? 0 : INT64_MAX;
     if (count == 0)
         return;
-    qsort(scratch, count, sizeof *scratch, by_value);
+    sort_i64(scratch, count);
     *median = scratch[count / 2];
     for (size_t i = 0; i < count; i++)
         scratch[i] = llabs(scratch[i] - *median);
-    qsort(scratch, count, sizeof *scratch, by_value);
+    sort_i64(scratch, count);
     *spread = scratch[count / 2];
 }
 
@@ -335,8 +332,7 @@ static bool add_comm(const struct job *job, struct plan *plan, int key, const in
     char stream[16];
     comm.name = arena_strdup(arena, name_of(job, key, stream, sizeof stream));
     comm.members = ARENA_ARRAY(arena, count, int);
-    if (!comm.name || !comm.members ||
-        !arena_grow(arena, (void **)&plan->comms, plan->comm_count, cap, sizeof comm))
+    if (!comm.name || !comm.members || !ARENA_GROW(arena, plan->comms, plan->comm_count, *cap))
         return false;
     for (size_t i = 0; i < count; i++)
         comm.members[i] = members[i];

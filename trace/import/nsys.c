@@ -9,6 +9,7 @@
 #include "trace/job/bytes.h"
 #include "trace/job/call_names.h"
 #include "trace/foreign_sql.h"
+#include "base/array.h"
 
 enum { MOST_BYTES = 1 << 30 };
 
@@ -185,8 +186,7 @@ static struct job_rank *rank_of_work(struct nsys *nsys, int64_t pid)
     if (rank)
         return rank;
     const size_t place = nsys->job->rank_count - nsys->first_rank;
-    if (!arena_grow(&nsys->job->arena, (void **)&nsys->pids, place, &nsys->pid_cap,
-                    sizeof *nsys->pids))
+    if (!ARENA_GROW(&nsys->job->arena, nsys->pids, place, nsys->pid_cap))
         return NULL;
     nsys->pids[place] = pid;
     return job_add_rank(nsys->job, nsys->path);

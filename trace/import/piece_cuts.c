@@ -2,6 +2,8 @@
 /* piece_cuts.c - where a run of work is cut: see pieces.h. */
 #include "pieces_internal.h"
 
+#include "base/sort.h"
+
 static bool is_event(enum idle cause)
 {
     return cause == IDLE_EVENT_ID || cause == IDLE_EVENT_CALL || cause == IDLE_EVENT_TIME ||
@@ -46,14 +48,7 @@ static bool is_long_for_peers(const struct piece_search *search, int64_t sum_ns)
 static int last_source(const struct piece_search *search, int work)
 {
     const struct evidence *evidence = search->evidence;
-    size_t low = 0, high = evidence->edge_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (evidence->edges[middle].work < work)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, evidence->edge_count, evidence->edges[i].work >= work);
     int best = -1;
     for (; low < evidence->edge_count && evidence->edges[low].work == work; low++) {
         const int source = evidence->edges[low].source;

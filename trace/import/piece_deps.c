@@ -2,6 +2,8 @@
 /* piece_deps.c - what pieces wait for, as most steps show it and none contradicts. */
 #include "pieces_internal.h"
 
+#include "base/array.h"
+
 /* Works and waits by their place in the steps. */
 
 int *pieces_filled(struct arena *arena, size_t count, int value)
@@ -128,8 +130,7 @@ static struct wait_slot *wait_slot(struct piece_search *search, int section, int
     for (size_t i = 0; i < search->wait_count; i++)
         if (search->waits[i].section == section && number-- == 0)
             return &search->waits[i];
-    if (!arena_grow(search->arena, (void **)&search->waits, search->wait_count, &search->wait_cap,
-                    sizeof *search->waits))
+    if (!ARENA_GROW(search->arena, search->waits, search->wait_count, search->wait_cap))
         return NULL;
     struct wait_slot *slot = &search->waits[search->wait_count];
     *slot = (struct wait_slot){.section = section};
@@ -264,7 +265,7 @@ static bool add_dep(struct piece_search *search, const struct seen *counts, int 
     const struct seen *seen = &counts[dep_index(search, task, on, distance)];
     if (seen->times == 0 || is_implied(search, counts, task, on, distance))
         return true;
-    if (!arena_grow(search->arena, (void **)&out->deps, out->dep_count, cap, sizeof *out->deps))
+    if (!ARENA_GROW(search->arena, out->deps, out->dep_count, *cap))
         return false;
     out->deps[out->dep_count++] =
         (struct piece_dep){task, on, distance, seen->told * 2 > seen->times};

@@ -4,13 +4,15 @@
 
 #include "pieces_internal.h"
 
+#include "base/array.h"
+#include "base/sort.h"
+
 /* ---- pieces in order ----------------------------------------------------------------------------- */
 
 static struct piece *add_piece(struct piece_search *search, enum piece_kind kind, int section)
 {
     struct pieces *out = search->out;
-    if (!arena_grow(search->arena, (void **)&out->items, out->count, &search->piece_cap,
-                    sizeof *out->items))
+    if (!ARENA_GROW(search->arena, out->items, out->count, search->piece_cap))
         return NULL;
     struct piece *piece = &out->items[out->count];
     *piece = (struct piece){.kind = kind, .section = section, .stream = -1, .wait = -1};
@@ -127,8 +129,7 @@ static bool list_pieces(struct piece_search *search)
         if (piece)
             piece->wait = (int)i;
     }
-    qsort_r(search->out->items, search->out->count, sizeof *search->out->items, compare_pieces,
-            search);
+    SORT_BY(search->out->items, search->out->count, compare_pieces, search);
     return true;
 }
 
@@ -387,14 +388,7 @@ bool pieces_find_peer_waits(struct piece_search *search)
 
 int64_t pieces_peer_ns(const struct piece_search *search, int64_t from_ns, int64_t until_ns)
 {
-    size_t low = 0, high = search->peer_wait_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (search->peer_waits[middle].end_ns <= from_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, search->peer_wait_count, search->peer_waits[i].end_ns > from_ns);
     int64_t sum = 0;
     for (; low < search->peer_wait_count && search->peer_waits[low].start_ns < until_ns; low++) {
         const struct peer_wait *wait = &search->peer_waits[low];

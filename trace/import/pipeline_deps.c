@@ -4,6 +4,8 @@
 
 #include "pipeline_internal.h"
 
+#include "base/array.h"
+
 int pipeline_section(const struct pipeline_writer *writer, const char *name)
 {
     for (size_t i = 0; i < writer->sections->count; i++)
@@ -117,8 +119,7 @@ static bool add_dep(struct pipeline_writer *writer, int task, int on, int distan
             return true;
     if (distance < 0 || distance > PLAN_MAX_DISTANCE)
         return true;
-    if (!arena_grow(&writer->plan->arena, (void **)&pipeline->deps, pipeline->dep_count,
-                    &writer->dep_cap, sizeof *pipeline->deps))
+    if (!ARENA_GROW(&writer->plan->arena, pipeline->deps, pipeline->dep_count, writer->dep_cap))
         return false;
     pipeline->deps[pipeline->dep_count++] = (struct dep){task, on, distance, {0}};
     pipeline->intra_count += distance == 0;

@@ -6,6 +6,8 @@
 
 #include "pipeline_internal.h"
 
+#include "base/sort.h"
+
 #define WAIT_STREAM "wait" /* of tasks that only wait for others */
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -81,12 +83,6 @@ static struct span steps_of(const struct pipeline_writer *writer, int rank)
     return span;
 }
 
-static int compare_times(const void *left, const void *right)
-{
-    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Factors of the mean in order, at most MOST of them, in thousandths. */
 static bool put_factors(struct arena *arena, const int64_t *values, size_t count, int64_t mean,
                         struct dist *out)
@@ -98,7 +94,7 @@ static bool put_factors(struct arena *arena, const int64_t *values, size_t count
     if (!sorted || !factors)
         return false;
     memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_times);
+    sort_i64(sorted, count);
     for (size_t i = 0; i < kept; i++)
         factors[i] =
             round((double)sorted[(2 * i + 1) * count / (2 * kept)] / (double)mean * 1e3) / 1e3;

@@ -9,6 +9,8 @@
 #include "meetings.h"
 #include "steps.h"
 
+#include "base/array.h"
+#include "base/sort.h"
 #include "plan/schedules/actions.h"
 #include "plan/text/print.h"
 #include "trace/job/call_names.h"
@@ -55,14 +57,8 @@ struct finder {
 
 static bool add(struct passes *passes, int name, int64_t start_ns, int64_t end_ns)
 {
-    if (passes->count == passes->cap) {
-        const size_t cap = passes->cap ? 2 * passes->cap : 64;
-        void *items = realloc(passes->items, cap * sizeof *passes->items);
-        if (!items)
-            return false;
-        passes->items = items;
-        passes->cap = cap;
-    }
+    if (!ARRAY_GROW(passes->items, passes->count, passes->cap))
+        return false;
     passes->items[passes->count++] = (struct pass_found){name, start_ns, end_ns};
     return true;
 }
@@ -120,7 +116,7 @@ static bool open_ranges(struct finder *finder)
                                                               .first_copy_ns = INT64_MAX,
                                                               .last_copy_ns = INT64_MIN};
     if (finder->count)
-        qsort(finder->opened, finder->count, sizeof *finder->opened, compare_opened);
+        SORT(finder->opened, finder->count, compare_opened);
     return finder->opened != NULL;
 }
 
@@ -129,14 +125,7 @@ static bool open_ranges(struct finder *finder)
 /* The annotation that is open at a time, the last of them to begin; NULL: none. */
 static struct opened *open_at(const struct finder *finder, int64_t time_ns)
 {
-    size_t low = 0, high = finder->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (finder->opened[middle].start_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, finder->count, finder->opened[i].start_ns > time_ns);
     struct opened *last = low > 0 ? &finder->opened[low - 1] : NULL;
     return last && time_ns < last->end_ns ? last : NULL;
 }
@@ -191,15 +180,8 @@ static const struct job_stream *stream_of(const struct job_rank *rank, const str
 /* The first work of a stream that begins at `time_ns` or later. */
 static int first_from(const struct job_rank *rank, const struct job_stream *stream, int64_t time_ns)
 {
-    int low = 0, high = stream->count;
-    while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (rank->works[rank->by_stream[stream->first + middle]].start_ns < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SORT_FIRST(i, 0, stream->count,
+                      rank->works[rank->by_stream[stream->first + i]].start_ns >= time_ns);
 }
 
 /* Does its stream compute in it? */
@@ -261,7 +243,7 @@ static bool find(struct finder *finder)
     if (!take_marks(finder))
         return false;
     if (finder->out->count)
-        qsort(finder->out->items, finder->out->count, sizeof *finder->out->items, compare_passes);
+        SORT(finder->out->items, finder->out->count, compare_passes);
     join_streams(finder->out);
     return true;
 }
@@ -348,7 +330,7 @@ static void take_profiler_steps(struct recorder *recorder)
         recorder->steps[recorder->step_count++] = step;
     }
     if (recorder->step_count)
-        qsort(recorder->steps, recorder->step_count, sizeof *recorder->steps, compare_steps);
+        SORT(recorder->steps, recorder->step_count, compare_steps);
     keep_rising(recorder);
 }
 
@@ -382,14 +364,7 @@ static bool find_steps(struct recorder *recorder)
 /* The step of a time; -1: none. */
 static int64_t step_of(const struct recorder *recorder, int64_t time_ns)
 {
-    size_t low = 0, high = recorder->step_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (recorder->steps[middle].start_ns <= time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SORT_FIRST(i, 0, recorder->step_count, recorder->steps[i].start_ns > time_ns);
     const struct trace_iteration *step = low > 0 ? &recorder->steps[low - 1] : NULL;
     return step && time_ns < step->retire_ns ? step->number : -1;
 }

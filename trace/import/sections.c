@@ -6,6 +6,8 @@
 
 #include "steps.h"
 
+#include "base/array.h"
+
 /* ---- the sequence of most steps ------------------------------------------------------------------ */
 
 static bool same_sequence(const struct step_search *search, const struct found_step *a,
@@ -171,7 +173,7 @@ static enum status add_turn(struct step_search *all, const struct job_rank *rank
         step->turn = turn;
         if (!steps_list_between(&search, step->begin_ns, step->end_ns, &step->ranges,
                                 &step->count) ||
-            !arena_grow(all->arena, (void **)&all->steps, all->step_count, cap, sizeof *all->steps))
+            !ARENA_GROW(all->arena, all->steps, all->step_count, *cap))
             return diag_no_memory(diag);
         all->steps[all->step_count++] = *step;
     }

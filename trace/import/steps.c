@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "trace/job/call_names.h"
+#include "base/sort.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -185,15 +186,7 @@ static int64_t held_by(const struct mark_list *list, size_t outer)
 
 static size_t first_from(const struct mark_list *list, int64_t begin_ns)
 {
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (list->items[middle]->start_ns < begin_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SORT_FIRST(i, 0, list->count, list->items[i]->start_ns >= begin_ns);
 }
 
 /* The outermost annotations between two times; not those that are nearly all of it and hold others. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 enum { PAUSE_NS = 1000 * 1000 * 1000 }; /* between two ranks */
 
 /* The place at which the items of a rank begin in those of all. */
@@ -38,7 +40,7 @@ static int *sorted_streams(const struct job_rank *rank, struct arena *arena)
     for (size_t s = 0; order && s < rank->stream_count; s++)
         order[s] = (int)s;
     if (order)
-        qsort_r(order, rank->stream_count, sizeof *order, by_stream_number, rank->streams);
+        SORT_BY(order, rank->stream_count, by_stream_number, rank->streams);
     return order;
 }
 

@@ -7,9 +7,11 @@
 
 #include "json_reader.h"
 
+#include "base/array.h"
+
 bool value_append(struct value *list, struct value *item, struct arena *arena)
 {
-    if (!arena_grow(arena, (void **)&list->items, list->count, &list->cap, sizeof(struct value *)))
+    if (!ARENA_GROW(arena, list->items, list->count, list->cap))
         return false;
     list->items[list->count++] = item;
     return true;
@@ -168,23 +170,10 @@ static bool no_memory(struct machine *machine)
     return false;
 }
 
-static bool grow(struct machine *machine, struct value ***items, size_t count, size_t *cap)
-{
-    if (count < *cap)
-        return true;
-    const size_t wanted = count * 2 > 256 ? count * 2 : 256;
-    struct value **more = realloc(*items, wanted * sizeof *more);
-    if (!more)
-        return no_memory(machine);
-    *items = more;
-    *cap = wanted;
-    return true;
-}
-
 static bool push(struct machine *machine, struct value *value)
 {
-    if (!grow(machine, &machine->stack, machine->depth, &machine->depth_cap))
-        return false;
+    if (!ARRAY_GROW(machine->stack, machine->depth, machine->depth_cap))
+        return no_memory(machine);
     machine->stack[machine->depth++] = value;
     return true;
 }
@@ -343,8 +332,8 @@ static bool put(struct machine *machine, uint64_t place)
     if (place >= machine->length) /* every place takes an instruction */
         return fail(machine, "the pickle is damaged: its memo is too large");
     while (machine->memo_count <= place) {
-        if (!grow(machine, &machine->memo, machine->memo_count, &machine->memo_cap))
-            return false;
+        if (!ARRAY_GROW(machine->memo, machine->memo_count, machine->memo_cap))
+            return no_memory(machine);
         machine->memo[machine->memo_count++] = NULL;
     }
     machine->memo[place] = value;

@@ -10,7 +10,9 @@
 
 #include "call_names.h"
 
+#include "base/array.h"
 #include "base/printable.h"
+#include "base/sort.h"
 
 void job_init(struct job *job)
 {
@@ -43,23 +45,9 @@ void job_fini(struct job *job)
     arena_fini(&job->arena);
 }
 
-/* Room for one more item. */
-static bool grow(void **items, size_t count, size_t *cap, size_t size)
-{
-    if (count < *cap)
-        return true;
-    const size_t wanted = *cap ? *cap * 2 : 64;
-    void *more = realloc(*items, wanted * size);
-    if (!more)
-        return false;
-    *items = more;
-    *cap = wanted;
-    return true;
-}
-
 struct job_rank *job_add_rank(struct job *job, const char *file)
 {
-    if (!grow((void **)&job->ranks, job->rank_count, &job->rank_cap, sizeof *job->ranks))
+    if (!ARRAY_GROW(job->ranks, job->rank_count, job->rank_cap))
         return NULL;
     struct job_rank *rank = &job->ranks[job->rank_count++];
     *rank = (struct job_rank){
@@ -96,8 +84,7 @@ int job_intern(struct job *job, const char *name)
 }
 
 #define ADD(rank, what, item)                                                                      \
-    (grow((void **)&(rank)->what##s, (rank)->what##_count, &(rank)->what##_cap,                    \
-          sizeof *(rank)->what##s) &&                                                              \
+    (ARRAY_GROW((rank)->what##s, (rank)->what##_count, (rank)->what##_cap) &&                      \
      ((rank)->what##s[(rank)->what##_count++] = *(item), true))
 
 /* Ids are unsigned, of 32 bits; a file that shows them signed has negative ones. -1 is none. */
@@ -248,7 +235,7 @@ struct job_key *job_key_calls(const struct job_rank *rank)
         return NULL;
     for (size_t i = 0; i < rank->call_count; i++)
         keys[i] = (struct job_key){rank->calls[i].correlation, (int)i};
-    qsort(keys, rank->call_count, sizeof *keys, compare_keys);
+    SORT(keys, rank->call_count, compare_keys);
     return keys;
 }
 
@@ -306,8 +293,7 @@ static bool join_works(struct job_rank *rank)
 
 static void join_syncs(struct job_rank *rank)
 {
-    if (rank->sync_count > 0)
-        qsort(rank->syncs, rank->sync_count, sizeof *rank->syncs, compare_syncs);
+    SORT(rank->syncs, rank->sync_count, compare_syncs);
     for (size_t i = 0; i < rank->call_count; i++) {
         const struct job_sync key = {.correlation = rank->calls[i].correlation};
         const struct job_sync *found =
@@ -388,10 +374,8 @@ static void leave_out_duplicates(struct job_rank *rank, struct diag *diag)
 
 static bool finish_rank(struct job_rank *rank, struct diag *diag)
 {
-    if (rank->call_count > 0)
-        qsort(rank->calls, rank->call_count, sizeof *rank->calls, compare_calls);
-    if (rank->work_count > 0)
-        qsort(rank->works, rank->work_count, sizeof *rank->works, compare_works);
+    SORT(rank->calls, rank->call_count, compare_calls);
+    SORT(rank->works, rank->work_count, compare_works);
     leave_out_duplicates(rank, diag);
     if (!join_works(rank) || !list_streams(rank) || !list_threads(rank))
         return false;
@@ -619,8 +603,7 @@ enum status job_keep_steps(struct job *job, int64_t first, int64_t last, struct 
 struct job_thread *job_add_thread(struct job *job, int rank, const char *name)
 {
     struct job_thread *thread = ARENA_ARRAY(&job->arena, 1, struct job_thread);
-    if (!thread ||
-        !grow((void **)&job->threads, job->thread_count, &job->thread_cap, sizeof *job->threads))
+    if (!thread || !ARRAY_GROW(job->threads, job->thread_count, job->thread_cap))
         return NULL;
     *thread = (struct job_thread){.host = {.rank = rank, .name = name}};
     job->threads[job->thread_count++] = thread;
@@ -637,8 +620,7 @@ struct host_op job_op(enum op_kind kind)
 struct host_op *job_add_op(struct job *job, struct job_thread *thread, enum op_kind kind)
 {
     struct host_thread *host = &thread->host;
-    if (!arena_grow(&job->plan.arena, (void **)&host->ops, host->op_count, &thread->op_cap,
-                    sizeof *host->ops))
+    if (!ARENA_GROW(&job->plan.arena, host->ops, host->op_count, thread->op_cap))
         return NULL;
     struct host_op *op = &host->ops[host->op_count++];
     *op = job_op(kind);

@@ -91,8 +91,8 @@ enum gloo_kind {
 struct job_gloo_event {
     enum gloo_kind kind;
     int thread, name;
-    bool waits;   /* ASKED: its caller waits for it at once */
-    int64_t peer; /* ASKED, a message: the other rank; -1: not told */
+    bool waits;   /* CALLED: its caller waits for it at once */
+    int64_t peer; /* CALLED, a message: the other rank; -1: not told */
     int64_t start_ns, end_ns;
 };
 

@@ -9,6 +9,7 @@
 
 #include "plan/text/parse.h"
 #include "plan/text/print.h"
+#include "base/sort.h"
 
 /* Ranks that are told have their order; others that of their process numbers. */
 static int by_rank(const void *left, const void *right)
@@ -39,8 +40,7 @@ static enum status read_all(struct recorded_job *job, const struct source *sourc
                                : tapes_read(source->files[i], job->arena, tapes, job->diag);
     }
     job->process_count = source->count;
-    if (status == STATUS_OK && source->count > 1)
-        qsort(job->processes, source->count, sizeof *job->processes, by_rank);
+    SORT(job->processes, source->count, by_rank);
     for (size_t i = 0; status == STATUS_OK && i < source->count; i++)
         status = recorded_walk(job, &job->processes[i]);
     return status;

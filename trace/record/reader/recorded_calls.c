@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* ---- operations ------------------------------------------------------------------------------- */
 
 int64_t walk_end_ns(const struct walk *walk)
@@ -32,8 +34,7 @@ struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
 
 static bool append(const struct walk *walk, struct recorded_ops *ops, const struct recorded_op *op)
 {
-    if (!arena_grow(walk->job->arena, (void **)&ops->items, ops->count, &ops->cap,
-                    sizeof *ops->items))
+    if (!ARENA_GROW(walk->job->arena, ops->items, ops->count, ops->cap))
         return false;
     ops->items[ops->count++] = *op;
     return true;
@@ -112,8 +113,8 @@ static bool set_spec(const struct walk *walk, int stream, bool legacy, bool bloc
     for (size_t i = 0; i < plan->stream_spec_count; i++)
         if (plan->stream_specs[i].stream == stream)
             return true;
-    if (!arena_grow(walk->job->arena, (void **)&plan->stream_specs, plan->stream_spec_count,
-                    &walk->job->spec_cap, sizeof *plan->stream_specs))
+    if (!ARENA_GROW(walk->job->arena, plan->stream_specs, plan->stream_spec_count,
+                    walk->job->spec_cap))
         return false;
     plan->stream_specs[plan->stream_spec_count++] = (struct stream_spec){
         .stream = stream, .legacy = legacy, .blocking = blocking, .hw_queue = -1};
@@ -141,8 +142,7 @@ static struct recorded_stream *add_stream(const struct walk *walk, uint64_t hand
     for (size_t i = 0; i < process->stream_count; i++)
         number +=
             process->streams[i].handle > RECORDED_PEER && process->streams[i].blocking == blocking;
-    if (!arena_grow(walk->job->arena, (void **)&process->streams, process->stream_count,
-                    &process->stream_cap, sizeof *process->streams))
+    if (!ARENA_GROW(walk->job->arena, process->streams, process->stream_count, process->stream_cap))
         return NULL;
     struct recorded_stream *stream = &process->streams[process->stream_count++];
     *stream = (struct recorded_stream){.handle = handle,
@@ -206,8 +206,7 @@ static bool end_stream(const struct walk *walk, uint64_t handle)
 static struct recorded_event *add_event(const struct walk *walk, uint64_t handle)
 {
     struct recorded_process *process = walk->process;
-    if (!arena_grow(walk->job->arena, (void **)&process->events, process->event_count,
-                    &process->event_cap, sizeof *process->events))
+    if (!ARENA_GROW(walk->job->arena, process->events, process->event_count, process->event_cap))
         return NULL;
     struct recorded_event *event = &process->events[process->event_count++];
     *event = (struct recorded_event){.handle = handle,
@@ -244,8 +243,8 @@ bool walk_unmodelled(const struct walk *walk, const char *name)
     for (size_t i = 0; name && i < job->unmodelled_count; i++)
         if (strcmp(job->unmodelled[i].name, name) == 0)
             return ++job->unmodelled[i].calls > 0;
-    if (!name || !arena_grow(job->arena, (void **)&job->unmodelled, job->unmodelled_count,
-                             &job->unmodelled_cap, sizeof *job->unmodelled))
+    if (!name ||
+        !ARENA_GROW(job->arena, job->unmodelled, job->unmodelled_count, job->unmodelled_cap))
         return false;
     job->unmodelled[job->unmodelled_count].name = name;
     job->unmodelled[job->unmodelled_count++].calls = 1;
@@ -440,8 +439,8 @@ static bool take_text(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
     const char *text = tapes_text(walk->item, walk->job->arena);
-    if (!text || !arena_grow(walk->job->arena, (void **)&process->texts, process->text_count,
-                             &process->text_cap, sizeof *process->texts))
+    if (!text ||
+        !ARENA_GROW(walk->job->arena, process->texts, process->text_count, process->text_cap))
         return false;
     process->texts[process->text_count++] = (struct recorded_text){walk->item->word[0], text};
     return true;
@@ -488,8 +487,7 @@ static bool take_kernel(const struct walk *walk)
 {
     struct recorded_process *process = walk->process;
     const uint64_t *word = walk->item->word;
-    if (!arena_grow(walk->job->arena, (void **)&process->kernels, process->kernel_count,
-                    &process->kernel_cap, sizeof *process->kernels))
+    if (!ARENA_GROW(walk->job->arena, process->kernels, process->kernel_count, process->kernel_cap))
         return false;
     process->kernels[process->kernel_count++] = (struct recorded_kernel){
         word[0], short_name(walk->job->arena, find_text(process, word[1])), word[2] != 0};
@@ -585,8 +583,8 @@ static bool take_capture(const struct walk *walk)
         !walk_unmodelled(walk, "cudaStreamBeginCaptureToGraph to a graph with nodes"))
         return false;
     struct recorded_stream *stream = walk_stream(walk, walk->item->word[0]);
-    if (!stream || !arena_grow(walk->job->arena, (void **)&process->graphs, process->graph_count,
-                               &process->graph_cap, sizeof *process->graphs))
+    if (!stream ||
+        !ARENA_GROW(walk->job->arena, process->graphs, process->graph_count, process->graph_cap))
         return false;
     stream->capture = (int64_t)process->graph_count;
     process->graphs[process->graph_count++] =
@@ -618,8 +616,8 @@ static bool take_graph(const struct walk *walk)
     const struct recorded_graph *graph = find_graph(process, walk->item->word[1]);
     if (!graph)
         return true;
-    if (!arena_grow(walk->job->arena, (void **)&process->executables, process->executable_count,
-                    &process->executable_cap, sizeof *process->executables))
+    if (!ARENA_GROW(walk->job->arena, process->executables, process->executable_count,
+                    process->executable_cap))
         return false;
     process->executables[process->executable_count].executable = walk->item->word[0];
     process->executables[process->executable_count++].graph = (size_t)(graph - process->graphs);
@@ -632,8 +630,7 @@ static bool name_graph(const struct walk *walk, struct recorded_graph *graph)
     struct plan *plan = walk->job->plan;
     if (graph->index >= 0)
         return true;
-    if (!arena_grow(walk->job->arena, (void **)&plan->graphs, plan->graph_count,
-                    &walk->job->graph_cap, sizeof *plan->graphs))
+    if (!ARENA_GROW(walk->job->arena, plan->graphs, plan->graph_count, walk->job->graph_cap))
         return false;
     graph->index = (int)plan->graph_count;
     plan->graphs[plan->graph_count++] = (struct graph){

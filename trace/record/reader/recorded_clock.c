@@ -19,6 +19,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 /* Clocks that are tied well disagree by less. */
@@ -113,8 +114,7 @@ static int by_correlation(const void *left, const void *right)
 static void name_calls(struct reading *reading)
 {
     struct recorded_times *times = &reading->process->times;
-    if (reading->alias_count > 1)
-        qsort(reading->aliases, reading->alias_count, sizeof *reading->aliases, by_correlation);
+    SORT(reading->aliases, reading->alias_count, by_correlation);
     for (size_t i = 0; i < times->count; i++) {
         const struct alias key = {.correlation = times->items[i].push};
         const struct alias *found = reading->alias_count > 0
@@ -175,7 +175,7 @@ static bool put_on_host(struct reading *reading)
     struct recorded_times *times = &reading->process->times;
     if (reading->tie_count == 0)
         return false;
-    qsort(reading->ties, reading->tie_count, sizeof *reading->ties, by_time);
+    SORT(reading->ties, reading->tie_count, by_time);
     for (size_t i = 0; i < reading->tie_count; i++)
         if (reading->ties[i].here_ns < 0 || reading->ties[i].here_ns > INT64_MAX / 4 ||
             reading->ties[i].there_ns > INT64_MAX / 2)
@@ -206,8 +206,7 @@ bool recorded_times_read(struct recorded_job *job, struct recorded_process *proc
     name_calls(&reading);
     if (!put_on_host(&reading))
         times->count = 0;
-    if (times->count > 1)
-        qsort(times->items, times->count, sizeof *times->items, by_call);
+    SORT(times->items, times->count, by_call);
     while (times->unasked < times->count && times->items[times->unasked].push == 0)
         times->unasked++;
     job->timed |= times->count > times->unasked;
@@ -260,8 +259,7 @@ static bool note_latency(struct recorded_job *job, const struct recorded_op *op)
     const struct recorded_device_time *time = &op->device_time;
     if (time->ready_ns > effect_ns(op))
         return true;
-    if (!arena_grow(job->arena, (void **)&job->latencies, job->latency_count, &job->latency_cap,
-                    sizeof *job->latencies))
+    if (!ARENA_GROW(job->arena, job->latencies, job->latency_count, job->latency_cap))
         return false;
     job->latencies[job->latency_count++] = max_i64(time->start_ns - effect_ns(op), 0);
     return true;
@@ -396,8 +394,7 @@ static bool add_part(struct recorded_job *job, struct parts *parts, size_t proce
         part.from = message->send ? own : message->peer;
         part.to = message->send ? message->peer : own;
     }
-    if (!arena_grow(job->arena, (void **)&parts->items, parts->count, &parts->cap,
-                    sizeof *parts->items))
+    if (!ARENA_GROW(job->arena, parts->items, parts->count, parts->cap))
         return false;
     parts->items[parts->count++] = part;
     return true;
@@ -485,11 +482,11 @@ bool recorded_clock_meet(struct recorded_job *job)
         return false;
     if (parts.count == 0)
         return true;
-    qsort(parts.items, parts.count, sizeof *parts.items, by_side);
+    SORT(parts.items, parts.count, by_side);
     for (size_t i = 1; i < parts.count; i++)
         if (is_same_side(&parts.items[i - 1], &parts.items[i]))
             parts.items[i].number = parts.items[i - 1].number + 1;
-    qsort(parts.items, parts.count, sizeof *parts.items, by_number);
+    SORT(parts.items, parts.count, by_number);
     for (size_t i = 0, end; i < parts.count; i = end) {
         for (end = i + 1; end < parts.count && by_number(&parts.items[i], &parts.items[end]) == 0;)
             end++;

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 /* ---- communicators ---------------------------------------------------------------------------- */
@@ -18,8 +19,7 @@ static size_t find_comm(const struct recorded_job *job, uint64_t low, uint64_t h
 
 static bool new_comm(struct recorded_job *job, uint64_t low, uint64_t high, int64_t size)
 {
-    if (!arena_grow(job->arena, (void **)&job->comms, job->comm_count, &job->comm_cap,
-                    sizeof *job->comms))
+    if (!ARENA_GROW(job->arena, job->comms, job->comm_count, job->comm_cap))
         return false;
     struct recorded_comm *comm = &job->comms[job->comm_count++];
     *comm = (struct recorded_comm){.low = low, .high = high, .size = size};
@@ -41,8 +41,7 @@ bool recorded_comm_add(struct recorded_job *job, size_t process, int device,
     if (index == job->comm_count && !new_comm(job, word[1], word[2], size))
         return false;
     struct recorded_comm *comm = &job->comms[index];
-    if (!arena_grow(job->arena, (void **)&of->comms, of->comm_count, &of->comm_cap,
-                    sizeof *of->comms))
+    if (!ARENA_GROW(job->arena, of->comms, of->comm_count, of->comm_cap))
         return false;
     of->comms[of->comm_count++] = (struct recorded_comm_handle){word[0], index, (int)rank, true};
     if (rank >= comm->size)
@@ -164,8 +163,7 @@ static const struct shape shapes[RECORDING_COLLECTIVES] = {
 
 static struct p2p_part *add_part(struct recorded_job *job, struct recorded_op *op)
 {
-    if (!arena_grow(job->arena, (void **)&op->op.parts, op->op.part_count, &op->part_cap,
-                    sizeof *op->op.parts))
+    if (!ARENA_GROW(job->arena, op->op.parts, op->op.part_count, op->part_cap))
         return NULL;
     struct p2p_part *part = &op->op.parts[op->op.part_count++];
     *part = (struct p2p_part){.root = -1, .comm = -1, .stream = -1, .peer = -1};
@@ -294,8 +292,7 @@ static bool add_parts(const struct walk *walk, struct recorded_op *group,
 {
     const int before = (int)group->op.part_count;
     for (size_t i = 0; i < op->op.part_count; i++) {
-        if (!arena_grow(walk->job->arena, (void **)&group->op.parts, group->op.part_count,
-                        &group->part_cap, sizeof *group->op.parts))
+        if (!ARENA_GROW(walk->job->arena, group->op.parts, group->op.part_count, group->part_cap))
             return false;
         struct p2p_part *part = &group->op.parts[group->op.part_count++];
         *part = op->op.parts[i];
@@ -304,8 +301,7 @@ static bool add_parts(const struct walk *walk, struct recorded_op *group,
         part->device = op->device;
     }
     for (size_t i = 0; i < op->access_count; i++) {
-        if (!arena_grow(walk->job->arena, (void **)&group->accesses, group->access_count,
-                        &group->access_cap, sizeof *group->accesses))
+        if (!ARENA_GROW(walk->job->arena, group->accesses, group->access_count, group->access_cap))
             return false;
         group->accesses[group->access_count] = op->accesses[i];
         group->accesses[group->access_count++].part += before;
@@ -368,8 +364,7 @@ static bool note_room(const struct walk *walk, const struct p2p_part *part)
             walk->job->shares_room = true;
     }
     if (found == process->room_count) {
-        if (!arena_grow(walk->job->arena, (void **)&process->rooms, process->room_count,
-                        &process->room_cap, sizeof *process->rooms))
+        if (!ARENA_GROW(walk->job->arena, process->rooms, process->room_count, process->room_cap))
             return false;
         process->room_count++;
     }

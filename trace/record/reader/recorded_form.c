@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 int recorded_rank(const struct recorded_process *process, int device)
@@ -52,8 +53,7 @@ static bool list_bodies(struct recorded_job *job, const struct recorded_process 
             begin = ops->items[i].begins ? i : begin;
             if (!ops->items[i].ends || !ops->items[begin].begins)
                 continue;
-            if (!arena_grow(job->arena, (void **)&out->items, out->count, &out->cap,
-                            sizeof *out->items))
+            if (!ARENA_GROW(job->arena, out->items, out->count, out->cap))
                 return false;
             out->items[out->count++] = (struct body){ops->items[i].host_call, t, begin, i, false};
         }

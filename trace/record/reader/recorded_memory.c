@@ -12,20 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 /* The number of live allocations that begin at or before an address. */
 static size_t count_before(const struct recorded_process *process, uint64_t address)
 {
-    size_t low = 0, high = process->live_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (process->blocks[process->by_address[middle]].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SORT_FIRST(i, 0, process->live_count,
+                      process->blocks[process->by_address[i]].address > address);
 }
 
 size_t recorded_memory_find(const struct recorded_process *process, uint64_t address)
@@ -69,10 +63,8 @@ bool recorded_memory_begin(struct recorded_job *job, struct recorded_process *pr
     for (size_t old; (old = recorded_memory_find(process, address)) != SIZE_MAX;)
         recorded_memory_end(process, old);
     if (!name ||
-        !arena_grow(job->arena, (void **)&process->blocks, process->block_count,
-                    &process->block_cap, sizeof *process->blocks) ||
-        !arena_grow(job->arena, (void **)&process->by_address, process->live_count,
-                    &process->live_cap, sizeof *process->by_address))
+        !ARENA_GROW(job->arena, process->blocks, process->block_count, process->block_cap) ||
+        !ARENA_GROW(job->arena, process->by_address, process->live_count, process->live_cap))
         return false;
     *out = process->block_count++;
     process->blocks[*out] = (struct recorded_block){.address = address,
@@ -94,7 +86,7 @@ static bool add_cut(struct arena *arena, uint64_t **items, size_t *count, size_t
 {
     if (*count > 0 && (*items)[*count - 1] == offset)
         return true;
-    if (!arena_grow(arena, (void **)items, *count, cap, sizeof **items))
+    if (!ARENA_GROW(arena, *items, *count, *cap))
         return false;
     (*items)[(*count)++] = offset;
     return true;
@@ -117,8 +109,7 @@ static bool access_block(struct recorded_job *job, struct recorded_block *block,
                          struct recorded_op *op, const struct recorded_access *access)
 {
     const uint64_t from = access->from, to = access->to;
-    if (!arena_grow(job->arena, (void **)&op->accesses, op->access_count, &op->access_cap,
-                    sizeof *op->accesses) ||
+    if (!ARENA_GROW(job->arena, op->accesses, op->access_count, op->access_cap) ||
         (!access->goes_on &&
          !add_cut(job->arena, &block->begins, &block->begin_count, &block->begin_cap, from)) ||
         (to > 0 && !add_cut(job->arena, &block->ends, &block->end_count, &block->end_cap, to)))
@@ -252,8 +243,7 @@ int recorded_memory_piece(struct recorded_job *job, struct recorded_block *block
                                                             block->cuts[piece]);
     const int buffer = name ? names_intern(&job->buffers, job->arena, name) : -1;
     if (buffer >= 0 && (size_t)buffer == plan->buffer_count) {
-        if (!arena_grow(job->arena, (void **)&plan->buffers, plan->buffer_count, &job->buffer_cap,
-                        sizeof *plan->buffers))
+        if (!ARENA_GROW(job->arena, plan->buffers, plan->buffer_count, job->buffer_cap))
             return -1;
         plan->buffers[plan->buffer_count++] = (struct buffer){.name = name, .scope = SCOPE_SHARED};
     }
@@ -269,8 +259,8 @@ static bool add_to_list(struct arena *arena, struct index_list *list, size_t *ca
     for (size_t i = 0; i < list->count; i++)
         if (list->items[i] == buffer && list->ranks[i] == rank)
             return true;
-    if (!arena_grow(arena, (void **)&list->items, list->count, cap, sizeof *list->items) ||
-        !arena_grow(arena, (void **)&list->ranks, list->count, rank_cap, sizeof *list->ranks))
+    if (!ARENA_GROW(arena, list->items, list->count, *cap) ||
+        !ARENA_GROW(arena, list->ranks, list->count, *rank_cap))
         return false;
     list->ranks[list->count] = rank;
     list->items[list->count++] = buffer;
@@ -326,8 +316,8 @@ static struct recorded_physical *add_physical(const struct walk *walk, uint64_t 
                                               enum recording_memory memory, int device)
 {
     struct recorded_process *process = walk->process;
-    if (!arena_grow(walk->job->arena, (void **)&process->physicals, process->physical_count,
-                    &process->physical_cap, sizeof *process->physicals))
+    if (!ARENA_GROW(walk->job->arena, process->physicals, process->physical_count,
+                    process->physical_cap))
         return NULL;
     struct recorded_physical *physical = &process->physicals[process->physical_count++];
     *physical =
@@ -379,8 +369,8 @@ bool walk_take_map(const struct walk *walk)
     if (!physical ||
         !recorded_memory_begin(walk->job, walk->process, word[0], word[1], physical->memory,
                                physical->device, &block) ||
-        !arena_grow(walk->job->arena, (void **)&physical->mapped, physical->mapped_count,
-                    &physical->mapped_cap, sizeof *physical->mapped))
+        !ARENA_GROW(walk->job->arena, physical->mapped, physical->mapped_count,
+                    physical->mapped_cap))
         return false;
     walk->process->blocks[block].mapped = true;
     const bool again = was_mapped(physical, from, to);

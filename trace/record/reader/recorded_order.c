@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/sort.h"
 
 /* ---- host functions ------------------------------------------------------------------------------ */
@@ -47,8 +48,8 @@ static bool list_host_calls(struct recorded_job *job, struct recorded_process *p
         for (size_t i = 0; i < tape->count; i++) {
             if (tape->items[i]->kind != RECORDING_HOST_CALL)
                 continue;
-            if (!arena_grow(job->arena, (void **)&process->host_calls, process->host_call_count,
-                            &process->host_call_cap, sizeof *process->host_calls))
+            if (!ARENA_GROW(job->arena, process->host_calls, process->host_call_count,
+                            process->host_call_cap))
                 return false;
             process->host_calls[process->host_call_count++] =
                 (struct recorded_host_call){tape->items[i]->word[1], {t, i + 1}};
@@ -68,8 +69,8 @@ static bool list_several(struct recorded_job *job, struct recorded_process *proc
             const struct recording_item *item = process->tapes.threads[t].items[i];
             if (item->kind != RECORDING_SEVERAL)
                 continue;
-            if (!arena_grow(job->arena, (void **)&process->several, process->several_count,
-                            &process->several_cap, sizeof *process->several))
+            if (!ARENA_GROW(job->arena, process->several, process->several_count,
+                            process->several_cap))
                 return false;
             process->several[process->several_count++] = item->word[0];
         }
@@ -109,8 +110,7 @@ static bool come_after(const struct walk *walk, size_t other, uint64_t count)
     struct recorded_thread *thread = walk->thread;
     if (thread->after[other] >= count)
         return true;
-    if (!arena_grow(walk->job->arena, (void **)&thread->orders, thread->order_count,
-                    &thread->order_cap, sizeof *thread->orders))
+    if (!ARENA_GROW(walk->job->arena, thread->orders, thread->order_count, thread->order_cap))
         return false;
     thread->after[other] = count;
     thread->orders[thread->order_count++] =
@@ -216,8 +216,7 @@ static bool frontier_add(const struct walk *walk, struct recorded_frontier *list
     }
     if (!walk->process->streams[stream].live || pushes == 0)
         return true;
-    if (!arena_grow(walk->job->arena, (void **)&list->items, list->count, &list->cap,
-                    sizeof *list->items))
+    if (!ARENA_GROW(walk->job->arena, list->items, list->count, list->cap))
         return false;
     memmove(&list->items[place + 1], &list->items[place],
             (list->count - place) * sizeof *list->items);
@@ -323,8 +322,8 @@ static struct recorded_observed *need_observed(const struct walk *walk,
     struct recorded_observed *found = find_observed(walk, stream);
     if (found)
         return found;
-    if (!arena_grow(walk->job->arena, (void **)&stream->observed, stream->observed_count,
-                    &stream->observed_cap, sizeof *stream->observed))
+    if (!ARENA_GROW(walk->job->arena, stream->observed, stream->observed_count,
+                    stream->observed_cap))
         return NULL;
     stream->observed[stream->observed_count] = (struct recorded_observed){.thread = walk->number};
     return &stream->observed[stream->observed_count++];
@@ -342,8 +341,8 @@ static bool observe(const struct walk *walk, size_t stream, uint64_t pushes, boo
         return true;
     observed->pushes = observed->pushes < pushes ? pushes : observed->pushes;
     observed->waited = by_wait && observed->waited < pushes ? pushes : observed->waited;
-    if (!arena_grow(walk->job->arena, (void **)&thread->observations, thread->observation_count,
-                    &thread->observation_cap, sizeof *thread->observations))
+    if (!ARENA_GROW(walk->job->arena, thread->observations, thread->observation_count,
+                    thread->observation_cap))
         return false;
     thread->observations[thread->observation_count++] = (struct recorded_observation){
         .place = thread->place, .stream = stream, .pushes = pushes, .by_wait = by_wait};

@@ -15,6 +15,8 @@
  */
 #include "recorded_internal.h"
 
+#include "base/array.h"
+
 static struct recorded_poller *find_poller(const struct walk *walk,
                                            struct recorded_pollers *pollers)
 {
@@ -30,8 +32,7 @@ static struct recorded_poller *need_poller(const struct walk *walk,
     struct recorded_poller *found = find_poller(walk, pollers);
     if (found)
         return found;
-    if (!arena_grow(walk->job->arena, (void **)&pollers->items, pollers->count, &pollers->cap,
-                    sizeof *pollers->items))
+    if (!ARENA_GROW(walk->job->arena, pollers->items, pollers->count, pollers->cap))
         return NULL;
     pollers->items[pollers->count] = (struct recorded_poller){.thread = walk->number};
     return &pollers->items[pollers->count++];

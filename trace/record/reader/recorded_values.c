@@ -12,6 +12,9 @@
 
 #include "recorded_internal.h"
 
+#include "base/array.h"
+#include "base/sort.h"
+
 enum { AT_LEAST = 0, KIND = 7, NO_BARRIER = 1 }; /* flags of waits and writes */
 
 static const char *name_of(bool writes)
@@ -22,8 +25,7 @@ static const char *name_of(bool writes)
 static bool add(const struct walk *walk, const struct recorded_value *value)
 {
     struct recorded_process *process = walk->process;
-    if (!arena_grow(walk->job->arena, (void **)&process->values, process->value_count,
-                    &process->value_cap, sizeof *process->values))
+    if (!ARENA_GROW(walk->job->arena, process->values, process->value_count, process->value_cap))
         return false;
     process->values[process->value_count++] = *value;
     return true;
@@ -151,8 +153,7 @@ bool recorded_values_pair(struct recorded_job *job, struct recorded_process *pro
         return false;
     for (size_t i = 0; i < count; i++)
         all[i] = &process->values[i];
-    if (count > 0)
-        qsort(all, count, sizeof *all, by_place);
+    SORT(all, count, by_place);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && all[end]->address == all[i]->address;)
             end++;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trace/job/bytes.h"
+#include "base/array.h"
 
 struct reading {
     struct arena *arena;
@@ -36,8 +37,7 @@ static enum status find_thread(struct reading *reading, uint32_t number, struct 
     if (number == 0 || number > 1000000)
         return damaged(reading, "a chunk belongs to no thread");
     while (tapes->thread_count < number) {
-        if (!arena_grow(reading->arena, (void **)&tapes->threads, tapes->thread_count,
-                        &tapes->thread_cap, sizeof *tapes->threads))
+        if (!ARENA_GROW(reading->arena, tapes->threads, tapes->thread_count, tapes->thread_cap))
             return diag_no_memory(reading->diag);
         tapes->threads[tapes->thread_count++] = (struct tape_thread){0};
     }
@@ -69,8 +69,7 @@ static enum status add_items(struct reading *reading, const struct recording_chu
             return damaged(reading, "an item of no kind, or with too few words");
         if (item->at_ns < 0 || item->at_ns > INT64_MAX / 2)
             return damaged(reading, "an item has no time");
-        if (!arena_grow(reading->arena, (void **)&thread->items, thread->count, &thread->cap,
-                        sizeof(struct recording_item *)))
+        if (!ARENA_GROW(reading->arena, thread->items, thread->count, thread->cap))
             return diag_no_memory(reading->diag);
         thread->items[thread->count++] = item;
         if (item->kind == RECORDING_PROCESS)
