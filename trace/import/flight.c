@@ -137,7 +137,7 @@ static bool list_types(struct flight *flight)
     return true;
 }
 
-/* Has a rank another type in its call of this number? */
+/* True if another rank has another type in its call of this number. */
 static bool types_differ(const struct flight *flight, const struct flight_call *call)
 {
     const struct typed key = {call->group, call->number, NULL};

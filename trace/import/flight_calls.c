@@ -48,7 +48,7 @@ static bool is_of_group(const struct value *entry, const char *name)
     return text && strcmp(text, name) == 0;
 }
 
-/* Has the rank called the group, and has one of its calls there come to its end? */
+/* True if the rank has called the group. *completed becomes true if one of these calls is over. */
 static bool has_called(const struct flight_rank *rank, const char *name, bool *completed)
 {
     const struct value *entries = value_get(rank->root, "entries");
@@ -106,7 +106,7 @@ static bool is_of_gloo(const struct value *entry)
     return name && strncmp(name, word, sizeof word - 1) == 0;
 }
 
-/* Is the call of this entry over? */
+/* True if the call of this entry is over. */
 static bool flight_is_completed(const struct value *entry)
 {
     const char *state = value_text(value_get(entry, "state"));
@@ -357,7 +357,8 @@ static bool add_part(struct flight_job *job, struct flight_call *call, const str
     return true;
 }
 
-/* The last call of its group, where that has its number: they are one batch. */
+/* The batch that the call belongs to: the last call of its group, if that has the same number; NULL: it begins a new
+   one. */
 static struct flight_call *batch_of(const struct flight_rank *rank, const struct flight_call *call)
 {
     const int last = rank->last_call[call->group];
@@ -453,7 +454,7 @@ static void find_first_number(const struct flight_job *job, int g)
     }
 }
 
-/* Is there a rank that may have lost what this call would be compared with? A ring without any call of a group has
+/* True if a rank may have lost what this call would be compared with. A ring without any call of a group has
    lost those that are over; which messages it has lost cannot be told. */
 static bool is_lost(const struct flight_job *job, const struct flight_call *call)
 {

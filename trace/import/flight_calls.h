@@ -74,7 +74,7 @@ struct flight_job {
     enum status status;
 };
 
-/* Is this the document of a dump? */
+/* True if this is the document of a dump. */
 bool flight_is_dump(const struct value *root);
 /* The rank that the dump says, or else its file's name, as in nccl_trace_rank_3; -1. */
 int64_t flight_rank(const struct value *root, const char *file);

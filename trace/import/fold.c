@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold.c - see fold.h. A slot of a step is an operation that is no wait for an event, no record and no unnamed CPU time. */
+/* fold.c - see fold.h. A slot of a step is an operation that is no wait for an event, no record and no unnamed CPU
+   time. */
 #include "fold.h"
 
 #include <stdlib.h>
@@ -337,7 +338,7 @@ static bool same_edge(const struct edge *a, const struct edge *b)
            a->on_slot == b->on_slot && a->distance == b->distance && a->stream == b->stream;
 }
 
-/* Has the body a flag that `by` signals from this slot on and `to` awaits, in front of `before`? */
+/* True if the body has a flag that `by` signals from this slot on and `to` awaits, in front of `before`. */
 static bool hands_over(const struct folder *folder, int by, int from_slot, int to, int before)
 {
     for (int i = 0; i < before; i++) {
@@ -349,7 +350,7 @@ static bool hands_over(const struct folder *folder, int by, int from_slot, int t
     return false;
 }
 
-/* Means the wait the same record when there is one event for all iterations? */
+/* True if the wait means the same record when there is one event for all iterations. */
 static bool is_told_apart(const struct folder *folder, int thread, int slot, const struct place *on,
                           int distance)
 {
@@ -376,7 +377,7 @@ static bool is_clear(const struct folder *folder, const struct edge *edge)
     return is_told_apart(folder, edge->thread, edge->slot, &on, edge->distance);
 }
 
-/* Are the two waits of one kind: of one stream for another? */
+/* True if the two waits are of one kind: of one stream for another. */
 static bool same_streams(const struct folder *folder, const struct edge *a, const struct edge *b)
 {
     return a->thread == b->thread && a->stream == b->stream && a->on_thread == b->on_thread &&
@@ -399,7 +400,7 @@ static struct edge most_frequent(const struct edge *edges, const size_t *list, s
     return edges[list[best]];
 }
 
-/* Do all steps wait exactly like this, but the first ones, which have no step so far before them? */
+/* True if all steps wait exactly like this, but the first ones, which have no step so far before them. */
 static bool is_in_all(const struct folder *folder, const size_t *list, size_t count,
                       const struct edge *kept)
 {
@@ -543,7 +544,8 @@ static bool flags_stay(const struct folder *folder)
     return true;
 }
 
-/* One event for all of one slot, also for the record of the step in front of the run that the first iteration waits for. */
+/* One event for all of one slot, also for the record of the step in front of the run that the first iteration waits
+   for. */
 static void rename_events(struct folder *folder)
 {
     for (int e = 0; e < (int)folder->plan->events.count; e++) {

@@ -39,7 +39,7 @@ struct handoffs {
  * Every such order points forward in time, so the plan that has them cannot deadlock by them.
  */
 
-/* Does call `a` begin before call `b`? In a thread the order of calls is that of their numbers. */
+/* True if call `a` begins before call `b`. In a thread the order of calls is that of their numbers. */
 static bool comes_before(const struct job_rank *rank, int a, int b)
 {
     const int64_t start_a = rank->calls[a].start_ns, start_b = rank->calls[b].start_ns;

@@ -17,7 +17,8 @@
 #include "evidence.h"
 #include "trace/job/job.h"
 
-/* Are steps that do the same written as one that is repeated (fold.h)? LIKE: also those in which streams wait otherwise. */
+/* Which steps are written as one that is repeated (fold.h): those that do the same; LIKE: also those in which streams
+   wait otherwise. */
 enum host_calls_repeat { REPEAT_SAME, REPEAT_LIKE, REPEAT_NEVER };
 
 struct host_calls_options {

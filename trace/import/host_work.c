@@ -81,7 +81,7 @@ static const char *name_of(const struct host_maker *maker, int event)
     return maker->job->names.items[maker->rank->gloo_events[event].name];
 }
 
-/* Is it a send or a receive? */
+/* True if it is a send or a receive. */
 static bool host_is_message(const struct host_maker *maker, int event)
 {
     return has(name_of(maker, event), "send") || has(name_of(maker, event), "recv");
@@ -148,7 +148,7 @@ static void sort_workers(struct host_maker *maker)
         }
 }
 
-/* Is this a thread of gloo? */
+/* True if this is a thread of gloo. */
 static bool host_is_worker(const struct host_maker *maker, int thread)
 {
     for (size_t i = 0; i < maker->worker_count; i++)
@@ -439,7 +439,7 @@ static bool add_wait(struct host_maker *maker, int event, int thread, int64_t st
                          host_id(event, WAIT), start_ns, end_ns);
 }
 
-/* Is this an operation that no thread has waited for yet? */
+/* True if this is an operation that no thread has waited for yet. */
 static bool is_open(const struct host_maker *maker, size_t event)
 {
     return maker->rank->gloo_events[event].kind == GLOO_DONE && maker->asked[event] >= 0 &&

@@ -19,11 +19,11 @@
 
 #include "trace/job/job.h"
 
-/* Has the rank work of the host, and none of a device? */
+/* True if the rank has work of the host, and none of a device. */
 bool host_work_is_all(const struct job_rank *rank);
 
-/* Makes calls, works and syncs of rank->gloo_events. STATUS_INPUT where the trace does not tell which process group, or which
-   other rank, is meant. */
+/* Makes calls, works and syncs of rank->gloo_events. STATUS_INPUT where the trace does not tell which process group, or
+   which other rank, is meant. */
 enum status host_work_make(struct job *job, struct job_rank *rank, struct diag *diag);
 
 #endif

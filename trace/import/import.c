@@ -73,7 +73,7 @@ static enum status order_ranks(struct job *job, struct diag *diag)
 
 /* ---- chosen ranks ---------------------------------------------------------------------------- */
 
-/* Is the rank wanted? One without a number has that of its place. */
+/* True if the rank is wanted. One without a number has that of its place. */
 static bool is_wanted(const struct import_options *options, int64_t number, size_t place)
 {
     const int64_t rank = number >= 0 ? number : (int64_t)place;
@@ -135,7 +135,7 @@ static enum status read_files(const struct import_files *files,
     return status;
 }
 
-/* Do ids of the calls of a thread fall where its times rise? */
+/* True if ids of the calls of a thread fall where its times rise. */
 static bool is_reversed(const struct job_rank *rank)
 {
     enum { FEWEST = 16 };

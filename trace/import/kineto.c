@@ -188,7 +188,7 @@ static bool begins(const char *text, const char *word)
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Is it an operator of torch.distributed? */
+/* True if it is an operator of torch.distributed. */
 static bool kineto_is_distributed(const struct event *event)
 {
     return event->category == CATEGORY_OPERATOR && begins(event->name.bytes, "c10d::");

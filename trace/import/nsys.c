@@ -115,8 +115,8 @@ static enum status open_file(struct nsys *nsys)
 
 /* ---- tables and columns ---------------------------------------------------------------------- */
 
-/* Has the file this table, with this column (NULL: whatever its columns)? A question without an answer is told once, and
-   ends the reading at the next query. */
+/* True if the file has this table, with this column (NULL: whatever its columns). A question without an answer is told
+   once, and ends the reading at the next query. */
 static bool has(struct nsys *nsys, const char *table, const char *column)
 {
     static const char question[] =
@@ -201,8 +201,8 @@ static enum direction direction_of(int kind)
                                                              : DIRECTION_D2D;
 }
 
-/* Are the times of a row of use? One that ends before it begins is left out with STATUS_OK, times that no clock shows
-   are refused. */
+/* Whether the times of a row are of use. One that ends before it begins is left out with STATUS_OK, times that no clock
+   shows are refused. */
 static bool has_times(struct nsys *nsys, int64_t start_ns, int64_t end_ns, const char *name,
                       enum status *status)
 {

@@ -37,7 +37,8 @@ static int64_t idle_before(const struct piece_search *search, int work)
     return search->rank->works[work].start_ns - idle_since(search, work);
 }
 
-/* Is waiting for other ranks so long that as a rank's own time it would make the step longer? It depends on no option. */
+/* True if waiting for other ranks is so long that as a rank's own time it would make the step longer. It depends on no
+   option. */
 static bool is_long_for_peers(const struct piece_search *search, int64_t sum_ns)
 {
     enum { SHARE = 50 };

@@ -16,7 +16,7 @@ int *pieces_filled(struct arena *arena, size_t count, int value)
 
 /* ---- where works are --------------------------------------------------------------------------- */
 
-/* Is a work of another rank than the one before it on its stream? */
+/* True if a work is of another rank than the one before it on its stream. */
 static bool begins_turn(const struct piece_search *search, int work, int before)
 {
     const struct turns *turns = search->turns;
@@ -231,7 +231,7 @@ static void count_deps(const struct piece_search *search, struct seen *counts)
     }
 }
 
-/* Does every step agree that `task` began after `on` had ended, but for the last blocks of work that leaves room? */
+/* True if in every step `task` began after `on` had ended, but for the last blocks of work that leaves room. */
 static bool agrees(const struct piece_search *search, int task, int on, int distance)
 {
     enum { TAIL_NS = 100 * 1000 };

@@ -150,7 +150,7 @@ static bool waits_for_front(const struct piece_search *search, size_t at)
     return front && deps == 1;
 }
 
-/* Does a piece become part of the one in front of it: the rest of its section, or a wait for that one? */
+/* True if a piece becomes part of the one in front of it: the rest of its section, or a wait for that one. */
 static bool joins_front(const struct piece_search *search, size_t at)
 {
     const struct piece *piece = &search->out->items[at];

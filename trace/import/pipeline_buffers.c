@@ -74,7 +74,8 @@ static bool is_work(const struct pipeline_writer *writer, int task)
     return writer->pieces->items[task].kind == PIECE_WORK;
 }
 
-/* A work of an iteration is pushed in a period, at the place of its task: is a's push before b's? */
+/* True if the push of `a` is before that of `b`. A work of an iteration is pushed in a period, at the place of its
+   task. */
 static bool is_pushed_before(const struct orders *orders, int a, int b)
 {
     const struct task *tasks = orders->writer->plan->pipeline.tasks;
@@ -120,7 +121,8 @@ static void reach(struct orders *orders, int node, size_t *open)
     orders->open[(*open)++] = node;
 }
 
-/* Does `to` begin after `from` has ended? Within the iteration only the plan's dependences tell, as for a serial run. */
+/* True if `to` begins after `from` has ended. Within the iteration only the plan's dependences tell, as for a serial
+   run. */
 static bool comes_after(struct orders *orders, int to, int from)
 {
     const struct pipeline *pipeline = &orders->writer->plan->pipeline;

@@ -131,7 +131,7 @@ static int stage_of(const struct pipeline_writer *writer, size_t at)
     return writer->stage[writer->pieces->items[at].section];
 }
 
-/* Did `task` always begin after `on` of the step before had ended? */
+/* True if `task` always began after `on` of the step before had ended. */
 static bool follows(const struct pipeline_writer *writer, size_t task, size_t on)
 {
     const struct section_step *steps = writer->sections->steps;
@@ -143,7 +143,7 @@ static bool follows(const struct pipeline_writer *writer, size_t task, size_t on
     return true;
 }
 
-/* Is it the last work of its stream and stage? */
+/* True if it is the last work of its stream and stage. */
 static bool ends_stage(const struct pipeline_writer *writer, size_t at)
 {
     const struct pieces *pieces = writer->pieces;
@@ -156,7 +156,8 @@ static bool ends_stage(const struct pipeline_writer *writer, size_t at)
     return true;
 }
 
-/* The first work of a batch in a stage begins after the last ones of the stage before: what they copied and sent is there. */
+/* The first work of a batch in a stage begins after the last ones of the stage before: what they copied and sent is
+   there. */
 static bool add_stage_deps(struct pipeline_writer *writer)
 {
     const struct pieces *pieces = writer->pieces;

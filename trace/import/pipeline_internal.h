@@ -32,7 +32,7 @@ bool pipeline_deps(struct pipeline_writer *writer);
 /* Behind the dependences; `arena` is for its own use. */
 bool pipeline_buffers(struct pipeline_writer *writer, struct arena *arena);
 
-/* Has it a forward and sections of TorchRec's pipelines that are ahead of it? */
+/* True if it has a forward and sections of TorchRec's pipelines that are ahead of it. */
 bool pipeline_is_torchrec(const struct pipeline_writer *writer);
 
 /* The section of this name; -1. */

@@ -37,7 +37,7 @@ struct passes {
  * In a trace without a device the pass is the annotation itself.
  */
 
-/* An annotation of the host and the work launched in it; first > last: none. */
+/* An annotation of the host, and when the kernels and copies launched in it ran; first > last: there are none. */
 struct opened {
     int name;
     int64_t start_ns, end_ns;
@@ -184,7 +184,7 @@ static int first_from(const struct job_rank *rank, const struct job_stream *stre
                       rank->works[rank->by_stream[stream->first + i]].start_ns >= time_ns);
 }
 
-/* Does its stream compute in it? */
+/* True if the stream of the annotation computes in it. */
 static bool find_computed(const struct job_rank *rank, const struct job_mark *mark,
                           int64_t *first_ns, int64_t *last_ns)
 {

@@ -104,7 +104,7 @@ static bool is_step(const struct step_search *search, const struct job_range *ra
     return range_is_step(search->job->names.items[range->name], &number);
 }
 
-/* Does the device get work in this time? A job on CPUs has its work in the thread. */
+/* True if the device gets work in this time. A job on CPUs has its work in the thread. */
 static bool has_calls(const struct step_search *search, int64_t begin_ns, int64_t end_ns)
 {
     const struct job_rank *rank = search->rank;

@@ -43,7 +43,7 @@ bool steps_list_between(const struct step_search *search, int64_t begin_ns, int6
 /* "## forward 12 ##" is forward, and *number 12; -1: none. NULL without memory. */
 const char *steps_clean_name(const char *name, int64_t *number, struct arena *arena);
 
-/* Are two names of the job the same when they are clean? */
+/* True if two names of the job are the same when they are clean. */
 bool steps_same_name(const struct step_search *search, int a, int b);
 
 #endif

@@ -18,7 +18,7 @@ bool call_kind_of(const char *name, enum call_kind *out);
    bytes; of other names as much as fits. Returns out. */
 const char *kernel_short_name(const char *name, char *out, size_t cap);
 
-/* Is it a kernel of NCCL or RCCL, and of which kind? Sends and receives count as all_to_all. */
+/* True if it is a kernel of NCCL or RCCL; *out is which. Sends and receives count as all_to_all. */
 bool kernel_is_collective(const char *name, enum collective_kind *out);
 
 /* "Memcpy HtoD (Pinned -> Device)" */

@@ -130,7 +130,8 @@ bool job_add_mark(struct job_rank *rank, const struct job_mark *mark)
     return ADD(rank, mark, mark);
 }
 
-/* A stream's number is at most so large, and its device: handles of streams are cut off. */
+/* The largest numbers of a stream and a device. Streams that are told by their handles, which are larger, have the rest
+   of the handle by the largest number. */
 static const int64_t most_number = INT64_C(1) << 60;
 enum { NEXT_DEVICE = 100000, MOST_DEVICE = 4095 };
 

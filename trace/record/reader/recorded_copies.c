@@ -224,8 +224,8 @@ static bool push_between(const struct walk *walk, struct recorded_op *op, uint64
     return join_all(walk, peer, devices, false);
 }
 
-/* Where the host waits (CUDA runtime API, API synchronization behavior): in a call that says so, for a copy between host and
-   device. But from pageable memory "a stream sync is performed before the copy is initiated", and "the DMA to final
+/* Where the host waits (CUDA runtime API, API synchronization behavior): in a call that says so, for a copy between host
+   and device. But from pageable memory "a stream sync is performed before the copy is initiated", and "the DMA to final
    destination may not have completed" when it returns. */
 enum host_wait { NO_WAIT, WAITS_BEFORE, WAITS_BEHIND };
 static enum host_wait host_wait(const struct walk *walk, const struct area *from, bool to_device,
@@ -310,7 +310,7 @@ static bool overlap(uint64_t one, uint64_t bytes, uint64_t other, uint64_t other
     return one < other + other_bytes && other < one + bytes;
 }
 
-/* Does one of two copies write what the other one reads or writes? */
+/* True if one of two copies writes what the other one reads or writes. */
 static bool depend(const uint64_t *one, const uint64_t *other)
 {
     return overlap(one[0], one[2], other[0], other[2]) ||
@@ -342,8 +342,8 @@ static bool add_copy(const struct walk *walk, struct recorded_op *op, const uint
            recorded_memory_access(walk->job, walk->process, op, words[0], words[2], true, -1);
 }
 
-/* One operation, in the stream's order: copies that do not depend on each other have no other. The direction is that of the
-   last; whether the host waits for its pageable memory is not said by CUDA, so it does not. */
+/* One operation, in the stream's order: copies that do not depend on each other have no other. The direction is that of
+   the last; whether the host waits for its pageable memory is not said by CUDA, so it does not. */
 bool walk_take_copy_batch(const struct walk *walk)
 {
     const uint64_t *copies = walk->item->word + 1;

@@ -68,7 +68,7 @@ static bool list_bodies(struct recorded_job *job, const struct recorded_process 
     return true;
 }
 
-/* Does the thread execute host functions, and nothing of its own? */
+/* True if the thread executes host functions, and nothing of its own. */
 static bool is_device_thread(const struct bodies *bodies, size_t thread)
 {
     for (size_t i = 0; i < bodies->count; i++)
@@ -568,7 +568,7 @@ static const char *about(const struct recorded_job *job)
                         structs, queries);
 }
 
-/* Memory of the host that a device uses: are the host's own accesses to it known? */
+/* True if a device uses this memory of the host and the host's own accesses to it are not known. */
 static bool is_untouched(const struct recorded_process *process, const struct recorded_block *block)
 {
     switch (block->memory) {

@@ -82,7 +82,7 @@ static bool is_small(const struct recorded_value *value)
            (value->bytes == 8 && value->value <= INT64_MAX);
 }
 
-/* Is it a write that only adds to the one before, in the order of one stream? */
+/* True if it is a write that only adds to the one before, in the order of one stream. */
 static bool follows(const struct recorded_process *process, const struct recorded_value *write,
                     const struct recorded_value *before)
 {

@@ -20,7 +20,8 @@ void calls_end(const struct call *call, enum recording_kind kind, size_t count, 
 void calls_end_launch(const struct call *call, int result, word stream, const void *kernel,
                       void **args, bool driver);
 
-/* A function of which a call that goes well is one item. */
+/* Defines a function of CUDA or NCCL that calls the real one. A call that returns success becomes one item, of the
+   words given. */
 #define CALL(name, PARAMS, ARGS, KIND, ...)                                                        \
     int name PARAMS;                                                                               \
     int name PARAMS                                                                                \
@@ -35,7 +36,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
         return result;                                                                             \
     }
 
-/* The same of one with a stream, in both variants. */
+/* The same for a function with a stream. The _ptsz and _ptds variants take the default stream for that of the thread. */
 #define VARIANT(name, none_is, PARAMS, ARGS, KIND, ...)                                            \
     int name PARAMS;                                                                               \
     int name PARAMS                                                                                \
@@ -59,7 +60,7 @@ void calls_end_launch(const struct call *call, int result, word stream, const vo
     VARIANT(name##_ptds, PER_THREAD, PARAMS, ARGS, KIND, __VA_ARGS__)
 #define ON(stream) ((stream) ? WORD_OF(stream) : none)
 
-/* Of an answer: words[0] is whether it was yes. Returns what the program is told. */
+/* The end of a query: words[0] is 1 if the answer was yes. Returns what the program is told. */
 int calls_end_query(const struct call *call, int result, enum recording_kind kind, size_t count,
                     const word *words);
 #define QUERY(name, none_is, PARAMS, ARGS, KIND, ...)                                              \

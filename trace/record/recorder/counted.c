@@ -126,7 +126,8 @@ static unsigned own_number(void)
     return own;
 }
 
-/* The thread is one of those that let others go on, or go on. */
+/* Notes that the thread lets others go on by the object, or goes on by it. `only` is the one thread that did so before;
+   0: none. */
 static void note(struct counted *counted, atomic_uint *only)
 {
     unsigned before = 0;
@@ -134,7 +135,7 @@ static void note(struct counted *counted, atomic_uint *only)
         atomic_store(&counted->several, true);
 }
 
-/* It is told once, by a thread that may write. */
+/* The recording says once that there are several such threads; only a thread that may write does so. */
 static void tell(struct counted *counted)
 {
     if (atomic_load(&counted->several) && !threads_are_left_out() &&
@@ -214,8 +215,8 @@ void counted_woken(const void *condition, uint64_t before, enum recording_way wa
         follow(counted, before + 1, way);
 }
 
-/* A thread is at most one round ahead of another one: the round after needs both. Where more threads come than a round has,
-   which of them meet is luck. */
+/* A thread is at most one round ahead of another one: the round after needs both. Where more threads come than a round
+   has, which of them meet is luck. */
 struct counted_round counted_arrive(const void *barrier)
 {
     struct counted *counted = find(barrier);

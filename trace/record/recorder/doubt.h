@@ -21,7 +21,7 @@
 void doubt_see(enum recording_kind kind, size_t count, const uint64_t *words);
 /* All that was called before is known to be done. */
 void doubt_know_all(void);
-/* The true answer was yes: is the program told no? */
+/* The true answer was yes. True if the program is told no. */
 bool doubt_answer(enum recording_kind kind, size_t count, const uint64_t *words);
 
 #endif

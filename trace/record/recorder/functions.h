@@ -16,7 +16,7 @@
    an object whose maker is told. Of the name the version and the variant do not count. */
 bool functions_harmless(const char *name);
 
-/* Is it a name as CUDA's runtime, its driver and NCCL have them? */
+/* True if it is a name as CUDA's runtime, its driver and NCCL have them. */
 bool functions_is_name(const char *name);
 
 #endif

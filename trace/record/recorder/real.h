@@ -15,7 +15,7 @@ enum { REAL_MISSING = 3 }; /* cudaErrorInitializationError, ncclInternalError */
 /* Sets *function, if it is NULL. False: there is no such function. */
 bool real_find(void *function, const char *name);
 
-/* Is the address in a library of CUDA's runtime, its driver or NCCL? */
+/* True if the address is in a library of CUDA's runtime, its driver or NCCL. */
 bool real_is_cuda(const void *address);
 
 /* The program has been given the recorder's function in place of this one. */

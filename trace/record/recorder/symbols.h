@@ -11,15 +11,15 @@
    caller, an address of code, is in a library of NVIDIA's. */
 void *symbols_ours(const char *name, void *theirs, const void *caller);
 
-/* Is it the address of a function of the recorder's? */
+/* True if it is the address of a function of the recorder. */
 bool symbols_is_ours(const void *address);
 
-/* Is this no name of CUDA's or NCCL's, or one of a function that the recorder knows? */
+/* True if this is no name of CUDA or NCCL, or that of a function that the recorder knows. */
 bool symbols_are_known(const char *name);
 /* Code that asks for a function of the driver, past dlsym: is told where the recorder does not know the function. */
 void symbols_note_unknown(const char *name, const void *theirs, const void *caller);
 
-/* Has a library been opened with RTLD_DEEPBIND? */
+/* True if a library has been opened with RTLD_DEEPBIND. */
 bool symbols_bound_deeply(void);
 
 #endif

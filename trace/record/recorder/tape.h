@@ -46,9 +46,9 @@ uint64_t tape_text(const char *text);
 /* A new number of this process. */
 uint64_t tape_number(void);
 
-/* Is this process recorded? */
+/* True if this process is recorded. */
 bool tape_on(void);
-/* Is the thread in a call of its program? */
+/* True if the thread is in a call of its program. */
 bool tape_in_call(void);
 
 /* This thread and the number of its items: what another one that learns of it comes after. 0: it has none. */

@@ -11,13 +11,14 @@
 /* A thread of CUDA begins (1) or ends (-1) to execute the program's code. */
 void threads_host_call(int by);
 
-/* Is this a thread of CUDA that executes none of the program's code? */
+/* True if this is a thread of CUDA that executes none of the program's code. */
 bool threads_are_internal(void);
 
-/* Is it such a thread, or in a call of CUDA or NCCL, or is nothing recorded? Its locks are not the program's. */
+/* True if it is such a thread, or in a call of CUDA or NCCL, or if nothing is recorded. Its locks are not the
+   program's. */
 bool threads_are_left_out(void);
 
-/* Has the program ever begun a thread? */
+/* True if the program has ever begun a thread. */
 bool threads_are_several(void);
 
 /* In a new process: what the threads of its parent have left is of no use. */

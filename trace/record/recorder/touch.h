@@ -15,7 +15,7 @@
 
 #include "recording.h"
 
-/* Are they seen in this process? */
+/* True if accesses are seen in this process. */
 bool touch_on(void);
 
 /* A thread begins, with the mask of its creator: it must not block what an access raises. */

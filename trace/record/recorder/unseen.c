@@ -61,7 +61,7 @@ static const void *find(const struct dl_phdr_info *info, ElfW(Sxword) tag)
     return NULL;
 }
 
-/* Does the object ask for a library of this name? */
+/* True if the object asks for a library of this name. */
 static bool needs(const struct dl_phdr_info *info, const char *library)
 {
     const char *strings = find(info, DT_STRTAB);
