@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/columns.h"
+#include "base/sort.h"
 #include "base/units.h"
 #include "sim/predict/explained.h"
 
@@ -101,9 +103,7 @@ static int64_t busy_of(const struct trace *trace, int agent)
 static int by_agent_and_time(const void *left, const void *right)
 {
     const struct trace_idle *a = left, *b = right;
-    if (a->agent != b->agent)
-        return a->agent - b->agent;
-    return (a->idle_ns < b->idle_ns) - (a->idle_ns > b->idle_ns);
+    return compare_then(compare_int(a->agent, b->agent), compare_i64(b->idle_ns, a->idle_ns));
 }
 
 static void print_stream(const struct trace *trace, int agent, FILE *out)
@@ -164,16 +164,9 @@ static void note_run(const struct store_run *run, void *context)
     if (runs->no_memory || run->info.kind == RUN_WITNESS ||
         (!stalls_known(&run->info) && !store_has_ledgers(runs->store)))
         return;
-    if (runs->count == runs->cap) {
-        size_t cap = runs->cap ? 2 * runs->cap : 16;
-        int64_t *ids = realloc(runs->ids, cap * sizeof *ids);
-        runs->no_memory = !ids;
-        if (!ids)
-            return;
-        runs->ids = ids;
-        runs->cap = cap;
-    }
-    runs->ids[runs->count++] = run->id;
+    runs->no_memory = !ARRAY_GROW(runs->ids, runs->count, runs->cap);
+    if (!runs->no_memory)
+        runs->ids[runs->count++] = run->id;
 }
 
 /* The newest run with a ledger; without a line where there is none. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "array.h"
 #include "columns.h"
 #include "printable.h"
 #include "system_words.h"
@@ -97,17 +98,10 @@ static size_t limit_of(const struct diag *diag)
 
 static bool make_room(struct diag *diag)
 {
-    if (diag->count < diag->cap)
+    if (ARRAY_GROW(diag->messages, diag->count, diag->cap))
         return true;
-    size_t cap = diag->cap ? 2 * diag->cap : 8;
-    struct diag_message *grown = realloc(diag->messages, cap * sizeof *grown);
-    if (!grown) {
-        diag->out_of_memory = true;
-        return false;
-    }
-    diag->messages = grown;
-    diag->cap = cap;
-    return true;
+    diag->out_of_memory = true;
+    return false;
 }
 
 static bool is_told(const struct diag *diag, const struct diag_message *message)

@@ -270,8 +270,8 @@ static void write_error(const struct diag_message *message, struct json *json)
 
 void json_write_errors(const struct diag *diag, FILE *out)
 {
-    static char out_of_memory[] = "out of memory";
-    static const struct diag_message no_memory = {.text = out_of_memory};
+    char out_of_memory[] = "out of memory";
+    const struct diag_message no_memory = {.text = out_of_memory};
     struct json json;
     json_open(&json, out);
     json_begin_document(&json, DOCUMENT_ERRORS);

@@ -4,12 +4,9 @@
 
 #include <string.h>
 
-enum { MAX_WORD = 64, LETTERS_A_CHANGE = 3 };
+#include "sort.h"
 
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
+enum { MAX_WORD = 64, LETTERS_A_CHANGE = 3 };
 
 /* MAX_WORD for long words. */
 static int edit_distance(const char *a, const char *b)
@@ -25,9 +22,9 @@ static int edit_distance(const char *a, const char *b)
                 continue;
             }
             int replaced = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            cost[i][j] = smaller(replaced, smaller(cost[i - 1][j], cost[i][j - 1]) + 1);
+            cost[i][j] = min_int(replaced, min_int(cost[i - 1][j], cost[i][j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                cost[i][j] = smaller(cost[i][j], cost[i - 2][j - 2] + 1);
+                cost[i][j] = min_int(cost[i][j], cost[i - 2][j - 2] + 1);
         }
     }
     return cost[rows][cols];

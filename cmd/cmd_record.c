@@ -18,6 +18,7 @@
 #include "app.h"
 #include "options.h"
 
+#include "base/array.h"
 #include "trace/record/reader/tapes.h"
 #include "trace/record/recorder/launched.h"
 #include "base/system_words.h"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/nearest.h"
 #include "base/units.h"
 
@@ -54,10 +55,8 @@ static enum status store_choice(struct app *app, const struct option_spec *spec,
 static enum status store_list(struct app *app, const struct option_spec *spec, const char *text)
 {
     struct text_list *list = spec->value;
-    void *items = list->items;
-    if (!arena_grow(&app->arena, &items, list->count, &list->cap, sizeof *list->items))
+    if (!ARENA_GROW(&app->arena, list->items, list->count, list->cap))
         return diag_no_memory(&app->diag);
-    list->items = items;
     list->items[list->count++] = text;
     return STATUS_OK;
 }

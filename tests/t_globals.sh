@@ -9,7 +9,6 @@ objdump --version >"$dir/out" 2>&1 || skip_all "no objdump"
 
 # File, variable, what it says of the process.
 cat >"$dir/known" <<'END'
-base/json out_of_memory              constant: what a writer without memory has written
 base/processors known                how many processors the process may use, asked once
 gpu/device/cores awake               threads of all pipelines that compete for the cores
 gpu/device/cores processes           processes that share the cores

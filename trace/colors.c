@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
 #include "plan/text/parse.h"
 #include "plan/plan.h"
 
@@ -13,6 +15,7 @@
 /* Clearly different ones come first in the list of draw.h; they are used up before the others. */
 enum { CLEAR = DRAW_COLORS / 2 };
 
+/* Colours of names follow from this hash: it stays as it is. */
 static size_t hash_of(const char *name)
 {
     size_t hash = 14695981039346656037u; /* FNV-1a */
@@ -26,33 +29,11 @@ void colors_init(struct colors *colors, struct arena *arena)
     *colors = (struct colors){.arena = arena};
 }
 
-static size_t place_of(const struct colors *colors, const char *name)
-{
-    size_t at = hash_of(name) & (colors->place_cap - 1);
-    while (colors->places[at] && strcmp(colors->items[colors->places[at] - 1].name, name) != 0)
-        at = (at + 1) & (colors->place_cap - 1);
-    return at;
-}
-
-static bool make_room(struct colors *colors)
-{
-    enum { FIRST = 64 };
-    void *items = colors->items;
-    if (!arena_grow(colors->arena, &items, colors->count, &colors->cap, sizeof *colors->items))
-        return false;
-    colors->items = items;
-    if (2 * colors->count < colors->place_cap)
-        return true;
-    colors->place_cap = colors->place_cap ? 2 * colors->place_cap : FIRST;
-    colors->places = ARENA_ARRAY(colors->arena, colors->place_cap, int);
-    for (size_t i = 0; colors->places && i < colors->count; i++)
-        colors->places[place_of(colors, colors->items[i].name)] = (int)i + 1;
-    return colors->places != NULL;
-}
-
 int colors_find(const struct colors *colors, const char *name)
 {
-    return colors->count ? colors->places[place_of(colors, name)] - 1 : -1;
+    const uint32_t found = TABLE_FIND(&colors->names, table_hash_text(name), i,
+                                      strcmp(colors->items[i].name, name) == 0);
+    return found != TABLE_NONE ? (int)found : -1;
 }
 
 int colors_add(struct colors *colors, const char *name)
@@ -60,10 +41,10 @@ int colors_add(struct colors *colors, const char *name)
     int found = colors_find(colors, name);
     if (found >= 0)
         return found;
-    if (!make_room(colors))
+    if (!ARENA_GROW(colors->arena, colors->items, colors->count, colors->cap) ||
+        !table_add_in(&colors->names, colors->arena, table_hash_text(name), colors->count))
         return -1;
     colors->items[colors->count] = (struct named_color){.name = name, .group = (int)colors->count};
-    colors->places[place_of(colors, name)] = (int)colors->count + 1;
     return (int)colors->count++;
 }
 
@@ -91,8 +72,8 @@ void colors_settle(struct colors *colors)
     int *order = ARENA_ARRAY(colors->arena, count + 1, int);
     for (size_t i = 0; order && i < count; i++)
         order[i] = (int)(colors->settled + i);
-    if (order && count)
-        qsort_r(order, count, sizeof *order, compare_names, colors);
+    if (order)
+        SORT_BY(order, count, compare_names, colors);
     for (size_t i = 0; order && i < count; i++) {
         struct named_color *item = &colors->items[order[i]];
         if (item->group != order[i])

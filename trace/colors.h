@@ -15,6 +15,7 @@
 #include <stddef.h>
 
 #include "base/arena.h"
+#include "base/table.h"
 #include "trace.h"
 
 struct named_color {
@@ -27,8 +28,7 @@ struct colors {
     struct arena *arena;
     struct named_color *items; /* in the order in which they were added */
     size_t count, cap;
-    int *places; /* hash table: the number of an item, + 1 */
-    size_t place_cap;
+    struct table names; /* of the items */
     size_t settled;
     int used[32]; /* names of each colour */
 };

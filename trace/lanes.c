@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
+
 static const char name_color[] = "#222222", header_color[] = "#777777", lane_fill[] = "#f6f6f6";
 
 static const struct trace_agent *agent_of(const struct lanes *lanes, const struct lane *lane)
@@ -22,9 +24,7 @@ static int compare_lanes(const void *left, const void *right, void *context)
     if (a->kind != b->kind)
         return (a->kind < b->kind) != lanes->style->threads_first ? -1 : 1;
     const struct lane *x = left, *y = right;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    return (a > b) - (a < b);
+    return compare_then(compare_int(x->place, y->place), (a > b) - (a < b));
 }
 
 /* Lanes of one name stand in the same order on all ranks: that of the lowest one. */

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/json.h"
+#include "base/sort.h"
 #include "base/text_stream.h"
 
 #include "timeline_view.h"
@@ -56,7 +58,7 @@ static int compare_ends(const void *left, const void *right, void *context)
 {
     const struct trace_span *spans = context, *a = &spans[*(const int *)left],
                             *b = &spans[*(const int *)right];
-    return (a->end_ns > b->end_ns) - (a->end_ns < b->end_ns);
+    return compare_i64(a->end_ns, b->end_ns);
 }
 
 static bool sort_ends(const struct trace *trace, struct arena *arena, struct inward *out)
@@ -66,8 +68,8 @@ static bool sort_ends(const struct trace *trace, struct arena *arena, struct inw
     for (size_t i = 0; out->ends && i < trace->span_count; i++)
         if (is_work(&trace->spans[i]))
             out->ends[out->end_count++] = (int)i;
-    if (out->ends && out->end_count)
-        qsort_r(out->ends, out->end_count, sizeof *out->ends, compare_ends, trace->spans);
+    if (out->ends)
+        SORT_BY(out->ends, out->end_count, compare_ends, trace->spans);
     return out->ends != NULL;
 }
 
@@ -92,15 +94,9 @@ static bool is_earlier(const struct trace_span *a, const struct trace_span *b)
 static int find_ending(const struct trace *trace, const struct inward *inward, int span)
 {
     const struct trace_span *spans = trace->spans, *late = &spans[span];
-    size_t low = 0, high = inward->end_count;
+    size_t low =
+        SORT_FIRST(i, 0, inward->end_count, spans[inward->ends[i]].end_ns >= late->start_ns);
     int best = -1;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (spans[inward->ends[middle]].end_ns < late->start_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     for (; low < inward->end_count && spans[inward->ends[low]].end_ns == late->start_ns; low++) {
         int from = inward->ends[low];
         bool near = trace->agents[spans[from].agent].rank == trace->agents[late->agent].rank;
@@ -290,10 +286,8 @@ static bool order_spans(struct leaf *leaf)
 /* Behind the causes so far. */
 static bool add_cause(struct leaf *leaf, const struct cause *cause)
 {
-    void *causes = leaf->causes;
-    if (!arena_grow(leaf->arena, &causes, leaf->cause_count, &leaf->cause_cap, sizeof *cause))
+    if (!ARENA_GROW(leaf->arena, leaf->causes, leaf->cause_count, leaf->cause_cap))
         return false;
-    leaf->causes = causes;
     leaf->causes[leaf->cause_count++] = *cause;
     return true;
 }

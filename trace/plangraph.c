@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/units.h"
 #include "plan/ops.h"
 #include "plan/plan.h"
@@ -136,7 +137,7 @@ static bool find_externals(const struct graph *graph, struct arena *arena,
     for (size_t i = 0; i < graph->op_count; i++) {
         if (!graph->ops[i].external)
             continue;
-        if (!arena_grow(arena, (void **)&out->ops, out->count, &cap, sizeof *out->ops))
+        if (!ARENA_GROW(arena, out->ops, out->count, cap))
             return false;
         out->ops[out->count++] = &graph->ops[i];
     }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/diag.h"
 #include "base/keyed_hash.h"
 #include "base/status.h"
@@ -37,33 +38,27 @@ static size_t bare_length(const char *name)
     return at > 1 && at < length - 1 && name[at - 1] == '(' ? at - 1 : length;
 }
 
-static struct named_work *place_of(const struct work_names *names, const char *name, size_t length)
+static uint32_t work_names_number(const struct work_names *names, const char *name, size_t length)
 {
-    size_t at = keyed_hash(name, length) & (names->cap - 1);
-    while (names->places[at].name && (strncmp(names->places[at].name, name, length) != 0 ||
-                                      names->places[at].name[length] != 0))
-        at = (at + 1) & (names->cap - 1);
-    return &names->places[at];
+    return TABLE_FIND(&names->table, keyed_hash(name, length), i,
+                      strncmp(names->items[i].name, name, length) == 0 &&
+                          names->items[i].name[length] == 0);
 }
 
 /* The first of a name counts. */
-static bool add(struct work_names *names, struct arena *arena, const struct named_work *work)
+static bool add_work(struct work_names *names, struct arena *arena, const struct named_work *work)
 {
-    struct named_work *place = place_of(names, work->name, strlen(work->name));
-    if (place->name)
+    const size_t length = strlen(work->name);
+    if (work_names_number(names, work->name, length) != TABLE_NONE)
         return true;
-    *place = *work;
-    place->name = arena_strdup(arena, work->name);
-    place->comm = work->comm ? arena_strdup(arena, work->comm) : NULL;
-    return place->name && (place->comm || !work->comm);
-}
-
-static bool make_room(struct work_names *names, struct arena *arena, size_t count)
-{
-    for (names->cap = 16; names->cap < 2 * count;)
-        names->cap *= 2;
-    names->places = ARENA_ARRAY(arena, names->cap, struct named_work);
-    return names->places;
+    if (!ARENA_GROW(arena, names->items, names->table.count, names->cap) ||
+        !table_add_in(&names->table, arena, keyed_hash(work->name, length), names->table.count))
+        return false;
+    struct named_work *item = &names->items[names->table.count - 1];
+    *item = *work;
+    item->name = arena_strdup(arena, work->name);
+    item->comm = work->comm ? arena_strdup(arena, work->comm) : NULL;
+    return item->name && (item->comm || !work->comm);
 }
 
 /* ---- from plans ------------------------------------------------------------------------------ */
@@ -93,17 +88,17 @@ static enum work_class class_of(enum work_kind kind)
 static bool add_tasks(struct work_names *names, struct arena *arena, const struct plan *plan)
 {
     const struct pipeline *pipeline = &plan->pipeline;
-    bool ok = make_room(names, arena, pipeline->task_count);
+    bool ok = true;
     for (size_t i = 0; i < pipeline->task_count && ok; i++) {
         const struct work *work = &pipeline->tasks[i].work;
-        ok = add(names, arena,
-                 &(struct named_work){.name = pipeline->tasks[i].name,
-                                      .class = class_of(work->kind),
-                                      .direction = work->direction,
-                                      .pageable = work->pageable,
-                                      .collective = work->collective,
-                                      .comm = comm_name(plan, work->comm),
-                                      .bytes = work->bytes});
+        ok = add_work(names, arena,
+                      &(struct named_work){.name = pipeline->tasks[i].name,
+                                           .class = class_of(work->kind),
+                                           .direction = work->direction,
+                                           .pageable = work->pageable,
+                                           .collective = work->collective,
+                                           .comm = comm_name(plan, work->comm),
+                                           .bytes = work->bytes});
     }
     return ok;
 }
@@ -126,15 +121,12 @@ static bool add_op(struct work_names *names, struct arena *arena, const struct p
         work.class = WORK_CLASS_MESSAGE;
     else if (op->kind != OP_LAUNCH)
         return true;
-    return add(names, arena, &work);
+    return add_work(names, arena, &work);
 }
 
 static bool add_threads(struct work_names *names, struct arena *arena, const struct plan *plan)
 {
-    size_t count = 0;
-    for (size_t t = 0; t < plan->thread_count; t++)
-        count += plan->threads[t].op_count;
-    bool ok = make_room(names, arena, count);
+    bool ok = true;
     for (size_t t = 0; t < plan->thread_count; t++)
         for (size_t i = 0; i < plan->threads[t].op_count && ok; i++)
             ok = add_op(names, arena, plan, &plan->threads[t].ops[i]);
@@ -201,12 +193,8 @@ static struct named_work by_name(const char *name)
 /* The work of this name, without its iteration "(3)". */
 static struct named_work work_names_find(const struct work_names *names, const char *name)
 {
-    if (names->cap) {
-        const struct named_work *place = place_of(names, name, bare_length(name));
-        if (place->name)
-            return *place;
-    }
-    return by_name(name);
+    const uint32_t found = work_names_number(names, name, bare_length(name));
+    return found != TABLE_NONE ? names->items[found] : by_name(name);
 }
 
 /* ---- preparation ----------------------------------------------------------------------------- */

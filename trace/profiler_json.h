@@ -26,6 +26,7 @@
 #include "base/arena.h"
 #include "base/diag.h"
 #include "base/status.h"
+#include "base/table.h"
 #include "plan/plan.h"
 
 #include "trace.h"
@@ -65,8 +66,9 @@ struct named_work {
 };
 
 struct work_names {
-    struct named_work *places; /* hash table */
-    size_t cap;                /* a power of two; 0: no plan */
+    struct named_work *items;
+    size_t cap;
+    struct table table; /* of the items; empty: no plan */
 };
 
 #endif

@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/sort.h"
+
 #include "foreign_sql.h"
 #include "schema.h"
 #include "store_sql.h"
@@ -739,14 +741,7 @@ bool store_has_ledgers(const struct store *store)
 /* The trace's number of an agent of the store; -1: it is none of this run. */
 static int find_agent(const struct trace *trace, const int64_t *agent_ids, int64_t id)
 {
-    size_t low = 0, high = trace->agent_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (agent_ids[middle] < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const size_t low = SORT_FIRST(i, 0, trace->agent_count, agent_ids[i] >= id);
     return low < trace->agent_count && agent_ids[low] == id ? (int)low : -1;
 }
 

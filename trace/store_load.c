@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 #include "schema.h"
 #include "store.h"
 #include "store_sql.h"
@@ -147,17 +150,14 @@ static enum status load_agent(struct load *load, const struct query *query, stru
     int kind = find_agent_kind(sql_string(query, 2));
     int rank = (int)sql_quantity(query, 1, QUANTITY_RANK, &status, diag);
     int position = (int)sql_quantity(query, 4, QUANTITY_POSITION, &status, diag);
-    void *ids = load->agent_ids;
     if (kind < 0)
         return sql_damage(load->store, diag, "unknown kind of agent", sql_string(query, 2));
     if (status != STATUS_OK)
         return status;
-    if (!arena_grow(trace->arena, &ids, trace->agent_count, &load->agent_cap,
-                    sizeof *load->agent_ids) ||
+    if (!ARENA_GROW(trace->arena, load->agent_ids, trace->agent_count, load->agent_cap) ||
         trace_add_agent(trace, rank, (enum trace_agent_kind)kind, sql_string(query, 3), position) <
             0)
         return diag_no_memory(diag);
-    load->agent_ids = ids;
     load->agent_ids[trace->agent_count - 1] = sql_int(query, 0);
     return STATUS_OK;
 }
@@ -224,14 +224,8 @@ static enum status find_window(struct load *load, int64_t from, int64_t to, stru
 /* Remember that the span `id` has become trace->spans[index]. */
 static bool note_span(struct load *load, int64_t id, int index)
 {
-    if ((size_t)index >= load->span_cap) {
-        size_t cap = load->span_cap ? 2 * load->span_cap : 1024;
-        struct id_index *spans = realloc(load->spans, cap * sizeof *spans);
-        if (!spans)
-            return false;
-        load->spans = spans;
-        load->span_cap = cap;
-    }
+    if (!ARRAY_GROW(load->spans, index, load->span_cap))
+        return false;
     load->spans[index] = (struct id_index){id, index};
     return true;
 }
@@ -298,17 +292,14 @@ static enum status load_spans(struct load *load, struct diag *diag)
 static int compare_ids(const void *left, const void *right)
 {
     const struct id_index *a = left, *b = right;
-    return (a->id > b->id) - (a->id < b->id);
+    return compare_i64(a->id, b->id);
 }
 
 static int find_span(const struct load *load, int64_t id)
 {
-    const struct id_index key = {id, 0};
-    const struct id_index *found =
-        load->trace->span_count
-            ? bsearch(&key, load->spans, load->trace->span_count, sizeof key, compare_ids)
-            : NULL;
-    return found ? found->index : -1;
+    const size_t count = load->trace->span_count;
+    const size_t at = SORT_FIRST(i, 0, count, load->spans[i].id >= id);
+    return at < count && load->spans[at].id == id ? load->spans[at].index : -1;
 }
 
 /* Edges whose two ends were loaded. */
@@ -624,15 +615,12 @@ static enum status load_moves(struct witness_load *load, struct diag *diag)
     struct query query = sql_query(load->store, STATEMENT_MOVES, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
-        void *moves = out->moves;
         if (!is_next(&query, out->move_count) || !is_small(sql_int(&query, 1)) ||
             !is_small(sql_int(&query, 2)))
             status = sql_damage(load->store, diag, "impossible move", sql_string(&query, 0));
-        else if (!arena_grow(load->arena, &moves, out->move_count, &load->move_cap,
-                             sizeof *out->moves))
+        else if (!ARENA_GROW(load->arena, out->moves, out->move_count, load->move_cap))
             status = diag_no_memory(diag);
         else {
-            out->moves = moves;
             out->moves[out->move_count++] =
                 (struct trace_move){(int)sql_int(&query, 1), (int)sql_int(&query, 2)};
         }
@@ -647,7 +635,6 @@ static enum status load_blocked(struct witness_load *load, struct diag *diag)
     struct query query = sql_query(load->store, STATEMENT_BLOCKED, values);
     enum status status = STATUS_OK;
     while (status == STATUS_OK && sql_next(&query)) {
-        void *all = out->blocked;
         const struct trace_blocked row = {
             .rank = (int)sql_quantity(&query, 1, QUANTITY_ANY_RANK, &status, diag),
             .agent = arena_strdup(load->arena, sql_string(&query, 2)),
@@ -660,11 +647,9 @@ static enum status load_blocked(struct witness_load *load, struct diag *diag)
         if (!is_next(&query, out->blocked_count))
             status = sql_damage(load->store, diag, "impossible blocked agent", row.agent);
         else if (!row.agent || !row.waits_for ||
-                 !arena_grow(load->arena, &all, out->blocked_count, &load->blocked_cap,
-                             sizeof *out->blocked))
+                 !ARENA_GROW(load->arena, out->blocked, out->blocked_count, load->blocked_cap))
             status = diag_no_memory(diag);
         else {
-            out->blocked = all;
             out->blocked[out->blocked_count++] = row;
         }
     }

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/sort.h"
+
 #include "store_sql.h"
 
 /* ---- finding a run --------------------------------------------------------------------------- */
@@ -24,10 +27,8 @@ static enum status add_agent(const struct query *query, struct arena *arena,
     agent.kind = strcmp(kind, trace_agent_kind_text(TRACE_STREAM)) == 0   ? TRACE_STREAM
                  : strcmp(kind, trace_agent_kind_text(TRACE_DRIVER)) == 0 ? TRACE_DRIVER
                                                                           : TRACE_THREAD;
-    void *agents = run->agents;
-    if (!agent.name || !arena_grow(arena, &agents, run->agent_count, cap, sizeof *run->agents))
+    if (!agent.name || !ARENA_GROW(arena, run->agents, run->agent_count, *cap))
         return diag_no_memory(diag);
-    run->agents = agents;
     run->agents[run->agent_count++] = agent;
     return STATUS_OK;
 }
@@ -48,9 +49,7 @@ static enum status load_agents(struct store *store, struct arena *arena, struct 
 static int by_rank(const void *left, const void *right)
 {
     const struct progress_agent *a = left, *b = right;
-    if (a->rank != b->rank)
-        return a->rank - b->rank;
-    return (a->id > b->id) - (a->id < b->id);
+    return compare_then(compare_int(a->rank, b->rank), compare_i64(a->id, b->id));
 }
 
 /* The streams; without any the threads. Before that, all ranks. */

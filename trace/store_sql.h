@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/diag.h"
+#include "base/table.h"
 #include "plan/plan.h"
 #include "base/status.h"
 #include "trace.h"
@@ -148,13 +149,13 @@ struct step_blocks {
     struct kept_step {
         int64_t word, iteration, time_ns;
     } steps[STEP_BLOCK];
-    struct step_word { /* a row of step_word; op NULL: a free place */
-        uint64_t hash;
+    struct step_word { /* a row of step_word */
         int rank;
         const char *agent, *op, *task;
         int64_t number;
-    } * words; /* by hash, of this run */
-    size_t word_count, places;
+    } * words; /* of this run */
+    size_t word_cap;
+    struct table table; /* of the words */
     int64_t next_word;
     struct arena texts;
 };

@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "store_sql.h"
 
-enum { FIRST_PLACES = 256, NUMBER_TEXT = 20 };
+enum { NUMBER_TEXT = 20 };
 
 /* ---- words ------------------------------------------------------------------------------------ */
 
@@ -36,80 +37,47 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool same_word(const struct step_word *word, uint64_t hash, const struct trace_step *step)
+static bool same_word(const struct step_word *word, const struct trace_step *step)
 {
-    return word->hash == hash && word->rank == step->rank && same_text(word->agent, step->agent) &&
+    return word->rank == step->rank && same_text(word->agent, step->agent) &&
            same_text(word->op, step->op) && same_text(word->task, step->task);
 }
 
-/* The place of a step's word in the table: its own, or the free one where it belongs. */
-static struct step_word *place_of(const struct step_blocks *blocks, uint64_t hash,
-                                  const struct trace_step *step)
-{
-    size_t place = hash & (blocks->places - 1);
-    while (blocks->words[place].op && !same_word(&blocks->words[place], hash, step))
-        place = (place + 1) & (blocks->places - 1);
-    return &blocks->words[place];
-}
-
-/* Room for one more word, a quarter of the table always free. */
-static bool grow_words(struct step_blocks *blocks)
-{
-    size_t places = blocks->places ? 2 * blocks->places : FIRST_PLACES;
-    if (4 * (blocks->word_count + 1) <= 3 * blocks->places)
-        return true;
-    struct step_word *words = calloc(places, sizeof *words), *old = blocks->words;
-    if (!words)
-        return false;
-    for (size_t i = 0; i < blocks->places; i++) {
-        size_t place = old[i].hash & (places - 1);
-        while (old[i].op && words[place].op)
-            place = (place + 1) & (places - 1);
-        if (old[i].op)
-            words[place] = old[i];
-    }
-    free(old);
-    blocks->words = words;
-    blocks->places = places;
-    return true;
-}
-
-static enum status add_word(struct store *store, struct step_word *word, uint64_t hash,
-                            const struct trace_step *step, struct diag *diag)
+static enum status add_word(struct store *store, uint64_t hash, const struct trace_step *step,
+                            int64_t *out, struct diag *diag)
 {
     struct step_blocks *blocks = &store->steps;
     const struct value row[] = {
         value_int(blocks->run),    value_int(blocks->next_word), value_int(step->rank),
         value_string(step->agent), value_string(step->op),       value_text(step->task),
     };
-    *word = (struct step_word){
-        .hash = hash,
+    const struct step_word word = {
         .rank = step->rank,
         .agent = arena_strdup(&blocks->texts, step->agent ? step->agent : ""),
+        .op = arena_strdup(&blocks->texts, step->op ? step->op : ""),
         .task = step->task ? arena_strdup(&blocks->texts, step->task) : NULL,
-        .number = blocks->next_word++,
+        .number = blocks->next_word,
     };
-    const char *op = arena_strdup(&blocks->texts, step->op ? step->op : "");
-    if (blocks->texts.failed)
+    const size_t count = blocks->table.count;
+    if (blocks->texts.failed || !ARRAY_GROW(blocks->words, count, blocks->word_cap) ||
+        !table_add(&blocks->table, hash, count))
         return diag_no_memory(diag);
-    word->op = op;
-    blocks->word_count++;
+    blocks->words[count] = word;
+    *out = blocks->next_word++;
     return sql_insert(store, STATEMENT_ADD_STEP_WORD, row, NULL, diag);
 }
 
 static enum status word_of(struct store *store, const struct trace_step *step, int64_t *out,
                            struct diag *diag)
 {
-    if (!grow_words(&store->steps))
-        return diag_no_memory(diag);
-    uint64_t hash = hash_of(step);
-    struct step_word *word = place_of(&store->steps, hash, step);
-    enum status status = word->op ? STATUS_OK : add_word(store, word, hash, step, diag);
-    *out = word->number;
-    return status;
+    const struct step_blocks *blocks = &store->steps;
+    const uint64_t hash = hash_of(step);
+    const uint32_t found = TABLE_FIND(&blocks->table, hash, i, same_word(&blocks->words[i], step));
+    if (found == TABLE_NONE)
+        return add_word(store, hash, step, out, diag);
+    *out = blocks->words[found].number;
+    return STATUS_OK;
 }
-
-/* ---- blocks ----------------------------------------------------------------------------------- */
 
 struct bounds {
     int64_t iteration, time_ns; /* the least */
@@ -274,5 +242,6 @@ void sql_free_steps(struct store *store)
 {
     arena_fini(&store->steps.texts);
     free(store->steps.words);
+    table_fini(&store->steps.table);
     store->steps = (struct step_blocks){0};
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/units.h"
 
 #include "timeline_view.h"
@@ -438,9 +439,7 @@ static int compare_spans(const void *left, const void *right, void *context)
 {
     const struct trace_span *spans = context, *a = &spans[*(const int *)left],
                             *b = &spans[*(const int *)right];
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    return (a->end_ns > b->end_ns) - (a->end_ns < b->end_ns);
+    return compare_then(compare_i64(a->start_ns, b->start_ns), compare_i64(a->end_ns, b->end_ns));
 }
 
 bool timeline_order(struct view *view)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace.c - see trace.h: growing arrays in an arena, and a hash table of names.
- *
- * The table of names uses linear probing and stays at most half full; there are few names (tasks,
+ * trace.c - see trace.h: growing arrays in an arena, and a table of names: there are few names (tasks,
  * agents, causes) and many references to them.
  */
 #include "trace.h"
@@ -11,6 +9,9 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
+#include "base/sort.h"
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -59,50 +60,22 @@ const char *run_finished_text(enum run_finished finished)
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-static size_t hash_text(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return (size_t)(hash ^ hash >> 32);
-}
-
-/* The slot that holds `text`, or the empty one where it belongs. */
-static size_t find_slot(const char *const *table, size_t cap, const char *text)
-{
-    size_t slot = hash_text(text) & (cap - 1);
-    while (table[slot] && strcmp(table[slot], text) != 0)
-        slot = (slot + 1) & (cap - 1);
-    return slot;
-}
-
-static bool grow_names(struct trace *trace)
-{
-    size_t cap = trace->interned_cap ? 2 * trace->interned_cap : 64;
-    const char **table = ARENA_ARRAY(trace->arena, cap, const char *);
-    if (!table)
-        return false;
-    for (size_t i = 0; i < trace->interned_cap; i++)
-        if (trace->interned[i])
-            table[find_slot(table, cap, trace->interned[i])] = trace->interned[i];
-    trace->interned = table;
-    trace->interned_cap = cap;
-    return true;
-}
-
 const char *trace_intern(struct trace *trace, const char *text)
 {
     if (!text)
         return NULL;
-    if (2 * trace->interned_count >= trace->interned_cap && !grow_names(trace))
+    const uint64_t hash = table_hash_text(text);
+    const uint32_t found =
+        TABLE_FIND(&trace->names, hash, i, strcmp(trace->interned[i], text) == 0);
+    if (found != TABLE_NONE)
+        return trace->interned[found];
+    const char *copy = arena_strdup(trace->arena, text);
+    if (!copy ||
+        !ARENA_GROW(trace->arena, trace->interned, trace->interned_count, trace->interned_cap) ||
+        !table_add_in(&trace->names, trace->arena, hash, trace->interned_count))
         return NULL;
-    size_t slot = find_slot(trace->interned, trace->interned_cap, text);
-    if (!trace->interned[slot]) {
-        trace->interned[slot] = arena_strdup(trace->arena, text);
-        if (trace->interned[slot])
-            trace->interned_count++;
-    }
-    return trace->interned[slot];
+    trace->interned[trace->interned_count++] = copy;
+    return copy;
 }
 
 /* Replace *text by the trace's copy; NULL stays NULL. */
@@ -135,18 +108,10 @@ bool trace_set_info(struct trace *trace, const struct run_info *info)
     return true;
 }
 
-/* The array with room for one more element; the array as it is when memory is exhausted. */
-static void *grown(struct trace *trace, void *items, size_t count, size_t *cap, size_t size)
-{
-    if (count < INT_MAX) /* indices are ints */
-        arena_grow(trace->arena, &items, count, cap, size);
-    return items;
-}
-
+/* Indices are ints. */
 #define GROW(trace, what)                                                                          \
-    ((trace)->what##s = grown((trace), (trace)->what##s, (trace)->what##_count,                    \
-                              &(trace)->what##_cap, sizeof *(trace)->what##s),                     \
-     (trace)->what##_count < (trace)->what##_cap)
+    ((trace)->what##_count < INT_MAX &&                                                            \
+     ARENA_GROW((trace)->arena, (trace)->what##s, (trace)->what##_count, (trace)->what##_cap))
 
 int trace_add_agent(struct trace *trace, int rank, enum trace_agent_kind kind, const char *name,
                     int position)
@@ -224,29 +189,23 @@ struct sort_key {
 static int compare_keys(const void *left, const void *right)
 {
     const struct sort_key *a = left, *b = right;
-    if (a->agent != b->agent)
-        return a->agent < b->agent ? -1 : 1;
-    if (a->start_ns != b->start_ns)
-        return a->start_ns < b->start_ns ? -1 : 1;
-    if (a->end_ns != b->end_ns)
-        return a->end_ns < b->end_ns ? -1 : 1;
-    return (a->index > b->index) - (a->index < b->index);
+    return compare_then(compare_int(a->agent, b->agent),
+                        compare_then(compare_i64(a->start_ns, b->start_ns),
+                                     compare_then(compare_i64(a->end_ns, b->end_ns),
+                                                  compare_int(a->index, b->index))));
 }
 
 static int compare_edges(const void *left, const void *right)
 {
     const struct trace_edge *a = left, *b = right;
-    if (a->from != b->from)
-        return a->from < b->from ? -1 : 1;
-    if (a->to != b->to)
-        return a->to < b->to ? -1 : 1;
-    return (a->kind > b->kind) - (a->kind < b->kind);
+    return compare_then(
+        compare_int(a->from, b->from),
+        compare_then(compare_int(a->to, b->to), compare_int((int)a->kind, (int)b->kind)));
 }
 
 void trace_sort_edges(struct trace *trace)
 {
-    if (trace->edge_count > 0)
-        qsort(trace->edges, trace->edge_count, sizeof *trace->edges, compare_edges);
+    SORT(trace->edges, trace->edge_count, compare_edges);
 }
 
 bool trace_sort(struct trace *trace)
@@ -352,38 +311,16 @@ double trace_mean_iteration_ns(const struct trace *trace)
 
 /* A table of lines, found by agent and words through open addressing. */
 
-static size_t hash_line(int agent, const char *words)
+static uint64_t hash_line(int agent, const char *words)
 {
-    const uint64_t mixed = ((uint64_t)(uintptr_t)words >> 3) * UINT64_C(0x9e3779b97f4a7c15) +
-                           (uint64_t)agent * UINT64_C(0xc2b2ae3d27d4eb4f);
-    return (size_t)(mixed >> 20);
+    return hash_mix((uintptr_t)words + (uint64_t)agent * UINT64_C(0xc2b2ae3d27d4eb4f));
 }
 
-/* The place of a line, or the empty one where it belongs. */
-static size_t find_place(const struct trace *trace, const int *places, size_t cap, int agent,
-                         const char *words)
+/* The number of a line; TABLE_NONE: there is none. */
+static uint32_t find_line(const struct trace *trace, int agent, const char *words)
 {
-    size_t at = hash_line(agent, words) & (cap - 1);
-    for (; places[at]; at = (at + 1) & (cap - 1)) {
-        const struct trace_idle *line = &trace->idles[places[at] - 1];
-        if (line->agent == agent && line->words == words)
-            break;
-    }
-    return at;
-}
-
-static bool grow_places(struct trace *trace)
-{
-    const size_t cap = trace->idle_place_cap ? 2 * trace->idle_place_cap : 64;
-    int *places = ARENA_ARRAY(trace->arena, cap, int);
-    if (!places)
-        return false;
-    for (size_t i = 0; i < trace->idle_count; i++)
-        places[find_place(trace, places, cap, trace->idles[i].agent, trace->idles[i].words)] =
-            (int)i + 1;
-    trace->idle_places = places;
-    trace->idle_place_cap = cap;
-    return true;
+    return TABLE_FIND(&trace->idle_table, hash_line(agent, words), i,
+                      trace->idles[i].agent == agent && trace->idles[i].words == words);
 }
 
 static bool own_texts(struct trace *trace, struct trace_idle *line)
@@ -399,32 +336,24 @@ static bool own_texts(struct trace *trace, struct trace_idle *line)
 bool trace_add_idle(struct trace *trace, const struct trace_idle *line)
 {
     struct trace_idle copy = *line;
-    void *lines = trace->idles;
     if (!own_texts(trace, &copy))
         return false;
-    if (2 * (trace->idle_count + 1) > trace->idle_place_cap && !grow_places(trace))
-        return false;
-    const size_t at =
-        find_place(trace, trace->idle_places, trace->idle_place_cap, copy.agent, copy.words);
-    if (trace->idle_places[at]) {
-        struct trace_idle *old = &trace->idles[trace->idle_places[at] - 1];
-        old->idle_ns += copy.idle_ns;
+    const uint32_t found = find_line(trace, copy.agent, copy.words);
+    if (found != TABLE_NONE) {
+        trace->idles[found].idle_ns += copy.idle_ns;
         return true;
     }
-    if (trace->idle_count >= INT_MAX - 1 || !arena_grow(trace->arena, &lines, trace->idle_count,
-                                                        &trace->idle_cap, sizeof *trace->idles))
+    if (trace->idle_count >= INT_MAX - 1 ||
+        !ARENA_GROW(trace->arena, trace->idles, trace->idle_count, trace->idle_cap) ||
+        !table_add_in(&trace->idle_table, trace->arena, hash_line(copy.agent, copy.words),
+                      trace->idle_count))
         return false;
-    trace->idles = lines;
     trace->idles[trace->idle_count++] = copy;
-    trace->idle_places[at] = (int)trace->idle_count;
     return true;
 }
 
 const struct trace_idle *trace_find_idle(const struct trace *trace, int agent, const char *words)
 {
-    if (!words || !trace->idle_place_cap)
-        return NULL;
-    const int place = trace->idle_places[find_place(trace, trace->idle_places,
-                                                    trace->idle_place_cap, agent, words)];
-    return place ? &trace->idles[place - 1] : NULL;
+    const uint32_t found = words ? find_line(trace, agent, words) : TABLE_NONE;
+    return found != TABLE_NONE ? &trace->idles[found] : NULL;
 }

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/table.h"
 
 /* The lists give NAME and the text used in the store and in messages. */
 #define RUN_KIND_LIST(X)                                                                           \
@@ -175,10 +176,10 @@ struct trace {
     size_t agent_count, span_count, edge_count, iteration_count, step_count, stat_count;
     size_t agent_cap, span_cap, edge_cap, iteration_cap, step_cap, stat_cap;
     size_t idle_count, idle_cap;
-    int *idle_places; /* hash table of the ledger's lines: the number of one, + 1; 0: none */
-    size_t idle_place_cap;
-    const char **interned; /* open-addressing table of the names */
+    struct table idle_table; /* of the ledger's lines, by agent and words */
+    const char **interned;
     size_t interned_count, interned_cap;
+    struct table names; /* of the interned texts */
 };
 
 /* Start an empty trace; its memory comes from `arena`. */

@@ -15,10 +15,11 @@
 #include "base/text_stream.h"
 #include "gpu/record/op_stats.h"
 
-struct table;
-typedef enum status table_writer(struct swpipe *pipe, const struct table *table, FILE *out);
+struct measured_table;
+typedef enum status table_writer(struct swpipe *pipe, const struct measured_table *table,
+                                 FILE *out);
 
-struct table {
+struct measured_table {
     table_writer *write;
     int periods;
     const struct swpipe_profile *profile;
@@ -61,7 +62,8 @@ static enum status print_rows(struct swpipe *pipe, int periods, struct arena *ar
     return schedule_print(&plan, &view, out, &pipe->diag);
 }
 
-static enum status write_schedule(struct swpipe *pipe, const struct table *table, FILE *out)
+static enum status write_schedule(struct swpipe *pipe, const struct measured_table *table,
+                                  FILE *out)
 {
     struct arena arena;
     if (table->periods < 0 || table->periods > SCHEDULE_MAX_PERIODS)
@@ -73,7 +75,7 @@ static enum status write_schedule(struct swpipe *pipe, const struct table *table
     return status;
 }
 
-static enum status write_stages(struct swpipe *pipe, const struct table *table, FILE *out)
+static enum status write_stages(struct swpipe *pipe, const struct measured_table *table, FILE *out)
 {
     struct arena arena;
     struct plan plan;
@@ -100,7 +102,7 @@ static void write_names(const struct swpipe *pipe, bool skipped, FILE *out)
     fputc(']', out);
 }
 
-static enum status write_pipe(struct swpipe *pipe, const struct table *table, FILE *out)
+static enum status write_pipe(struct swpipe *pipe, const struct measured_table *table, FILE *out)
 {
     bool clock = pipe->driver == DRIVER_CLOCK;
     int max_depth = pipe->max_depth ? pipe->max_depth : pipe->plan.pipeline.max_depth;
@@ -123,7 +125,7 @@ static void write_line(int width, FILE *out)
     fputs("  ------------  ----------\n", out);
 }
 
-static enum status write_profile(struct swpipe *pipe, const struct table *table, FILE *out)
+static enum status write_profile(struct swpipe *pipe, const struct measured_table *table, FILE *out)
 {
     const struct swpipe_profile *profile = table->profile;
     int width = 4;
@@ -153,7 +155,7 @@ static enum status write_profile(struct swpipe *pipe, const struct table *table,
 
 /* ---- statistics ------------------------------------------------------------------------------ */
 
-static enum status write_stats(struct swpipe *pipe, const struct table *table, FILE *out)
+static enum status write_stats(struct swpipe *pipe, const struct measured_table *table, FILE *out)
 {
     const struct recorded *recorded = &pipe->recorded;
     (void)table;
@@ -168,7 +170,7 @@ static enum status write_stats(struct swpipe *pipe, const struct table *table, F
 
 /* ---- printing and formatting ----------------------------------------------------------------- */
 
-static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *out)
+static enum swpipe_status print(struct swpipe *pipe, struct measured_table table, FILE *out)
 {
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
@@ -184,7 +186,7 @@ static enum swpipe_status print(struct swpipe *pipe, struct table table, FILE *o
     return swpipe_finish(pipe, status);
 }
 
-static char *format(struct swpipe *pipe, struct table table)
+static char *format(struct swpipe *pipe, struct measured_table table)
 {
     struct text_stream stream;
     bool is = text_open(&stream);
@@ -197,51 +199,51 @@ static char *format(struct swpipe *pipe, struct table table)
 
 char *swpipe_format_schedule(struct swpipe *pipe, int periods)
 {
-    return format(pipe, (struct table){.write = write_schedule, .periods = periods});
+    return format(pipe, (struct measured_table){.write = write_schedule, .periods = periods});
 }
 
 char *swpipe_format_stage_analysis(struct swpipe *pipe)
 {
-    return format(pipe, (struct table){.write = write_stages});
+    return format(pipe, (struct measured_table){.write = write_stages});
 }
 
 char *swpipe_format_profile(struct swpipe *pipe, const struct swpipe_profile *profile)
 {
-    return format(pipe, (struct table){.write = write_profile, .profile = profile});
+    return format(pipe, (struct measured_table){.write = write_profile, .profile = profile});
 }
 
 char *swpipe_format_stats(struct swpipe *pipe)
 {
-    return format(pipe, (struct table){.write = write_stats});
+    return format(pipe, (struct measured_table){.write = write_stats});
 }
 
 char *swpipe_format(struct swpipe *pipe)
 {
-    return format(pipe, (struct table){.write = write_pipe});
+    return format(pipe, (struct measured_table){.write = write_pipe});
 }
 
 enum swpipe_status swpipe_print_schedule(struct swpipe *pipe, int periods, FILE *out)
 {
-    return print(pipe, (struct table){.write = write_schedule, .periods = periods}, out);
+    return print(pipe, (struct measured_table){.write = write_schedule, .periods = periods}, out);
 }
 
 enum swpipe_status swpipe_print_stage_analysis(struct swpipe *pipe, FILE *out)
 {
-    return print(pipe, (struct table){.write = write_stages}, out);
+    return print(pipe, (struct measured_table){.write = write_stages}, out);
 }
 
 enum swpipe_status swpipe_print_profile(struct swpipe *pipe, const struct swpipe_profile *profile,
                                         FILE *out)
 {
-    return print(pipe, (struct table){.write = write_profile, .profile = profile}, out);
+    return print(pipe, (struct measured_table){.write = write_profile, .profile = profile}, out);
 }
 
 enum swpipe_status swpipe_print_stats(struct swpipe *pipe, FILE *out)
 {
-    return print(pipe, (struct table){.write = write_stats}, out);
+    return print(pipe, (struct measured_table){.write = write_stats}, out);
 }
 
 enum swpipe_status swpipe_print(struct swpipe *pipe, FILE *out)
 {
-    return print(pipe, (struct table){.write = write_pipe}, out);
+    return print(pipe, (struct measured_table){.write = write_pipe}, out);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/large_pages.h"
+#include "base/sort.h"
 #include "machine/snapshot.h"
 #include "plan/coverage.h"
 
@@ -71,11 +72,10 @@ static void note_all(const struct program *program, struct listing *listing)
 static int compare_records(const void *a, const void *b)
 {
     const struct record *x = a, *y = b;
-    if (x->buffer != y->buffer)
-        return x->buffer < y->buffer ? -1 : 1;
-    if (x->agent != y->agent)
-        return x->agent < y->agent ? -1 : 1;
-    return x->alloc == y->alloc ? (int)x->write - (int)y->write : (int)x->alloc - (int)y->alloc;
+    return compare_then(compare_int(x->buffer, y->buffer),
+                        compare_then(compare_int(x->agent, y->agent),
+                                     compare_then(compare_int(x->alloc, y->alloc),
+                                                  compare_int(x->write, y->write))));
 }
 
 /* Few are in order after fewer comparisons than the library makes. */

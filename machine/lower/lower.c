@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/array.h"
+
 void lower_reserve(struct lowering *lowering, size_t ops, size_t parts)
 {
     struct program *program = lowering->program;
@@ -27,8 +29,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
 {
     struct program *program = lowering->program;
     if (program->op_count >= PLAN_MAX_LOWERED ||
-        !arena_grow(&program->arena, (void **)&program->ops, program->op_count, &program->op_cap,
-                    sizeof *program->ops)) {
+        !ARENA_GROW(&program->arena, program->ops, program->op_count, program->op_cap)) {
         lowering->failed = true;
         return &program->ops[0]; /* overwritten, never used: the build fails */
     }
@@ -50,8 +51,7 @@ struct op *lower_emit(struct lowering *lowering, enum op_kind kind, struct mark 
 int lower_body_begin(struct lowering *lowering)
 {
     struct program *program = lowering->program;
-    if (!arena_grow(&program->arena, (void **)&program->bodies, program->body_count,
-                    &program->body_cap, sizeof *program->bodies)) {
+    if (!ARENA_GROW(&program->arena, program->bodies, program->body_count, program->body_cap)) {
         lowering->failed = true;
         return 0;
     }
@@ -69,8 +69,8 @@ void lower_body_end(struct lowering *lowering, int body)
 int lower_thread(struct lowering *lowering, struct thread_desc desc)
 {
     struct program *program = lowering->program;
-    if (!desc.name || !arena_grow(&program->arena, (void **)&program->threads,
-                                  lowering->thread_total, &lowering->thread_cap, sizeof desc)) {
+    if (!desc.name || !ARENA_GROW(&program->arena, program->threads, lowering->thread_total,
+                                  lowering->thread_cap)) {
         lowering->failed = true;
         return 0;
     }
@@ -86,8 +86,8 @@ int lower_stream(struct lowering *lowering, int rank, int plan_stream)
          s--) /* those of this rank are mostly the last */
         if (program->streams[s].rank == rank && program->streams[s].plan_stream == plan_stream)
             return s;
-    if (!arena_grow(&program->arena, (void **)&program->streams, lowering->stream_total,
-                    &lowering->stream_cap, sizeof *program->streams)) {
+    if (!ARENA_GROW(&program->arena, program->streams, lowering->stream_total,
+                    lowering->stream_cap)) {
         lowering->failed = true;
         return 0;
     }
@@ -164,8 +164,8 @@ int lower_channel(struct lowering *lowering, int comm, int from, int to)
             return c;
         }
     }
-    if (!arena_grow(&program->arena, (void **)&program->channels, lowering->channel_total,
-                    &lowering->channel_cap, sizeof *program->channels)) {
+    if (!ARENA_GROW(&program->arena, program->channels, lowering->channel_total,
+                    lowering->channel_cap)) {
         lowering->failed = true;
         return 0;
     }
@@ -211,8 +211,7 @@ int lower_new_name(struct lowering *lowering, const char *name)
 {
     struct names *names = &lowering->program->names;
     const char *kept = keep_text(lowering, name);
-    if (!kept || !arena_regrow(&lowering->program->arena, (void **)&names->items, names->count,
-                               &names->cap, sizeof kept)) {
+    if (!kept || !ARENA_REGROW(&lowering->program->arena, names->items, names->count, names->cap)) {
         lowering->failed = true;
         return -1;
     }
@@ -284,9 +283,8 @@ int lower_flag(struct lowering *lowering, const char *name)
 static void add_access(struct lowering *lowering, struct op *op, int buffer, bool write)
 {
     struct program *program = lowering->program;
-    if (buffer > ACCESS_MOST_BUFFERS ||
-        !arena_regrow(&program->arena, (void **)&program->accesses, program->access_count,
-                      &program->access_cap, sizeof *program->accesses)) {
+    if (buffer > ACCESS_MOST_BUFFERS || !ARENA_REGROW(&program->arena, program->accesses,
+                                                      program->access_count, program->access_cap)) {
         lowering->failed = true;
         return;
     }

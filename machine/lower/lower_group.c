@@ -11,6 +11,7 @@
  * together they are one collective of another name.
  */
 #include "lower.h"
+#include "base/array.h"
 #include "plan/group_names.h"
 
 /* ---- communication --------------------------------------------------------------------------- */
@@ -149,8 +150,7 @@ static enum status add_message(struct lowering *lowering, struct op *op, int ran
     part.tag = in->numbered ? in->numbered - 1 : lower_name(lowering, in->tag);
     part.channel =
         lower_channel(lowering, op->comm, in->send ? rank : in->peer, in->send ? in->peer : rank);
-    if (!arena_grow(&program->arena, (void **)&program->parts, program->part_count,
-                    &program->part_cap, sizeof part))
+    if (!ARENA_GROW(&program->arena, program->parts, program->part_count, program->part_cap))
         return diag_no_memory(lowering->diag);
     program->parts[program->part_count++] = part;
     op->part_count++;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "lower.h"
+#include "base/array.h"
 #include "plan/order.h"
 
 static int family(const struct program *program, int rank, int task)
@@ -129,8 +130,7 @@ static void add_part(struct lowering *lowering, struct op *op, int rank, const s
         lower_channel(lowering, work->comm, send ? rank : work->peer, send ? work->peer : rank);
     op->part_first = (int)program->part_count;
     op->part_count = 1;
-    if (arena_grow(&program->arena, (void **)&program->parts, program->part_count,
-                   &program->part_cap, sizeof part))
+    if (ARENA_GROW(&program->arena, program->parts, program->part_count, program->part_cap))
         program->parts[program->part_count++] = part;
     else
         lowering->failed = true;

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/sort.h"
 #include "machine/conflicts.h"
 #include "machine/machine_internal.h"
 #include "machine/program.h"
@@ -157,16 +158,9 @@ const char *driver_key(enum driver driver)
 int program_member(const struct program *program, int comm, int rank)
 {
     const struct comm_desc *desc = &program->comms[comm];
-    int low = 0, high = desc->count; /* members are ascending, and often all ranks */
-    if (rank < high && desc->members[rank] == rank)
-        return rank;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (desc->members[middle] < rank)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    if (rank < desc->count && desc->members[rank] == rank)
+        return rank; /* members are ascending, and often all ranks */
+    const int low = SORT_FIRST(i, 0, desc->count, desc->members[i] >= rank);
     return low < desc->count && desc->members[low] == rank ? low : -1;
 }
 

@@ -11,6 +11,7 @@
  * and for the MLP); Transformer Engine 2.4, attention/context_parallel.py (the ring of keys and values: backward their
  * gradients move with them, and once more to come home).
  */
+#include "base/array.h"
 #include "plan/schedules/model.h"
 
 #include "rank_internal.h"
@@ -75,8 +76,7 @@ int fsdp_comm(struct lowering *lowering, int stage)
                         .member_count = (size_t)replica_count(lowering)};
     comm.members = ARENA_ARRAY(&out->arena, comm.member_count, int);
     if (!comm.name || !comm.members ||
-        !arena_grow(&out->arena, (void **)&out->comms, out->comm_count, &lowering->comm_cap,
-                    sizeof comm))
+        !ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
         return -1;
     for (int k = 0; k < replica_count(lowering); k++)
         comm.members[k] = rank + k * lowering->rank_count;
@@ -93,8 +93,7 @@ int fsdp_parameters(struct lowering *lowering, int stage)
     struct fsdp_stage *of = &lowering->fsdp.stages[stage];
     size_t gather = of->gathers ? (size_t)of->gathers - 1 : 0;
     while (gather >= of->cap)
-        if (!arena_grow(&lowering->scratch, (void **)&of->parameters, of->cap, &of->cap,
-                        sizeof *of->parameters))
+        if (!ARENA_GROW(&lowering->scratch, of->parameters, of->cap, of->cap))
             return -1;
     return tensors_buffer(lowering, &of->parameters[gather],
                           &(struct tensor){TENSOR_PARAMETERS, stage, -1}, (int)gather);

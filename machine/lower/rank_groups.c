@@ -2,6 +2,8 @@
 /* rank_groups.c - see rank_internal.h: the groups of `parallel:`, their communicators, the collectives of stages. */
 #include <stdlib.h>
 
+#include "base/array.h"
+#include "base/sort.h"
 #include "plan/schedules/complete_lists.h"
 #include "plan/schedules/model.h"
 
@@ -90,11 +92,6 @@ bool groups_begin(struct lowering *lowering)
     return !lowering->scratch.failed;
 }
 
-static int compare_ranks(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
 static int make_comm(struct lowering *lowering, enum group_kind kind, int group)
 {
     const struct parallel_spec *spec = spec_of(lowering);
@@ -105,11 +102,10 @@ static int make_comm(struct lowering *lowering, enum group_kind kind, int group)
         .members = ARENA_ARRAY(&out->arena, (size_t)size, int),
     };
     if (!comm.name || !comm.members ||
-        !arena_grow(&out->arena, (void **)&out->comms, out->comm_count, &lowering->comm_cap,
-                    sizeof comm))
+        !ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
         return -1;
     comm.member_count = (size_t)group_members(spec, kind, group, comm.members);
-    qsort(comm.members, comm.member_count, sizeof *comm.members, compare_ranks);
+    sort_int(comm.members, comm.member_count);
     lowering->group_comms[kind][group] = (int)out->comm_count;
     out->comms[out->comm_count] = comm;
     return (int)out->comm_count++;
@@ -303,8 +299,7 @@ static bool place_members(struct lowering *lowering, struct comm *comm, const st
 static bool copy_route(struct lowering *lowering, size_t of, int replica)
 {
     struct plan *out = lowering->out;
-    if (!arena_grow(&out->arena, (void **)&out->comms, out->comm_count, &lowering->comm_cap,
-                    sizeof *out->comms))
+    if (!ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
         return false;
     struct comm *comm = &out->comms[out->comm_count++];
     *comm = out->comms[of];
@@ -342,8 +337,7 @@ static bool copy_buffers(struct lowering *lowering)
     lowering->replicas.buffers = count;
     for (int replica = 1; replica < replica_count(lowering); replica++)
         for (size_t i = 0; i < count; i++) {
-            if (!arena_grow(&out->arena, (void **)&out->buffers, out->buffer_count,
-                            &lowering->buffer_cap, sizeof *out->buffers))
+            if (!ARENA_GROW(&out->arena, out->buffers, out->buffer_count, lowering->buffer_cap))
                 return false;
             struct buffer *buffer = &out->buffers[out->buffer_count++];
             *buffer = out->buffers[i];

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "plan/schedules/generate.h"
 #include "plan/schedules/complete_lists.h"
 #include "plan/schedules/arithmetic.h"
@@ -377,8 +378,7 @@ static enum status lower_copy(struct lowering *lowering, int rank)
 static enum status keep_op(void *arg, struct host_thread *thread, const struct host_op *op)
 {
     struct lowering *lowering = arg;
-    if (!arena_grow(&lowering->out->arena, (void **)&thread->ops, thread->op_count - 1,
-                    &lowering->kept_cap, sizeof *op))
+    if (!ARENA_GROW(&lowering->out->arena, thread->ops, thread->op_count - 1, lowering->kept_cap))
         return diag_no_memory(lowering->diag);
     thread->ops[thread->op_count - 1] = *op;
     return STATUS_OK;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "plan/schedules/pass_time.h"
 #include "plan/schedules/tensors.h"
 
@@ -105,8 +106,7 @@ static bool make_route(struct lowering *lowering, struct route *route, int from,
         comm.eager_bytes = described->eager_bytes;
         comm.mark = described->mark;
     }
-    if (!arena_grow(&out->arena, (void **)&out->comms, out->comm_count, &lowering->comm_cap,
-                    sizeof comm))
+    if (!ARENA_GROW(&out->arena, out->comms, out->comm_count, lowering->comm_cap))
         return false;
     route->stream = names_intern(&out->streams, &out->arena, stream);
     route->comm = (int)out->comm_count;
@@ -315,8 +315,7 @@ static void link_step(struct lowering *lowering, size_t at)
 static uint32_t steps_list(struct lowering *lowering, const struct action *action, size_t column)
 {
     struct plan *out = lowering->out;
-    if (!arena_grow(&out->arena, (void **)&out->listed, out->listed_count, &lowering->listed_cap,
-                    sizeof *out->listed))
+    if (!ARENA_GROW(&out->arena, out->listed, out->listed_count, lowering->listed_cap))
         return 0;
     if (!lowering->again) /* the second walk finds them there */
         out->listed[out->listed_count] = (struct listed_action){.kind = action->kind,
@@ -345,11 +344,9 @@ static bool take_event(struct lowering *lowering, enum action_kind kind, size_t 
     }
     const char *text = action_text(kind);
     const char *name = pool->count ? arena_printf(&out->arena, "%s.%zu", text, pool->count) : text;
-    if (!name || !arena_grow(&lowering->scratch, (void **)&pool->ids, pool->count, &pool->cap,
-                             sizeof *pool->ids))
+    if (!name || !ARENA_GROW(&lowering->scratch, pool->ids, pool->count, pool->cap))
         return false;
-    if (!arena_grow(&out->arena, (void **)&out->events.items, out->events.count, &out->events.cap,
-                    sizeof *out->events.items))
+    if (!ARENA_GROW(&out->arena, out->events.items, out->events.count, out->events.cap))
         return false;
     out->events.items[out->events.count] = name;
     pool->ids[pool->count] = (int)out->events.count++;
@@ -360,8 +357,7 @@ static bool take_event(struct lowering *lowering, enum action_kind kind, size_t 
 static bool drop_event(struct lowering *lowering, enum action_kind kind, size_t slot)
 {
     struct event_pool *pool = &lowering->events[kind];
-    if (!arena_grow(&lowering->scratch, (void **)&pool->unused, pool->unused_count,
-                    &pool->unused_cap, sizeof *pool->unused))
+    if (!ARENA_GROW(&lowering->scratch, pool->unused, pool->unused_count, pool->unused_cap))
         return false;
     pool->unused[pool->unused_count++] = slot;
     return true;

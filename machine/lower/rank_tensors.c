@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/integers.h"
 #include "plan/schedules/tensors.h"
 
@@ -47,8 +48,7 @@ static int *number_other(struct lowering *lowering, const char *text)
     struct rank_names *names = &lowering->names;
     int index = names_intern(&names->others, &lowering->scratch, text);
     size_t count = names->other_count;
-    if (index < 0 || !arena_grow(&lowering->scratch, (void **)&names->other_numbers, count,
-                                 &names->other_cap, sizeof *names->other_numbers))
+    if (index < 0 || !ARENA_GROW(&lowering->scratch, names->other_numbers, count, names->other_cap))
         return NULL;
     if ((size_t)index == count)
         names->other_numbers[names->other_count++] = 0;
@@ -393,8 +393,8 @@ int tensors_buffer(struct lowering *lowering, int *cell, const struct tensor *te
                             .declared = true,
                             .input = outside,
                             .holds = *tensor};
-    if (!buffer.name || !arena_regrow(&out->arena, (void **)&out->buffers, out->buffer_count,
-                                      &lowering->buffer_cap, sizeof buffer))
+    if (!buffer.name ||
+        !ARENA_REGROW(&out->arena, out->buffers, out->buffer_count, lowering->buffer_cap))
         return -1;
     out->buffers[out->buffer_count] = buffer;
     *cell = (int)++out->buffer_count;
@@ -507,8 +507,7 @@ static bool add_missing(struct lowering *lowering, const struct tensor *tensor, 
     if (table_of(lowering, tensor)->provided[tensor_cell(lowering, tensor)])
         return true;
     int buffer = buffer_of(lowering, tensor);
-    if (buffer < 0 || !arena_grow(lowering->sink.arena, (void **)&out->items, out->count, cap,
-                                  sizeof *out->items))
+    if (buffer < 0 || !ARENA_GROW(lowering->sink.arena, out->items, out->count, *cap))
         return false;
     out->items[out->count++] = buffer;
     return true;

@@ -20,19 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "plan/keywords.h"
 
 #include "generate_internal.h"
-
-static int min_int(int a, int b)
-{
-    return a < b ? a : b;
-}
-
-static int max_int(int a, int b)
-{
-    return a > b ? a : b;
-}
 
 static void push(struct list_builder *b, struct action action)
 {

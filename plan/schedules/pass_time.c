@@ -2,6 +2,8 @@
 /* pass_time.c - see pass_time.h. */
 #include "pass_time.h"
 
+#include "base/sort.h"
+
 #include "costs.h"
 
 /* ---- passes that exchange tokens ------------------------------------------------------------- */
@@ -28,11 +30,6 @@ struct exchanging {
     int64_t compute_ns, dispatch_ns, combine_ns;
 };
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t overlap_alone(const struct exchanging *pass)
 {
     return pass->dispatch_ns + pass->compute_ns + pass->combine_ns;
@@ -43,13 +40,13 @@ static int64_t overlap_together(const struct exchanging *forward, const struct e
     int64_t attention_f = forward->compute_ns - forward->compute_ns / 2;
     int64_t experts_b = backward->compute_ns / 2;
     int64_t compute_ns = attention_f, messages_ns = backward->combine_ns;
-    int64_t dispatched_f = later(messages_ns, compute_ns) + forward->dispatch_ns;
-    compute_ns = later(compute_ns, messages_ns) + experts_b;
-    int64_t dispatched_b = later(dispatched_f, compute_ns) + backward->dispatch_ns;
-    compute_ns = later(compute_ns, dispatched_f) + forward->compute_ns / 2;
-    int64_t combined_f = later(dispatched_b, compute_ns) + forward->combine_ns;
-    compute_ns = later(compute_ns, dispatched_b) + backward->compute_ns - experts_b;
-    return later(compute_ns, combined_f);
+    int64_t dispatched_f = max_i64(messages_ns, compute_ns) + forward->dispatch_ns;
+    compute_ns = max_i64(compute_ns, messages_ns) + experts_b;
+    int64_t dispatched_b = max_i64(dispatched_f, compute_ns) + backward->dispatch_ns;
+    compute_ns = max_i64(compute_ns, dispatched_f) + forward->compute_ns / 2;
+    int64_t combined_f = max_i64(dispatched_b, compute_ns) + forward->combine_ns;
+    compute_ns = max_i64(compute_ns, dispatched_b) + backward->compute_ns - experts_b;
+    return max_i64(compute_ns, combined_f);
 }
 
 /* The pass backward computes the pass forward once more where only its input was kept, with its all-to-alls. */

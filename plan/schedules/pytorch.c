@@ -6,6 +6,8 @@
  * messages, waits for sends, receives put off.
  */
 #include "pytorch.h"
+#include "base/array.h"
+
 #include "costs.h"
 
 #include <stdlib.h>
@@ -24,8 +26,7 @@ struct maker {
 
 static void push(struct maker *maker, struct action action)
 {
-    if (!arena_grow(maker->arena, (void **)&maker->actions, maker->count, &maker->cap,
-                    sizeof action))
+    if (!ARENA_GROW(maker->arena, maker->actions, maker->count, maker->cap))
         maker->failed = true;
     else
         maker->actions[maker->count++] = action;
