@@ -298,7 +298,7 @@ static void make_log_room(struct simulation *sim, int number)
         empty_log(sim, number);
         return;
     }
-    int streams = sim->program->stream_count, cap = streams > LEAST_LOGGED ? streams : LEAST_LOGGED;
+    const int cap = max_int(sim->program->stream_count, LEAST_LOGGED);
     common->log = ARENA_ARRAY(&sim->arena, (size_t)cap, struct logged);
     if (common->log)
         common->log_cap = cap;
@@ -407,20 +407,6 @@ void account_touch(struct simulation *sim, int stream)
     marks->touched_list[marks->touched_stream_count++] = stream;
 }
 
-static void look_at_rank(struct simulation *sim, int rank)
-{
-    for (int k = sim->marks.rank_streams[rank]; k < sim->marks.rank_first[rank + 1]; k++)
-        look_at_lane(sim, sim->program->agents[sim->marks.rank_agents[k]].index);
-}
-
-/* A stream that is looked at may leave the list; the last one takes its place. */
-static void look_at_chained(struct simulation *sim)
-{
-    for (int i = sim->stalls.chained_count - 1; sim->stalls.chain_moved && i >= 0; i--)
-        look_at_lane(sim, sim->stalls.chained_list[i]);
-    sim->stalls.chain_moved = false;
-}
-
 void account_touched(struct simulation *sim)
 {
     struct marks *marks = &sim->marks;
@@ -430,8 +416,9 @@ void account_touched(struct simulation *sim)
         marks->touched[rank] = false;
         if (marks->selective)
             renew_commons(sim, rank);
-        else
-            look_at_rank(sim, rank);
+        for (int k = marks->rank_streams[rank];
+             !marks->selective && k < marks->rank_first[rank + 1]; k++)
+            look_at_lane(sim, sim->program->agents[marks->rank_agents[k]].index);
     }
     marks->touched_count = 0;
     for (int i = 0; i < marks->touched_stream_count; i++) {
@@ -439,7 +426,10 @@ void account_touched(struct simulation *sim)
         look_at_lane(sim, marks->touched_list[i]);
     }
     marks->touched_stream_count = 0;
-    look_at_chained(sim);
+    /* A stream that is looked at may leave the list; the last one takes its place. */
+    for (int i = sim->stalls.chained_count - 1; sim->stalls.chain_moved && i >= 0; i--)
+        look_at_lane(sim, sim->stalls.chained_list[i]);
+    sim->stalls.chain_moved = false;
 }
 
 void account_cascade(struct simulation *sim, int stream)

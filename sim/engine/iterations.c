@@ -73,30 +73,16 @@ static int ranks_with(const struct iterations *iterations, int64_t number)
     return count;
 }
 
-static int64_t part_of(const struct iterations *iterations, int64_t index)
-{
-    return index * STATISTICS_BATCHES / (iterations->last - iterations->parts_first);
-}
-
 /* Which part the next duration belongs to, and how far that goes. */
 static void find_part(struct iterations *iterations)
 {
     int64_t index = iterations->over - iterations->parts_first;
     int64_t length = iterations->last - iterations->parts_first;
-    iterations->part = index < 0 ? -1 : part_of(iterations, index);
+    iterations->part = index < 0 ? -1 : index * STATISTICS_BATCHES / length;
     int64_t next = (iterations->part + 1) * length; /* where the next part begins, in its batches */
     iterations->part_until =
-        iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES;
-    if (iterations->part_until > iterations->last)
-        iterations->part_until = iterations->last;
-}
-
-static void count_part(struct iterations *iterations, int64_t duration_ns)
-{
-    if (iterations->over >= iterations->part_until) /* divisions take as long as all the rest */
-        find_part(iterations);
-    iterations->part_ns[iterations->part] += duration_ns;
-    iterations->part_count[iterations->part]++;
+        min_i64(iterations->last,
+                iterations->parts_first + (next + STATISTICS_BATCHES - 1) / STATISTICS_BATCHES);
 }
 
 /* From the last one on, since each grows into the place of the next. */
@@ -125,8 +111,12 @@ static void count_duration(struct iterations *iterations, int64_t duration_ns)
     int64_t index = iterations->over - iterations->first;
     if (iterations->over < iterations->first || iterations->over >= iterations->last)
         return;
-    if (iterations->over >= iterations->parts_first)
-        count_part(iterations, duration_ns);
+    if (iterations->over >= iterations->parts_first) {
+        if (iterations->over >= iterations->part_until) /* divisions take as long as all the rest */
+            find_part(iterations);
+        iterations->part_ns[iterations->part] += duration_ns;
+        iterations->part_count[iterations->part]++;
+    }
     if (iterations->kept_count < iterations->kept_cap) {
         keep(iterations, iterations->kept_count, duration_ns);
         iterations->kept_count++;

@@ -433,11 +433,6 @@ static bool is_full(struct memo *memo)
     return memo->bytes > MOST_BYTES || (on_trial && memo->learned * TRIAL_SHARE > memo->events);
 }
 
-static bool memo_pays(const struct memo *memo)
-{
-    return memo->learned * LEARNED_SHARE < memo->events;
-}
-
 /* A new edge for the next event. The edge that was taken; NULL: the memo ends here. */
 static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
 {
@@ -461,10 +456,10 @@ static struct memo_edge *memo_learn(struct memo *memo, struct memo_edge *last)
     memo->node = edge->to = to;
     memo->events++;
     memo->learned++;
-    bool full = is_full(memo), goes_on = !full || memo_pays(memo);
+    bool full = is_full(memo), pays = memo->learned * LEARNED_SHARE < memo->events;
     if (!full && memo->places == sim->clocks.events.cap)
         return edge;
-    return start_again(memo) && goes_on ? &memo->origin : NULL;
+    return start_again(memo) && (!full || pays) ? &memo->origin : NULL;
 }
 
 /* The edge of the next event; NULL: it is not known yet. */

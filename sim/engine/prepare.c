@@ -114,17 +114,6 @@ static void make_marks(struct simulation *sim)
     marks->queued_seen = TABLE(sim, p->stream_count, int);
 }
 
-/* Does a communicator have collectives too? Then whoever starts something concerns all its members. */
-static bool find_mixed(struct simulation *sim, bool **mixed)
-{
-    const struct program *p = sim->program;
-    *mixed = TABLE(sim, p->comm_count + 1, bool);
-    for (size_t i = 0; *mixed && i < p->op_count; i++)
-        if (p->ops[i].kind == OP_COLLECTIVE)
-            (*mixed)[p->ops[i].comm] = true;
-    return *mixed;
-}
-
 /* The two members that a channel connects, in program-wide numbers. */
 static void channel_members(const struct program *p, const struct channel *channel, int members[2])
 {
@@ -142,8 +131,12 @@ static bool find_peers(struct simulation *sim)
     int pair[2];
     marks->peer_first = TABLE(sim, p->member_count + 2, int);
     marks->peers = TABLE(sim, 2 * p->channel_count + 1, int);
-    if (!marks->peer_first || !marks->peers || !find_mixed(sim, &marks->mixed))
+    marks->mixed = TABLE(sim, p->comm_count + 1, bool);
+    if (!marks->peer_first || !marks->peers || !marks->mixed)
         return false;
+    for (size_t i = 0; i < p->op_count; i++)
+        if (p->ops[i].kind == OP_COLLECTIVE)
+            marks->mixed[p->ops[i].comm] = true;
     int *next = marks->peer_first + 1; /* [m]: where its next peer goes; at last its end */
     for (int c = 0; c < p->channel_count; c++) {
         channel_members(p, &p->channels[c], pair);

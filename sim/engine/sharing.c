@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "base/units.h"
 #include "events.h"
 
@@ -119,17 +120,6 @@ static int place_of(const struct program *p, int rank, int slot)
     return slot == SLOT_CORE ? p->ranks : rank;
 }
 
-/* The ranks of a place are first .. end - 1. */
-static int place_first(const struct program *p, int place)
-{
-    return place < p->ranks ? place : 0;
-}
-
-static int place_end(const struct program *p, int place)
-{
-    return place < p->ranks ? place + 1 : p->ranks;
-}
-
 /* The room of a slot, in millionths. */
 static int64_t room_of(const struct program *p, int slot)
 {
@@ -137,13 +127,6 @@ static int64_t room_of(const struct program *p, int slot)
 }
 
 /* ---- what work wants ------------------------------------------------------------------------- */
-
-/* Copies of one direction share an engine: H2D the first, D2H the second, D2D the third, where there
-   are so many; else the last. */
-static int engine_of(enum direction direction, int engines)
-{
-    return (int)direction < engines ? (int)direction : engines - 1;
-}
 
 static const struct shares *usual_shares(const struct program *p, const struct op *op)
 {
@@ -184,8 +167,10 @@ static void find_wants(const struct program *p, int rank, const struct op *op,
     if (p->plan->machine.cores > 0)
         wants[SLOT_CORE] = share_of(own ? &own->core : NULL, &usual->core, SHARE_WHOLE);
     int engines = p->plan->machine.copy_engines;
+    /* Copies of one direction share an engine: H2D the first, D2H the second, D2D the third, where there are so many; else
+       the last. */
     if (op->kind == OP_COPY && engines > 0)
-        wants[SLOT_ENGINE + engine_of(op->given->work->direction, engines)] = SHARE_WHOLE;
+        wants[SLOT_ENGINE + min_int((int)op->given->work->direction, engines - 1)] = SHARE_WHOLE;
 }
 
 /* Of each stream the most any of its work wants: it does one thing at a time. */
@@ -199,7 +184,7 @@ static int64_t *most_wanted(const struct program *p, struct arena *scratch)
         find_wants(p, p->streams[stream].rank, &p->ops[i], wants);
         for (int slot = 0; slot < SLOT_COUNT; slot++) {
             int64_t *of = &most[stream * SLOT_COUNT + slot];
-            *of = wants[slot] > *of ? wants[slot] : *of;
+            *of = max_i64(*of, wants[slot]);
         }
     }
     return most;
@@ -360,15 +345,6 @@ static int thread_seat(const struct program *p, int agent)
     return p->stream_count + p->agents[agent].index;
 }
 
-static void find_active_places(struct sharing *sharing)
-{
-    const struct program *p = sharing->program;
-    for (int seat = 0; seat < seat_count(p); seat++)
-        sharing->active_first[rank_of_seat(p, seat) + 1]++;
-    for (int rank = 0; rank < p->ranks; rank++)
-        sharing->active_first[rank + 1] += sharing->active_first[rank];
-}
-
 static bool allocate(struct sharing *sharing)
 {
     const struct program *p = sharing->program;
@@ -400,9 +376,12 @@ static bool open_for(const struct program *program, struct sharing **out)
         sharing_close(sharing);
         return false;
     }
-    find_active_places(sharing);
-    for (int seat = 0; seat < seat_count(program); seat++)
+    for (int seat = 0; seat < seat_count(program); seat++) {
+        sharing->active_first[rank_of_seat(program, seat) + 1]++;
         sharing->legs[seat].item = NONE;
+    }
+    for (int rank = 0; rank < program->ranks; rank++)
+        sharing->active_first[rank + 1] += sharing->active_first[rank];
     for (int agent = 0; agent < program->agent_count; agent++)
         sharing->items[agent].leg = NONE;
     *out = sharing;
@@ -443,13 +422,6 @@ static int64_t *pool_of(const struct sharing *sharing, int rank, int slot)
     return &sharing->pools[place_of(sharing->program, rank, slot) * SLOT_COUNT + slot];
 }
 
-static void note_change(struct sharing *sharing, int place)
-{
-    if (!sharing->changed[place])
-        sharing->changed_places[sharing->changed_count++] = place;
-    sharing->changed[place] = true;
-}
-
 /* The leg's demand is added to the pools of its rank, or, by sign, taken away again. */
 static void change_pools(struct sharing *sharing, int seat, int sign)
 {
@@ -460,7 +432,10 @@ static void change_pools(struct sharing *sharing, int seat, int sign)
             continue;
         *pool_of(sharing, rank, slot) += by;
         assert(*pool_of(sharing, rank, slot) >= 0);
-        note_change(sharing, place_of(sharing->program, rank, slot));
+        const int place = place_of(sharing->program, rank, slot);
+        if (!sharing->changed[place])
+            sharing->changed_places[sharing->changed_count++] = place;
+        sharing->changed[place] = true;
     }
 }
 
@@ -560,13 +535,6 @@ static void reconsider(struct sharing *sharing, int agent, int64_t now_ns, struc
         events_retime(events, agent, due(item));
 }
 
-static void settle_rank(struct sharing *sharing, int rank, int64_t now_ns, struct events *events)
-{
-    const int *list = &sharing->active[sharing->active_first[rank]];
-    for (int k = 0; k < sharing->active_count[rank]; k++)
-        reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
-}
-
 #ifdef SWSIM_CHECKS
 /* Does each pool hold what the legs in its place want, and each item the legs that are its own? */
 static bool sharing_check(const struct sharing *sharing)
@@ -597,9 +565,13 @@ void sharing_settle(struct sharing *sharing, int64_t now_ns, struct events *even
 #endif
     for (int i = 0; i < sharing->changed_count; i++) {
         int place = sharing->changed_places[i];
+        const bool host = place == p->ranks; /* of all ranks; else of one */
         sharing->changed[place] = false;
-        for (int rank = place_first(p, place); rank < place_end(p, place); rank++)
-            settle_rank(sharing, rank, now_ns, events);
+        for (int rank = host ? 0 : place; rank < (host ? p->ranks : place + 1); rank++) {
+            const int *list = &sharing->active[sharing->active_first[rank]];
+            for (int k = 0; k < sharing->active_count[rank]; k++)
+                reconsider(sharing, sharing->legs[list[k]].item, now_ns, events);
+        }
     }
     sharing->changed_count = 0;
 }

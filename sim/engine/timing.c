@@ -37,13 +37,6 @@ static bool names_part(const struct program *program, const char *task, const st
     return varied_part && op_is_work(op->kind) && names(task, random_task(program, op));
 }
 
-/* Does the rule's distribution belong to this operation? */
-static bool rule_applies(const struct program *program, const struct jitter_rule *rule,
-                         const struct op *op)
-{
-    return names_part(program, rule->task, op);
-}
-
 static bool varies(const struct dist *dist, int64_t mean_ns)
 {
     return dist->spike_probability > 0 || (dist->kind != DIST_CONSTANT && mean_ns != 0);
@@ -55,7 +48,7 @@ static const struct dist *find_dist(const struct program *program, const struct 
 {
     const struct dist *dist = op->given->jitter;
     for (size_t i = 0; i < rule_count; i++)
-        if (rule_applies(program, &rules[i], op)) {
+        if (names_part(program, rules[i].task, op)) {
             dist = &rules[i].dist;
             used[i] = true;
         }

@@ -21,16 +21,12 @@ struct search {
     bool *known;
 };
 
-static __int128 length(const struct search *s, int edge)
-{
-    const struct ratio_edge *e = &s->graph->edges[edge];
-    return (__int128)e->weight_ns * s->steady->den - (__int128)s->steady->num_ns * e->height;
-}
-
 static bool relax(struct search *s, int edge, __int128 so_far)
 {
-    int to = s->graph->edges[edge].to;
-    __int128 there = so_far + length(s, edge);
+    const struct ratio_edge *e = &s->graph->edges[edge];
+    const int to = e->to;
+    const __int128 there =
+        so_far + (__int128)e->weight_ns * s->steady->den - (__int128)s->steady->num_ns * e->height;
     if (s->known[to] && s->far[to] >= there)
         return false;
     s->known[to] = true;
@@ -58,14 +54,6 @@ static bool longest_way(struct search *s, int event, __int128 *out)
     return s->known[event];
 }
 
-static void note_slack(const struct search *s, __int128 way, int64_t *slack_ns)
-{
-    assert(way <= 0); /* no cycle is longer than the critical one */
-    int64_t slack = (int64_t)(-way / s->steady->den);
-    if (*slack_ns < 0 || slack < *slack_ns)
-        *slack_ns = slack;
-}
-
 static void search_all(struct search *s, int tasks, int64_t *out_ns)
 {
     static const enum event_kind kinds[] = {EVENT_DEVICE, EVENT_HOST};
@@ -75,9 +63,13 @@ static void search_all(struct search *s, int tasks, int64_t *out_ns)
         for (int k = 0; k < 2 && out_ns[t] < 0; k++)
             for (int v = 0; v < s->graph->event_count; v++) {
                 const struct event *event = &s->graph->events[v];
-                if (event->task == t && event->kind == kinds[k] && event->op_count &&
-                    longest_way(s, v, &way))
-                    note_slack(s, way, &out_ns[t]);
+                if (event->task != t || event->kind != kinds[k] || !event->op_count ||
+                    !longest_way(s, v, &way))
+                    continue;
+                assert(way <= 0); /* no cycle is longer than the critical one */
+                const int64_t slack = (int64_t)(-way / s->steady->den);
+                if (out_ns[t] < 0 || slack < out_ns[t])
+                    out_ns[t] = slack;
             }
     }
 }

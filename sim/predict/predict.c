@@ -497,19 +497,13 @@ static enum status replicate_lists(struct prediction *prediction, const struct p
     return status;
 }
 
-/* The first process alone reports the work and the memory of the ranks. */
-static bool reports_ranks(const struct predict_options *options, const struct plan *plan)
-{
-    return plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
-}
-
 /* With what rank 0 alone reports. */
 static enum status replicate_ranks(struct prediction *prediction, const struct plan *plan,
                                    const struct predict_options *options, struct diag *diag)
 {
     if (options->wire && options->wire->rank > 0)
         return replicate_watched(prediction, options, diag);
-    enum status status = reports_ranks(options, plan)
+    enum status status = plan->form == FORM_PROGRAMS
                              ? replicate_lists(prediction, plan, options, diag)
                              : replicate_watched(prediction, options, diag);
     return status == STATUS_OK ? judge_memory(prediction, plan, diag) : status;
@@ -729,7 +723,7 @@ static enum status build_program(struct prediction *prediction, const struct pla
 {
     struct program_options timed = options->program;
     timed.no_knowledge = true;
-    timed.keep_lists = reports_ranks(options, plan);
+    timed.keep_lists = plan->form == FORM_PROGRAMS && !(options->wire && options->wire->rank > 0);
     return program_build(plan, &timed, &prediction->program, diag);
 }
 
