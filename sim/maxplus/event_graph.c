@@ -33,14 +33,14 @@ struct event_ref {
 };
 
 /* Where the walk is. */
-struct place {
+struct walk_place {
     int rank, task, stage, thread;
 };
 
 /* The operations of a rank, in enqueue order: begins as {.rank = rank}. */
-struct scan {
+struct op_scan {
     int rank, position, next;
-    struct place place; /* of the operation that event_graph_next returned last */
+    struct walk_place place; /* of the operation that event_graph_next returned last */
 };
 
 /* A collective that all members of a communicator take part in. */
@@ -49,7 +49,7 @@ struct joint {
     int stage; /* by which the event's period is counted */
 };
 
-struct builder {
+struct graph_builder {
     const struct program *p;
     const struct timing *timing;
     struct arena scratch;
@@ -81,7 +81,7 @@ static const struct body *body_of(const struct program *p, int rank, int task)
 }
 
 /* The next operation of the scan; NULL: that was the last. */
-static const struct op *next_op(const struct builder *b, struct scan *scan)
+static const struct op *next_op(const struct graph_builder *b, struct op_scan *scan)
 {
     const struct program *p = b->p;
     for (; scan->position < p->tasks; scan->position++, scan->next = 0) {
@@ -89,8 +89,9 @@ static const struct op *next_op(const struct builder *b, struct scan *scan)
         const struct body *body = body_of(p, scan->rank, task);
         if (scan->next >= body->count)
             continue;
-        scan->place = (struct place){scan->rank, task, plan_task(p->plan, scan->rank, task)->stage,
-                                     p->worker[scan->rank * p->tasks + task]};
+        scan->place =
+            (struct walk_place){scan->rank, task, plan_task(p->plan, scan->rank, task)->stage,
+                                p->worker[scan->rank * p->tasks + task]};
         return &p->ops[body->first + scan->next++];
     }
     return NULL;
@@ -99,7 +100,7 @@ static const struct op *next_op(const struct builder *b, struct scan *scan)
 /* ---- the machine and the stages -------------------------------------------------------------- */
 
 /* The plan has no event graph, because of this. Returns false. */
-__attribute__((format(printf, 2, 3))) static bool refuse_graph(struct builder *b,
+__attribute__((format(printf, 2, 3))) static bool refuse_graph(struct graph_builder *b,
                                                                const char *format, ...)
 {
     va_list args;
@@ -121,7 +122,7 @@ static bool stages_fit(const struct program *p)
     return true;
 }
 
-static bool machine_is_simple(struct builder *b)
+static bool machine_is_simple(struct graph_builder *b)
 {
     const struct program *p = b->p;
     const struct machine_spec *machine = &p->plan->machine;
@@ -189,7 +190,7 @@ struct owners {
     struct issuers *members;
 };
 
-static bool find_owners(struct builder *b, struct owners *out)
+static bool find_owners(struct graph_builder *b, struct owners *out)
 {
     const struct program *p = b->p;
     b->stream_threads = ARENA_ARRAY(&b->scratch, (size_t)p->stream_count, int);
@@ -207,7 +208,7 @@ static bool find_owners(struct builder *b, struct owners *out)
 }
 
 /* The order in which threads get to a stream, lock or communicator must not depend on the timing. */
-static bool orders_are_fixed(struct builder *b, const struct owners *owners)
+static bool orders_are_fixed(struct graph_builder *b, const struct owners *owners)
 {
     const struct program *p = b->p;
     const struct op *op;
@@ -216,7 +217,7 @@ static bool orders_are_fixed(struct builder *b, const struct owners *owners)
         bool one_worker = true;
         for (int task = 0; task < p->tasks; task++)
             one_worker &= claim(&worker, p->worker[rank * p->tasks + task]);
-        for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
+        for (struct op_scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
             int thread = scan.place.thread;
             if (op->kind == OP_GROUP)
                 return refuse_graph(b, "sends and receives are not part of the event graph");
@@ -249,13 +250,13 @@ struct follower {
 };
 
 /* In the endless sequence of a rank's collectives of one communicator. */
-static void find_followers(const struct builder *b, int comm, int rank, struct follower *out)
+static void find_followers(const struct graph_builder *b, int comm, int rank, struct follower *out)
 {
     const struct op *op, *first = NULL, *last = NULL;
     int first_stage = 0, last_stage = 0;
     for (int task = 0; task < b->p->tasks; task++)
         out[task] = (struct follower){0};
-    for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
+    for (struct op_scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
         if (op->kind != OP_COLLECTIVE || op->comm != comm)
             continue;
         out[op->task].op = op;
@@ -278,7 +279,7 @@ static bool same_followers(const struct follower *a, const struct follower *b)
            op_same_collective(a->op, b->op);
 }
 
-static bool collectives_agree(struct builder *b)
+static bool collectives_agree(struct graph_builder *b)
 {
     const struct program *p = b->p;
     struct follower *first = ARENA_ARRAY(&b->scratch, (size_t)p->tasks, struct follower);
@@ -301,7 +302,7 @@ static bool collectives_agree(struct builder *b)
 
 /* Does the plan have an event graph: does no order of two operations depend on how long others take, and do all
    ranks issue the same collectives? Fills stream_threads. false: it has none, or no memory (the arena remembers). */
-static bool graph_applies(struct builder *b)
+static bool graph_applies(struct graph_builder *b)
 {
     struct owners owners;
     return machine_is_simple(b) && find_owners(b, &owners) && orders_are_fixed(b, &owners) &&
@@ -310,7 +311,7 @@ static bool graph_applies(struct builder *b)
 
 /* ---- events and edges ------------------------------------------------------------------------ */
 
-static int new_event(struct builder *b, enum event_kind kind, const struct place *place)
+static int new_event(struct graph_builder *b, enum event_kind kind, const struct walk_place *place)
 {
     size_t count = (size_t)b->out.event_count;
     if (!ARENA_GROW(&b->out.arena, b->out.events, count, b->event_cap) ||
@@ -322,7 +323,7 @@ static int new_event(struct builder *b, enum event_kind kind, const struct place
 }
 
 /* `event` takes as long as this operation, too. All its operations are named in a row. */
-static void add_op(struct builder *b, int event, const struct op *op)
+static void add_op(struct graph_builder *b, int event, const struct op *op)
 {
     if (b->out.event_count == 0 ||
         !ARENA_GROW(&b->out.arena, b->out.ops, b->out.op_count, b->op_cap))
@@ -335,7 +336,7 @@ static void add_op(struct builder *b, int event, const struct op *op)
 }
 
 /* `event` is not before `from`, of `height` periods ago. */
-static void add_cause(struct builder *b, struct event_ref from, int event, int height)
+static void add_cause(struct graph_builder *b, struct event_ref from, int event, int height)
 {
     size_t count = (size_t)b->out.edge_count;
     if (!ARENA_GROW(&b->out.arena, b->out.edges, count, b->edge_cap) ||
@@ -354,15 +355,15 @@ static struct event_ref of_slot(int slot, int height)
     return (struct event_ref){~slot, height, false};
 }
 
-static bool is_open(const struct builder *b, const struct event_ref *at)
+static bool is_open(const struct graph_builder *b, const struct event_ref *at)
 {
     return at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
            !b->closed[at->event];
 }
 
 /* Move a cursor to the later of both. */
-static void join(struct builder *b, struct event_ref *at, struct event_ref other,
-                 enum event_kind kind, const struct place *place)
+static void join(struct graph_builder *b, struct event_ref *at, struct event_ref other,
+                 enum event_kind kind, const struct walk_place *place)
 {
     if (!is_open(b, at)) {
         int event = new_event(b, kind, place);
@@ -373,8 +374,8 @@ static void join(struct builder *b, struct event_ref *at, struct event_ref other
 }
 
 /* The cursor goes on when this operation, too, is over. */
-static void spend(struct builder *b, struct event_ref *at, const struct op *op,
-                  enum event_kind kind, const struct place *place)
+static void spend(struct graph_builder *b, struct event_ref *at, const struct op *op,
+                  enum event_kind kind, const struct walk_place *place)
 {
     bool fresh = at->event >= 0 && at->height == 0 && !at->end && b->out.event_count > 0 &&
                  b->out.events[at->event].op_count == 0;
@@ -390,7 +391,7 @@ static void spend(struct builder *b, struct event_ref *at, const struct op *op,
 }
 
 /* Nothing may be added to what this is the time of. */
-static struct event_ref closed(struct builder *b, struct event_ref at)
+static struct event_ref closed(struct graph_builder *b, struct event_ref at)
 {
     if (at.event >= 0 && b->out.event_count > 0)
         b->closed[at.event] = true;
@@ -402,12 +403,12 @@ static bool same_cursor(const struct event_ref *a, const struct event_ref *b)
     return a->event == b->event && a->height == b->height && a->end == b->end;
 }
 
-static struct event_ref *thread_slot(struct builder *b, int thread)
+static struct event_ref *thread_slot(struct graph_builder *b, int thread)
 {
     return &b->slots[b->slot_threads + thread];
 }
 
-static struct event_ref *stream_slot(struct builder *b, int stream)
+static struct event_ref *stream_slot(struct graph_builder *b, int stream)
 {
     return &b->slots[b->slot_streams + stream];
 }
@@ -421,7 +422,7 @@ static bool is_bounded(const struct program *p, int stream, int items)
 }
 
 /* A place in the stream's queue is free when the item that many before is through. */
-static void take_place(struct builder *b, int stream, const struct place *place)
+static void take_place(struct graph_builder *b, int stream, const struct walk_place *place)
 {
     int items = b->items[stream], item = b->walked[stream] - b->p->streams[stream].cap;
     if (!is_bounded(b->p, stream, items))
@@ -434,7 +435,7 @@ static void take_place(struct builder *b, int stream, const struct place *place)
 }
 
 /* The item is through when its stream's cursor says. */
-static void end_item(struct builder *b, int stream)
+static void end_item(struct graph_builder *b, int stream)
 {
     int slot = b->first_item[stream] + b->walked[stream]++;
     if (is_bounded(b->p, stream, b->items[stream]))
@@ -443,8 +444,8 @@ static void end_item(struct builder *b, int stream)
 
 /* By how many periods the instance of `on` this operation looks at is older, and whether it is
    anyway before this one for a thread that does all in enqueue order. */
-static int age_of(const struct builder *b, const struct op *op, const struct place *place,
-                  bool *before)
+static int age_of(const struct graph_builder *b, const struct op *op,
+                  const struct walk_place *place, bool *before)
 {
     int tasks = b->p->tasks, on = op->object % tasks, first = place->rank * tasks;
     int age = place->stage - plan_task(b->p->plan, place->rank, on)->stage + op->distance;
@@ -452,7 +453,7 @@ static int age_of(const struct builder *b, const struct op *op, const struct pla
     return age;
 }
 
-static void walk_await(struct builder *b, const struct op *op, const struct place *place)
+static void walk_await(struct graph_builder *b, const struct op *op, const struct walk_place *place)
 {
     bool before;
     int age = age_of(b, op, place, &before);
@@ -462,7 +463,7 @@ static void walk_await(struct builder *b, const struct op *op, const struct plac
          place);
 }
 
-static void walk_wait(struct builder *b, const struct op *op, const struct place *place)
+static void walk_wait(struct graph_builder *b, const struct op *op, const struct walk_place *place)
 {
     const struct program *p = b->p;
     bool before;
@@ -477,14 +478,14 @@ static void walk_wait(struct builder *b, const struct op *op, const struct place
     end_item(b, op->stream);
 }
 
-static void walk_sync(struct builder *b, const struct op *op, const struct place *place)
+static void walk_sync(struct graph_builder *b, const struct op *op, const struct walk_place *place)
 {
     for (int s = 0; s < b->p->stream_count && !op_may_sync(op); s++)
         if (op->sync == SYNC_STREAM ? s == op->stream : b->p->streams[s].rank == place->rank)
             join(b, thread_slot(b, place->thread), *stream_slot(b, s), EVENT_HOST, place);
 }
 
-static void walk_work(struct builder *b, const struct op *op, const struct place *place)
+static void walk_work(struct graph_builder *b, const struct op *op, const struct walk_place *place)
 {
     struct event_ref *stream = stream_slot(b, op->stream);
     take_place(b, op->stream, place);
@@ -495,7 +496,7 @@ static void walk_work(struct builder *b, const struct op *op, const struct place
 }
 
 /* The operation of each member. */
-static void add_joint_ops(struct builder *b, const struct op *op, int event)
+static void add_joint_ops(struct graph_builder *b, const struct op *op, int event)
 {
     const struct program *p = b->p;
     const struct comm_desc *comm = &p->comms[op->comm];
@@ -508,14 +509,15 @@ static void add_joint_ops(struct builder *b, const struct op *op, int event)
 }
 
 /* All members are in it for as long as the slowest. */
-static void walk_collective(struct builder *b, const struct op *op, const struct place *place)
+static void walk_collective(struct graph_builder *b, const struct op *op,
+                            const struct walk_place *place)
 {
     struct joint *joint = &b->joints[op->comm * b->p->tasks + op->task];
     struct event_ref *stream = stream_slot(b, op->stream);
     struct event_ref *member =
         &b->slots[b->slot_members + b->p->comms[op->comm].first_member + op->member];
     if (joint->event == NONE) {
-        struct place shared = *place;
+        struct walk_place shared = *place;
         shared.rank = b->p->comms[op->comm].count > 1 ? NONE : place->rank;
         joint->event = new_event(b, EVENT_DEVICE, &shared);
         joint->stage = place->stage;
@@ -533,7 +535,8 @@ static void walk_collective(struct builder *b, const struct op *op, const struct
     end_item(b, op->stream);
 }
 
-static void walk_record(struct builder *b, const struct op *op, const struct place *place)
+static void walk_record(struct graph_builder *b, const struct op *op,
+                        const struct walk_place *place)
 {
     struct event_ref *stream = stream_slot(b, op->stream);
     take_place(b, op->stream, place);
@@ -545,7 +548,7 @@ static void walk_record(struct builder *b, const struct op *op, const struct pla
     end_item(b, op->stream);
 }
 
-static void walk_op(struct builder *b, const struct op *op, const struct place *place)
+static void walk_op(struct graph_builder *b, const struct op *op, const struct walk_place *place)
 {
     struct event_ref *thread = thread_slot(b, place->thread);
     struct event_ref *served = &b->slots[b->slot_served + place->rank];
@@ -579,7 +582,7 @@ static void walk_op(struct builder *b, const struct op *op, const struct place *
 /* ---- a period -------------------------------------------------------------------------------- */
 
 /* Period p is enqueued when iteration p - depth has retired and the window has room. */
-static void add_driver(struct builder *b, int rank, int driver)
+static void add_driver(struct graph_builder *b, int rank, int driver)
 {
     const struct program *p = b->p;
     enum retire_rule retire = p->plan->pipeline.retire;
@@ -594,13 +597,13 @@ static void add_driver(struct builder *b, int rank, int driver)
     }
 }
 
-static void walk_rank(struct builder *b, int rank)
+static void walk_rank(struct graph_builder *b, int rank)
 {
     const struct op *op;
-    int driver = new_event(b, EVENT_DRIVER, &(struct place){rank, NONE, 0, NONE}), task = NONE;
+    int driver = new_event(b, EVENT_DRIVER, &(struct walk_place){rank, NONE, 0, NONE}), task = NONE;
     add_driver(b, rank, driver);
-    for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
-        const struct place *place = &scan.place;
+    for (struct op_scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
+        const struct walk_place *place = &scan.place;
         if (place->task != task) { /* the worker takes the instance */
             struct event_ref *thread = thread_slot(b, place->thread);
             bool first = thread->event < 0;
@@ -619,7 +622,7 @@ static void walk_rank(struct builder *b, int rank)
 /* ---- slots ----------------------------------------------------------------------------------- */
 
 /* The history of a slot. false: nothing has happened to it. */
-static bool resolve(const struct builder *b, struct event_ref *ref)
+static bool resolve(const struct graph_builder *b, struct event_ref *ref)
 {
     if (ref->event >= 0)
         return true;
@@ -640,7 +643,7 @@ int64_t event_graph_mean_ns(const struct event_graph *graph, const struct timing
 }
 
 /* False: memory. A collective has an operation and edges a rank, so its duration is found once. */
-static bool find_means(struct builder *b)
+static bool find_means(struct graph_builder *b)
 {
     b->mean_ns = ARENA_ARRAY(&b->scratch, (size_t)b->out.event_count, int64_t);
     for (int e = 0; b->mean_ns && e < b->out.event_count; e++)
@@ -648,7 +651,7 @@ static bool find_means(struct builder *b)
     return b->mean_ns != NULL;
 }
 
-static void resolve_slots(struct builder *b)
+static void resolve_slots(struct graph_builder *b)
 {
     struct event_graph *out = &b->out;
     int kept = 0;
@@ -666,19 +669,19 @@ static void resolve_slots(struct builder *b)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void count_items(struct builder *b)
+static void count_items(struct graph_builder *b)
 {
     const struct program *p = b->p;
     const struct op *op;
     for (int rank = 0; rank < p->ranks; rank++)
-        for (struct scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
+        for (struct op_scan scan = {.rank = rank}; (op = next_op(b, &scan));) {
             b->positions[rank * p->tasks + scan.place.task] = scan.position;
             if (op_pushes(op->kind))
                 b->items[op->stream]++;
         }
 }
 
-static bool make_slots(struct builder *b)
+static bool make_slots(struct graph_builder *b)
 {
     const struct program *p = b->p;
     int families = p->ranks * p->tasks;
@@ -699,7 +702,7 @@ static bool make_slots(struct builder *b)
     return b->slots != NULL;
 }
 
-static bool make_tables(struct builder *b)
+static bool make_tables(struct graph_builder *b)
 {
     const struct program *p = b->p;
     size_t streams = (size_t)p->stream_count;
@@ -745,7 +748,7 @@ static bool graph_is_sound(const struct program *p, const struct event_graph *gr
 enum status event_graph_build(const struct program *program, const struct timing *timing,
                               struct event_graph *out, struct diag *diag)
 {
-    struct builder b = {.p = program, .timing = timing};
+    struct graph_builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
     arena_init(&b.out.arena, 0);
     bool good = graph_applies(&b) && make_tables(&b);

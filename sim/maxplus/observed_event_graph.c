@@ -23,12 +23,12 @@ enum variant { TAKE, EXECUTE, START, FINISH, VARIANTS };
 enum phase { ADMIT, RETIRE, PHASES };
 
 /* A step that was taken. */
-struct taken {
+struct taken_step {
     int class;
     int64_t iteration;
 };
 
-struct builder {
+struct observed_builder {
     const struct program *p;
     struct program cut; /* the same with data for as many iterations as are looked at */
     const struct timing *timing;
@@ -40,13 +40,13 @@ struct builder {
     int *newest_edge;    /* per event: the last edge into it; NONE */
     int *edge_before;    /* beside edges: the one before into the same event */
     size_t before_cap;
-    struct taken *taken; /* of the present run */
+    struct taken_step *taken; /* of the present run */
     int64_t looks;
 };
 
-static bool refuse(struct builder *b, const char *format, ...)
+static bool refuse(struct observed_builder *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-static bool refuse(struct builder *b, const char *format, ...)
+static bool refuse(struct observed_builder *b, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -58,7 +58,7 @@ static bool refuse(struct builder *b, const char *format, ...)
 /* ---- steps and events ------------------------------------------------------------------------ */
 
 /* The agent's next step. */
-static int class_of(const struct builder *b, const struct state *state, int agent)
+static int class_of(const struct observed_builder *b, const struct state *state, int agent)
 {
     const struct program *p = b->p;
     const struct agent *desc = &p->agents[agent];
@@ -76,7 +76,7 @@ static int class_of(const struct builder *b, const struct state *state, int agen
     return machine_stream_running(p, state, desc->index) ? FINISH : START;
 }
 
-static void add_op(struct builder *b, struct event *event, int op)
+static void add_op(struct observed_builder *b, struct event *event, int op)
 {
     if (!ARENA_GROW(&b->out.arena, b->out.ops, b->out.op_count, b->op_cap))
         return;
@@ -86,7 +86,7 @@ static void add_op(struct builder *b, struct event *event, int op)
 }
 
 /* All members are in a collective for as long as the slowest. */
-static void add_member_ops(struct builder *b, struct event *event, const struct op *op)
+static void add_member_ops(struct observed_builder *b, struct event *event, const struct op *op)
 {
     for (size_t i = 0; i < b->p->op_count; i++)
         if (b->p->ops[i].kind == OP_COLLECTIVE && b->p->ops[i].comm == op->comm &&
@@ -94,8 +94,8 @@ static void add_member_ops(struct builder *b, struct event *event, const struct 
             add_op(b, event, (int)i);
 }
 
-static void describe(struct builder *b, struct event *event, const struct enabled_step *step,
-                     int class)
+static void describe(struct observed_builder *b, struct event *event,
+                     const struct enabled_step *step, int class)
 {
     const struct program *p = b->p;
     const struct agent *desc = &p->agents[step->agent];
@@ -114,7 +114,7 @@ static void describe(struct builder *b, struct event *event, const struct enable
     }
 }
 
-static int event_of(struct builder *b, const struct enabled_step *step, int class)
+static int event_of(struct observed_builder *b, const struct enabled_step *step, int class)
 {
     size_t count = (size_t)b->out.event_count;
     if (b->events[class] != NONE)
@@ -126,7 +126,7 @@ static int event_of(struct builder *b, const struct enabled_step *step, int clas
     return b->events[class] = b->out.event_count++;
 }
 
-static void add_edge(struct builder *b, int from, int to, int height)
+static void add_edge(struct observed_builder *b, int from, int to, int height)
 {
     struct event_graph *out = &b->out;
     size_t count = (size_t)out->edge_count;
@@ -165,7 +165,7 @@ static int next_agent(const struct enabling_steps *steps, int patient, int *at)
     return enabling_steps_can_step(steps, patient) ? patient : NONE;
 }
 
-static bool over(const struct builder *b, const struct state *state)
+static bool over(const struct observed_builder *b, const struct state *state)
 {
     for (int rank = 0; rank < b->p->ranks; rank++)
         if (machine_oldest(b->p, state, rank) < b->last + b->p->window)
@@ -174,7 +174,7 @@ static bool over(const struct builder *b, const struct state *state)
 }
 
 /* The last step is recorded, and if it is one of the middle also an edge from its enabling step. */
-static bool note(struct builder *b, const struct enabling_steps *steps, int class)
+static bool note(struct observed_builder *b, const struct enabling_steps *steps, int class)
 {
     int64_t number = enabling_steps_count(steps) - 1;
     const struct enabled_step *step = enabling_steps_step(steps, number);
@@ -182,10 +182,10 @@ static bool note(struct builder *b, const struct enabling_steps *steps, int clas
         class += step->op * VARIANTS;
     if (!ARENA_GROW(&b->scratch, b->taken, number, b->taken_cap))
         return false;
-    b->taken[number] = (struct taken){class, step->iteration};
+    b->taken[number] = (struct taken_step){class, step->iteration};
     if (step->iteration < b->first || step->iteration >= b->last || step->from < 0)
         return true;
-    const struct taken *from = &b->taken[step->from];
+    const struct taken_step *from = &b->taken[step->from];
     int cause = event_of(b, enabling_steps_step(steps, step->from), from->class);
     int event = event_of(b, step, class);
     if (cause == NONE || event == NONE)
@@ -195,7 +195,7 @@ static bool note(struct builder *b, const struct enabling_steps *steps, int clas
 }
 
 /* false: there is no graph, or no memory. */
-static bool run(struct builder *b, struct enabling_steps *steps, int patient)
+static bool run(struct observed_builder *b, struct enabling_steps *steps, int patient)
 {
     const struct program *p = enabling_steps_program(steps);
     char name[EVENT_GRAPH_WHY / 2];
@@ -223,7 +223,7 @@ static bool run(struct builder *b, struct enabling_steps *steps, int patient)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static bool make_tables(struct builder *b)
+static bool make_tables(struct observed_builder *b)
 {
     const struct program *p = b->p;
     size_t classes = p->op_count * VARIANTS + (size_t)p->ranks * PHASES;
@@ -235,7 +235,7 @@ static bool make_tables(struct builder *b)
 }
 
 /* The fill and the drain of the pipeline are far from the middle. */
-static bool cut_data(struct builder *b)
+static bool cut_data(struct observed_builder *b)
 {
     const struct program *p = b->p;
     int64_t margin = 2 * (int64_t)(p->window + p->periods + p->depth + p->max_distance + 1);
@@ -248,7 +248,7 @@ static bool cut_data(struct builder *b)
     return b->cut.ends != NULL;
 }
 
-static bool build(struct builder *b)
+static bool build(struct observed_builder *b)
 {
     if (b->p->tasks == 0)
         return refuse(b, "only pipelines have a steady state");
@@ -278,7 +278,7 @@ static bool build(struct builder *b)
 enum status observed_event_graph_build(const struct program *program, const struct timing *timing,
                                        struct event_graph *out, struct diag *diag)
 {
-    struct builder b = {.p = program, .timing = timing};
+    struct observed_builder b = {.p = program, .timing = timing};
     arena_init(&b.scratch, 0);
     arena_init(&b.out.arena, 0);
     build(&b);

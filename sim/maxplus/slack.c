@@ -14,14 +14,14 @@
 /* The usual size of a search. */
 enum { FEW_ROUNDS = 8 };
 
-struct search {
+struct slack_search {
     const struct event_graph *graph;
     const struct steady *steady;
     __int128 *far; /* per event: the longest way there */
     bool *known;
 };
 
-static bool relax(struct search *s, int edge, __int128 so_far)
+static bool relax(struct slack_search *s, int edge, __int128 so_far)
 {
     const struct ratio_edge *e = &s->graph->edges[edge];
     const int to = e->to;
@@ -35,7 +35,7 @@ static bool relax(struct search *s, int edge, __int128 so_far)
 }
 
 /* From the event's end back to its beginning; false: there is no way. */
-static bool longest_way(struct search *s, int event, __int128 *out)
+static bool longest_way(struct slack_search *s, int event, __int128 *out)
 {
     const struct event_graph *g = s->graph;
     bool changed = false;
@@ -54,7 +54,7 @@ static bool longest_way(struct search *s, int event, __int128 *out)
     return s->known[event];
 }
 
-static void search_all(struct search *s, int tasks, int64_t *out_ns)
+static void search_all(struct slack_search *s, int tasks, int64_t *out_ns)
 {
     static const enum event_kind kinds[] = {EVENT_DEVICE, EVENT_HOST};
     __int128 way;
@@ -87,7 +87,7 @@ enum status slack_find(const struct program *program, const struct timing *timin
     if (status != STATUS_OK)
         return status;
     size_t events = (size_t)graph.event_count;
-    struct search search = {.graph = &graph, .steady = steady};
+    struct slack_search search = {.graph = &graph, .steady = steady};
     if (!*graph.why &&
         (int64_t)graph.event_count * graph.edge_count * FEW_ROUNDS < SLACK_MOST_WORK) {
         search.far = calloc(events, sizeof *search.far);

@@ -16,26 +16,26 @@
 #define UNKNOWN "a cause that is not recorded"
 
 /* The part of a rank's time that is looked at. */
-struct window {
+struct account_window {
     int64_t start_ns, end_ns;
     double steps;
 };
 
-struct builder {
+struct account_builder {
     struct trace *trace;
     struct untold {
         struct account_part between, after, unknown;
     } untold; /* idle time that no span tells of */
     struct run_account *out;
-    struct window *windows; /* per rank */
+    struct account_window *windows; /* per rank */
     int ranks;
 };
 
 /* One stream of one rank. */
-struct walk {
-    struct builder *builder;
+struct account_walk {
+    struct account_builder *builder;
     struct account_stream *stream;
-    const struct window *window;
+    const struct account_window *window;
     size_t wait, end; /* the next wait that may matter; the end of the agent's spans */
     int agent;
     int64_t last_ns; /* the end of its last work in the whole run */
@@ -61,9 +61,9 @@ static int by_rank_and_number(const void *left, const void *right)
 }
 
 /* The iterations items[0 .. count - 1] of one rank, in order. */
-static struct window window_of(const struct trace_iteration *items, size_t count)
+static struct account_window window_of(const struct trace_iteration *items, size_t count)
 {
-    struct window window = {items[0].start_ns, items[count - 1].retire_ns, (double)count};
+    struct account_window window = {items[0].start_ns, items[count - 1].retire_ns, (double)count};
     bool overlap = false;
     for (size_t i = 1; i < count; i++)
         overlap |= items[i].start_ns < items[i - 1].retire_ns;
@@ -74,7 +74,7 @@ static struct window window_of(const struct trace_iteration *items, size_t count
     return window;
 }
 
-static void find_steps(struct builder *builder)
+static void find_steps(struct account_builder *builder)
 {
     const struct trace *trace = builder->trace;
     SORT(trace->iterations, trace->iteration_count, by_rank_and_number);
@@ -87,9 +87,9 @@ static void find_steps(struct builder *builder)
 }
 
 /* A rank without steps of its own lies in those of the others. */
-static void find_windows(struct builder *builder)
+static void find_windows(struct account_builder *builder)
 {
-    struct window whole = {INT64_MAX, INT64_MIN, 1};
+    struct account_window whole = {INT64_MAX, INT64_MIN, 1};
     const struct trace *trace = builder->trace;
     if (builder->out->by_steps) {
         find_steps(builder);
@@ -128,7 +128,7 @@ const struct account_part *account_find_task(const struct account_stream *stream
 }
 
 /* Names are the trace's: equal ones are one pointer. */
-static struct account_part *find_part(struct walk *walk, struct account_parts *parts,
+static struct account_part *find_part(struct account_walk *walk, struct account_parts *parts,
                                       const struct account_part *like)
 {
     for (size_t i = 0; i < parts->count; i++) {
@@ -145,7 +145,7 @@ static struct account_part *find_part(struct walk *walk, struct account_parts *p
     return &parts->items[parts->count++];
 }
 
-static void add_part(struct walk *walk, struct account_parts *parts,
+static void add_part(struct account_walk *walk, struct account_parts *parts,
                      const struct account_part *like, int64_t ns, int count)
 {
     struct account_part *part = find_part(walk, parts, like);
@@ -155,7 +155,7 @@ static void add_part(struct walk *walk, struct account_parts *parts,
     part->count += count / walk->window->steps;
 }
 
-static void add_idle(struct walk *walk, const struct account_part *like, int64_t ns)
+static void add_idle(struct account_walk *walk, const struct account_part *like, int64_t ns)
 {
     if (ns <= 0)
         return;
@@ -166,7 +166,7 @@ static void add_idle(struct walk *walk, const struct account_part *like, int64_t
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
 /* Idle time that no span tells of. */
-static void add_untold(struct walk *walk, int64_t from_ns, int64_t to_ns)
+static void add_untold(struct account_walk *walk, int64_t from_ns, int64_t to_ns)
 {
     const struct untold *untold = &walk->builder->untold;
     const bool known = walk->builder->trace->idle_count > 0;
@@ -175,7 +175,7 @@ static void add_untold(struct walk *walk, int64_t from_ns, int64_t to_ns)
     add_idle(walk, known ? &untold->after : &untold->unknown, to_ns - middle);
 }
 
-static void add_wait(struct walk *walk, const struct trace_span *span, int64_t ns)
+static void add_wait(struct account_walk *walk, const struct trace_span *span, int64_t ns)
 {
     const struct trace_idle *line = trace_find_idle(walk->builder->trace, walk->agent, span->cause);
     struct account_part part = walk->builder->untold.unknown;
@@ -188,7 +188,7 @@ static void add_wait(struct walk *walk, const struct trace_span *span, int64_t n
 }
 
 /* The stream did nothing between these times. */
-static void add_gap(struct walk *walk, int64_t from_ns, int64_t to_ns)
+static void add_gap(struct account_walk *walk, int64_t from_ns, int64_t to_ns)
 {
     const struct trace_span *spans = walk->builder->trace->spans;
     int64_t at_ns = from_ns;
@@ -207,7 +207,7 @@ static void add_gap(struct walk *walk, int64_t from_ns, int64_t to_ns)
     add_untold(walk, at_ns, to_ns);
 }
 
-static void add_work(struct walk *walk, const struct trace_span *span, int64_t start_ns,
+static void add_work(struct account_walk *walk, const struct trace_span *span, int64_t start_ns,
                      int64_t end_ns)
 {
     const struct account_part part = {.name = span->task ? span->task : "work"};
@@ -218,10 +218,10 @@ static void add_work(struct walk *walk, const struct trace_span *span, int64_t s
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-static void walk_stream(struct walk *walk, size_t first)
+static void walk_stream(struct account_walk *walk, size_t first)
 {
     const struct trace *trace = walk->builder->trace;
-    const struct window *window = walk->window;
+    const struct account_window *window = walk->window;
     int64_t at_ns = window->start_ns;
     for (size_t i = first; i < walk->end; i++)
         if (trace->spans[i].kind == SPAN_DEVICE && trace->spans[i].end_ns > walk->last_ns)
@@ -253,17 +253,17 @@ static struct account_stream *find_stream(struct run_account *out, struct arena 
     return &out->streams[out->stream_count++];
 }
 
-static bool add_agent(struct builder *builder, int agent, size_t first, size_t end)
+static bool add_agent(struct account_builder *builder, int agent, size_t first, size_t end)
 {
     const struct trace *trace = builder->trace;
-    struct walk walk = {.builder = builder,
-                        .stream =
-                            find_stream(builder->out, trace->arena, trace->agents[agent].name),
-                        .window = &builder->windows[trace->agents[agent].rank],
-                        .wait = first,
-                        .end = end,
-                        .agent = agent,
-                        .last_ns = INT64_MIN};
+    struct account_walk walk = {
+        .builder = builder,
+        .stream = find_stream(builder->out, trace->arena, trace->agents[agent].name),
+        .window = &builder->windows[trace->agents[agent].rank],
+        .wait = first,
+        .end = end,
+        .agent = agent,
+        .last_ns = INT64_MIN};
     if (!walk.stream)
         return false;
     walk.stream->ranks++;
@@ -271,7 +271,7 @@ static bool add_agent(struct builder *builder, int agent, size_t first, size_t e
     return !walk.no_memory;
 }
 
-static bool add_streams(struct builder *builder)
+static bool add_streams(struct account_builder *builder)
 {
     const struct trace *trace = builder->trace;
     size_t at = 0;
@@ -302,7 +302,7 @@ static void take_mean(struct account_parts *parts, int ranks)
     }
 }
 
-static void take_means(struct builder *builder)
+static void take_means(struct account_builder *builder)
 {
     struct run_account *out = builder->out;
     for (size_t i = 0; i < out->stream_count; i++) {
@@ -313,7 +313,7 @@ static void take_means(struct builder *builder)
         take_mean(&stream->idle, stream->ranks);
     }
     for (int r = 0; r < builder->ranks; r++) {
-        const struct window *window = &builder->windows[r];
+        const struct account_window *window = &builder->windows[r];
         out->steps += window->steps / builder->ranks;
         out->step_ns +=
             (double)(window->end_ns - window->start_ns) / window->steps / builder->ranks;
@@ -321,7 +321,7 @@ static void take_means(struct builder *builder)
 }
 
 /* Names are the trace's own, as those of its spans. */
-static void name_untold(struct builder *builder)
+static void name_untold(struct account_builder *builder)
 {
     struct trace *trace = builder->trace;
     builder->untold.between = (struct account_part){.name = trace_intern(trace, BETWEEN),
@@ -336,8 +336,9 @@ enum status account_make(struct trace *trace, bool by_steps, struct run_account 
                          struct diag *diag)
 {
     struct run_account account = {.by_steps = by_steps, .replications = 1};
-    struct builder builder = {.trace = trace, .out = &account, .ranks = highest_rank(trace) + 1};
-    builder.windows = ARENA_ARRAY(trace->arena, (size_t)builder.ranks, struct window);
+    struct account_builder builder = {
+        .trace = trace, .out = &account, .ranks = highest_rank(trace) + 1};
+    builder.windows = ARENA_ARRAY(trace->arena, (size_t)builder.ranks, struct account_window);
     name_untold(&builder);
     if (!builder.windows || trace->arena->failed)
         return diag_no_memory(diag);

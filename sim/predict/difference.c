@@ -32,7 +32,7 @@ const char *difference_cause_words(const char *cause)
     return cause;
 }
 
-struct builder {
+struct difference_builder {
     const struct run_account *before, *after;
     struct arena *arena;
     struct difference *out;
@@ -65,7 +65,7 @@ static int most_shared_first(const void *left, const void *right)
         compare_then(compare_size(a->before, b->before), compare_size(a->after, b->after)));
 }
 
-static void add_stream(struct builder *builder, const struct account_stream *before,
+static void add_stream(struct difference_builder *builder, const struct account_stream *before,
                        const struct account_stream *after)
 {
     builder->out->streams[builder->out->stream_count++] =
@@ -73,7 +73,7 @@ static void add_stream(struct builder *builder, const struct account_stream *bef
 }
 
 /* Greedily: the couple that shares the most work, then the next of the others; streams without work by their names. */
-static void couple_up(struct builder *builder, struct couple *couples, size_t count,
+static void couple_up(struct difference_builder *builder, struct couple *couples, size_t count,
                       bool *before_taken, bool *after_taken)
 {
     const struct run_account *before = builder->before, *after = builder->after;
@@ -93,7 +93,7 @@ static void couple_up(struct builder *builder, struct couple *couples, size_t co
             add_stream(builder, NULL, &after->streams[i]);
 }
 
-static bool find_streams(struct builder *builder)
+static bool find_streams(struct difference_builder *builder)
 {
     const struct run_account *before = builder->before, *after = builder->after;
     const size_t count = before->stream_count * after->stream_count;
@@ -139,7 +139,7 @@ static bool is_same(const struct difference_row *row, const struct account_part 
     return strcmp(row->waits_for, part->waits_for) == 0;
 }
 
-static void add_parts(struct builder *builder, struct difference_stream *stream,
+static void add_parts(struct difference_builder *builder, struct difference_stream *stream,
                       const struct account_parts *parts, bool is_after)
 {
     for (size_t i = 0; i < parts->count; i++) {
@@ -184,7 +184,7 @@ static size_t count_parts(const struct account_stream *stream)
     return stream ? stream->tasks.count + stream->idle.count : 0;
 }
 
-static bool find_rows(struct builder *builder, struct difference_stream *stream)
+static bool find_rows(struct difference_builder *builder, struct difference_stream *stream)
 {
     const size_t most = count_parts(stream->before) + count_parts(stream->after);
     stream->rows = ARENA_ARRAY(builder->arena, most + 1, struct difference_row);
@@ -265,7 +265,7 @@ enum status difference_make(const struct run_account *before, const struct run_a
                               .after_ns = after->step_ns,
                               .by_steps = before->by_steps,
                               .coarse = before->modelled != after->modelled};
-    struct builder builder = {before, after, arena, &made};
+    struct difference_builder builder = {before, after, arena, &made};
     if (!find_streams(&builder))
         return diag_no_memory(diag);
     SORT(made.streams, made.stream_count, main_first);

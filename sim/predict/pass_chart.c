@@ -19,18 +19,18 @@
 #include "plan/keywords.h"
 
 /* A name of the trace, read once. */
-struct reading {
+struct name_reading {
     const char *name; /* interned */
     bool is_pass;
     struct action action;
 };
 
-struct builder {
+struct stored_builder {
     const struct trace *trace;
     const struct plan *plan;
     struct arena *arena;
     struct chart chart;
-    struct reading *readings; /* hash table of the names; a power of two */
+    struct name_reading *readings; /* hash table of the names; a power of two */
     size_t reading_cap;
     int *rank_of;             /* of stages; -1: none */
     int stages, per_model;    /* stages; microbatches of a copy */
@@ -54,12 +54,12 @@ static enum span_kind kind_of_passes(const struct trace *trace)
 }
 
 /* NULL: no pass, or out of memory, as the arena knows. */
-static const struct action *find_action(struct builder *builder, const char *name)
+static const struct action *find_action(struct stored_builder *builder, const char *name)
 {
     size_t at = ((uintptr_t)name >> 4) * 0x9e3779b97f4a7c15u >> 20 & (builder->reading_cap - 1);
     while (builder->readings[at].name && builder->readings[at].name != name)
         at = (at + 1) & (builder->reading_cap - 1);
-    struct reading *reading = &builder->readings[at];
+    struct name_reading *reading = &builder->readings[at];
     if (!reading->name) {
         reading->name = name;
         reading->is_pass = pass_name_read(name, builder->arena, &reading->action);
@@ -93,7 +93,7 @@ static struct action staged(const struct action *action, int row)
 }
 
 /* The row of a rank; -1: it is of another replica. */
-static int row_of(const struct builder *builder, int rank)
+static int row_of(const struct stored_builder *builder, int rank)
 {
     int replica = 0, row = rank;
     if (builder->plan)
@@ -102,7 +102,7 @@ static int row_of(const struct builder *builder, int rank)
 }
 
 /* "0F3" on rank 1 puts stage 0 there. */
-static enum status place_stages(struct builder *builder, struct diag *diag)
+static enum status place_stages(struct stored_builder *builder, struct diag *diag)
 {
     struct chart *chart = &builder->chart;
     builder->rank_of = ARENA_ARRAY(builder->arena, PASS_MOST_STAGES, int);
@@ -151,7 +151,7 @@ static bool is_same(const struct chart_pass *a, const struct chart_pass *b)
            a->other_chunk == b->other_chunk && a->other_microbatch == b->other_microbatch;
 }
 
-static bool add_pass(struct builder *builder, int row, const struct chart_pass *pass)
+static bool add_pass(struct stored_builder *builder, int row, const struct chart_pass *pass)
 {
     struct chart_rank *rank = &builder->chart.ranks[row];
     struct chart_pass *last = rank->count ? &rank->passes[rank->count - 1] : NULL;
@@ -165,7 +165,7 @@ static bool add_pass(struct builder *builder, int row, const struct chart_pass *
     return true;
 }
 
-static bool take_pass(struct builder *builder, int row, const struct trace_span *span,
+static bool take_pass(struct stored_builder *builder, int row, const struct trace_span *span,
                       const struct action *named)
 {
     const struct action *parts, action = staged(named, row);
@@ -188,7 +188,7 @@ static bool take_pass(struct builder *builder, int row, const struct trace_span 
 }
 
 /* "receive F0@1 from rank 0" ends when the message has come. */
-static void take_message(struct builder *builder, const struct trace_span *span)
+static void take_message(struct stored_builder *builder, const struct trace_span *span)
 {
     char kind;
     int microbatch, stage;
@@ -199,7 +199,7 @@ static void take_message(struct builder *builder, const struct trace_span *span)
                   microbatch, span->end_ns);
 }
 
-static bool take_span(struct builder *builder, const struct trace_span *span)
+static bool take_span(struct stored_builder *builder, const struct trace_span *span)
 {
     int row = row_of(builder, builder->trace->agents[span->agent].rank);
     if (row < 0 || span->kind != builder->kind || !span->task)
@@ -223,7 +223,7 @@ static int compare_passes(const void *left, const void *right)
 }
 
 /* Streams of a rank follow one another in the trace. */
-static bool take_spans(struct builder *builder)
+static bool take_spans(struct stored_builder *builder)
 {
     size_t cells = (size_t)builder->stages * (size_t)builder->per_model;
     builder->caps = ARENA_ARRAY(builder->arena, (size_t)builder->chart.rank_count, size_t);
@@ -240,7 +240,7 @@ static bool take_spans(struct builder *builder)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static void begin_at_zero(struct builder *builder)
+static void begin_at_zero(struct stored_builder *builder)
 {
     struct chart *chart = &builder->chart;
     builder->start_ns = INT64_MAX;
@@ -259,7 +259,7 @@ static void begin_at_zero(struct builder *builder)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static bool add_level(struct builder *builder, struct chart_rank *rank, size_t *cap,
+static bool add_level(struct stored_builder *builder, struct chart_rank *rank, size_t *cap,
                       int64_t time_ns, int64_t bytes)
 {
     if (!ARENA_GROW(builder->arena, rank->levels, rank->level_count, *cap))
@@ -269,7 +269,7 @@ static bool add_level(struct builder *builder, struct chart_rank *rank, size_t *
 }
 
 /* The memory of the list at each pass; a run that is cut off has the first passes of the list. */
-static bool take_list(struct builder *builder, struct chart_rank *rank,
+static bool take_list(struct stored_builder *builder, struct chart_rank *rank,
                       const struct rank_program *list, const struct rank_memory *memory)
 {
     size_t at = 0, cap = 0;
@@ -293,7 +293,7 @@ static bool take_list(struct builder *builder, struct chart_rank *rank,
     return kept;
 }
 
-static enum status take_lists(struct builder *builder, struct diag *diag)
+static enum status take_lists(struct stored_builder *builder, struct diag *diag)
 {
     const struct plan *plan = builder->plan;
     struct rank_memory *memory;
@@ -306,7 +306,8 @@ static enum status take_lists(struct builder *builder, struct diag *diag)
 }
 
 /* An activation from the start of F to the end of B or W. */
-static bool count_activations(struct builder *builder, struct chart_rank *rank, int64_t activation)
+static bool count_activations(struct stored_builder *builder, struct chart_rank *rank,
+                              int64_t activation)
 {
     size_t cap = 0;
     int64_t held = 0;
@@ -321,7 +322,8 @@ static bool count_activations(struct builder *builder, struct chart_rank *rank, 
     return kept;
 }
 
-static enum status take_memory(struct builder *builder, int64_t activation, struct diag *diag)
+static enum status take_memory(struct stored_builder *builder, int64_t activation,
+                               struct diag *diag)
 {
     if (builder->plan)
         return take_lists(builder, diag);
@@ -333,7 +335,7 @@ static enum status take_memory(struct builder *builder, int64_t activation, stru
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status prepare_stored(struct builder *builder, struct diag *diag)
+static enum status prepare_stored(struct stored_builder *builder, struct diag *diag)
 {
     const struct trace *trace = builder->trace;
     struct chart *chart = &builder->chart;
@@ -345,7 +347,7 @@ static enum status prepare_stored(struct builder *builder, struct diag *diag)
     builder->reading_cap = 64;
     while (builder->reading_cap < 2 * trace->interned_count + 2)
         builder->reading_cap *= 2;
-    builder->readings = ARENA_ARRAY(builder->arena, builder->reading_cap, struct reading);
+    builder->readings = ARENA_ARRAY(builder->arena, builder->reading_cap, struct name_reading);
     chart->ranks = ARENA_ARRAY(builder->arena, (size_t)chart->rank_count + 1, struct chart_rank);
     return builder->readings && chart->ranks ? STATUS_OK : diag_no_memory(diag);
 }
@@ -380,7 +382,7 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
                               int64_t activation, struct arena *arena, struct chart *out,
                               struct diag *diag)
 {
-    struct builder builder = {
+    struct stored_builder builder = {
         .trace = trace, .plan = plan, .arena = arena, .kind = kind_of_passes(trace)};
     builder.chart.title = trace->info.plan_name ? trace->info.plan_name : "";
     builder.chart.origin = origin_of(&trace->info, arena);
@@ -407,7 +409,7 @@ enum status stored_chart_make(const struct trace *trace, const struct plan *plan
 
 /* ---- a predicted run ------------------------------------------------------------------------- */
 
-struct watch {
+struct chart_watch {
     const struct plan *plan;
     const struct program *program;
     struct rank_program *lists;
@@ -432,12 +434,12 @@ static void extend_pass(struct chart_rank *rank, size_t *known, const struct cha
 }
 
 /* Collectives beside passes are on streams of their own; the first stream of a rank program is that of the passes. */
-static bool is_compute(const struct watch *watch, const struct op *op)
+static bool is_compute(const struct chart_watch *watch, const struct op *op)
 {
     return op->stream >= 0 && watch->program->streams[op->stream].plan_stream == 0;
 }
 
-static void note_pass(struct watch *watch, int rank, uint32_t listed,
+static void note_pass(struct chart_watch *watch, int rank, uint32_t listed,
                       const struct simulate_span *span)
 {
     const struct plan *lowered = watch->program->plan;
@@ -463,7 +465,7 @@ static void note_pass(struct watch *watch, int rank, uint32_t listed,
 
 static bool watch_work(void *context, const struct simulate_span *span)
 {
-    struct watch *watch = context;
+    struct chart_watch *watch = context;
     const struct program *p = watch->program;
     const struct op *op = &p->ops[span->op];
     int replica, rank;
@@ -489,7 +491,7 @@ static bool watch_work(void *context, const struct simulate_span *span)
 
 static enum status begin_watch(void *context, const struct program *program, struct diag *diag)
 {
-    struct watch *watch = context;
+    struct chart_watch *watch = context;
     watch->program = program;
     watch->pass_of = ARENA_ARRAY(watch->arena, program->plan->listed_count + 1, size_t);
     return watch->pass_of ? STATUS_OK : diag_no_memory(diag);
@@ -515,7 +517,7 @@ static bool take_levels(const struct pipeline_figures *figures, struct chart *ch
     return true;
 }
 
-static enum status take_prediction(struct watch *watch, const struct prediction *prediction,
+static enum status take_prediction(struct chart_watch *watch, const struct prediction *prediction,
                                    struct arena *arena, struct diag *diag)
 {
     struct chart *chart = watch->chart;
@@ -531,8 +533,8 @@ static enum status take_prediction(struct watch *watch, const struct prediction 
                : diag_no_memory(diag);
 }
 
-static enum status prepare_watch(const struct plan *plan, struct arena *arena, struct watch *watch,
-                                 struct diag *diag)
+static enum status prepare_watch(const struct plan *plan, struct arena *arena,
+                                 struct chart_watch *watch, struct diag *diag)
 {
     struct chart *chart = watch->chart;
     enum status status = complete_lists_fill(plan, arena, &watch->lists, &chart->rank_count, diag);
@@ -559,7 +561,7 @@ enum status pass_chart_make(const struct plan *plan, struct arena *arena, struct
                             struct diag *diag)
 {
     struct chart chart = {.title = plan->name, .limit_bytes = machine_same_memory(&plan->machine)};
-    struct watch watch = {.plan = plan, .arena = arena, .chart = &chart};
+    struct chart_watch watch = {.plan = plan, .arena = arena, .chart = &chart};
     struct prediction prediction;
     const struct simulate_observer observer = {.context = &watch, .work = watch_work};
     const struct predict_options options = {.program = {.driver = DRIVER_NONE, .iterations = 1},

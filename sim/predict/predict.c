@@ -28,7 +28,7 @@ static double seconds_now(clockid_t clock)
 
 /* ---- replications ---------------------------------------------------------------------------- */
 
-struct job {
+struct replication_job {
     enum status status;
     struct diag diag;
     struct simulation_result result;
@@ -40,7 +40,7 @@ struct replication_batch {
     const struct simulate_observer *observer;
     struct in_flight *in_flight; /* of the first replication; NULL: not wanted */
     const atomic_bool *interrupted;
-    struct job *jobs;
+    struct replication_job *jobs;
     int count, rank, size;
     atomic_int next;    /* of this process's replications */
     atomic_bool failed; /* no further replication need start */
@@ -48,7 +48,7 @@ struct replication_batch {
 
 static void replicate_one(struct replication_batch *batch, int number)
 {
-    struct job *job = &batch->jobs[number];
+    struct replication_job *job = &batch->jobs[number];
     assert(number % batch->size == batch->rank && !job->result.streams);
     const struct simulate_options options = {.seed = batch->prediction->seed,
                                              .replication = (uint32_t)number,
@@ -149,8 +149,8 @@ static bool add_result(struct prediction *sum, struct simulation_result *result,
 }
 
 /* The mean and the interval of one figure over the replications. */
-static double over_jobs(const struct job *jobs, int count, double *scratch, size_t offset,
-                        struct interval *in)
+static double over_jobs(const struct replication_job *jobs, int count, double *scratch,
+                        size_t offset, struct interval *in)
 {
     double mean = 0;
     for (int i = 0; i < count; i++) {
@@ -162,7 +162,7 @@ static double over_jobs(const struct job *jobs, int count, double *scratch, size
 }
 
 /* With several replications all figures are means over them, and intervals are those of the means. */
-static bool sum_iterations(struct prediction *sum, const struct job *jobs)
+static bool sum_iterations(struct prediction *sum, const struct replication_job *jobs)
 {
     int count = sum->replications;
     struct iteration_figures *figures = &sum->iteration;
@@ -263,7 +263,7 @@ static bool accounts_for(const struct stream_account *account, int64_t total_ns)
     return sum_ns == total_ns;
 }
 
-static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag *diag)
+static enum status sum_up(struct prediction *sum, struct replication_job *jobs, struct diag *diag)
 {
     size_t streams = (size_t)sum->program->stream_count;
     sum->blocked_replication = -1;
@@ -288,7 +288,7 @@ static enum status sum_up(struct prediction *sum, struct job *jobs, struct diag 
 }
 
 /* Messages of the replications go to the caller's diag, the first failure only. */
-static enum status first_failure(struct job *jobs, int count, struct diag *diag)
+static enum status first_failure(struct replication_job *jobs, int count, struct diag *diag)
 {
     for (int i = 0; i < count; i++) {
         if (jobs[i].status == STATUS_OK)

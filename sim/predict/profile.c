@@ -594,7 +594,7 @@ static bool take_task_parts(struct profile *profile, const struct plan *measured
     return true;
 }
 
-static int64_t count_steps(const struct trace *trace)
+int64_t profile_count_steps(const struct trace *trace)
 {
     int64_t count = 0;
     for (size_t i = 0; i < trace->iteration_count; i++)
@@ -612,7 +612,7 @@ static enum status profile_take_tasks(struct profile *profile, const struct trac
     enum status status = plan_parse("the run's plan", text, strlen(text), &measured, diag);
     if (status != STATUS_OK)
         return status;
-    profile->iterations = count_steps(trace);
+    profile->iterations = profile_count_steps(trace);
     if (measured.form != FORM_PIPELINE)
         status = diag_error(diag, STATUS_INPUT,
                             "run %" PRId64 " of %s was imported as host programs: 'swsim import "

@@ -102,6 +102,9 @@ bool profile_is_imported(const struct run_info *info);
 
 /* ---- private to profile*.c ------------------------------------------------------------------- */
 
+/* The iterations of an imported run, as its first rank has them. */
+int64_t profile_count_steps(const struct trace *trace);
+
 /* As profile_read, of host programs and of a run that was imported from a trace with two steps or more. */
 enum status profile_read_steps(struct store *store, int64_t run, const struct plan *plan,
                                struct profile *out, struct diag *diag);

@@ -26,7 +26,7 @@
 enum { FORWARD_TAG = 'F', NS_PER_S = 1000 * 1000 * 1000 };
 
 /* A pass: `kind` and `at`, its stage. One end of a message: `at` and `to`, its ranks. */
-struct taken {
+struct taken_work {
     bool message, receive;
     enum cost kind;
     int at, to;
@@ -36,11 +36,11 @@ struct taken {
     int64_t start_ns, end_ns, ns;
 };
 
-struct reader {
+struct ranks_reader {
     struct profile *profile;
     struct arena scratch;
     struct trace trace;
-    struct taken *items;
+    struct taken_work *items;
     size_t count;
     int stages; /* of the plan */
     struct diag *diag;
@@ -48,7 +48,7 @@ struct reader {
 
 /* ---- which run ------------------------------------------------------------------------------- */
 
-struct wanted {
+struct wanted_run {
     const char *plan;
     int64_t run; /* -1: none found yet */
 };
@@ -60,7 +60,7 @@ static bool is_usable(const struct run_info *info)
 
 static void look_at_run(const struct store_run *run, void *context)
 {
-    struct wanted *wanted = context;
+    struct wanted_run *wanted = context;
     if (is_usable(&run->info) && strcmp(run->info.plan_name, wanted->plan) == 0)
         wanted->run = run->id;
 }
@@ -68,7 +68,7 @@ static void look_at_run(const struct store_run *run, void *context)
 static enum status find_run(struct store *store, const struct plan *plan, int64_t *run,
                             struct diag *diag)
 {
-    struct wanted wanted = {.plan = plan->name, .run = -1};
+    struct wanted_run wanted = {.plan = plan->name, .run = -1};
     enum status status = store_list_runs(store, look_at_run, &wanted, diag);
     if (status != STATUS_OK)
         return status;
@@ -83,7 +83,7 @@ static enum status find_run(struct store *store, const struct plan *plan, int64_
 
 /* ---- spans ----------------------------------------------------------------------------------- */
 
-static bool take_pass(struct reader *reader, const char *name, struct taken *out)
+static bool take_pass(struct ranks_reader *reader, const char *name, struct taken_work *out)
 {
     struct action action;
     const char *what;
@@ -96,7 +96,7 @@ static bool take_pass(struct reader *reader, const char *name, struct taken *out
 }
 
 /* "send F0@1 to rank 1", "receive F0@1 from rank 0" on `rank`. */
-static bool take_message(const char *name, int rank, struct taken *out)
+static bool take_message(const char *name, int rank, struct taken_work *out)
 {
     static const char send[] = "send ", receive[] = "receive ";
     out->receive = strncmp(name, receive, sizeof receive - 1) == 0;
@@ -113,7 +113,7 @@ static bool take_message(const char *name, int rank, struct taken *out)
 }
 
 /* Messages of the first pipeline stand for those of all: their ranks become places. */
-static bool take_placed(const struct plan *plan, const char *name, int rank, struct taken *out)
+static bool take_placed(const struct plan *plan, const char *name, int rank, struct taken_work *out)
 {
     int replica, at, to;
     if (!take_message(name, rank, out))
@@ -125,18 +125,19 @@ static bool take_placed(const struct plan *plan, const char *name, int rank, str
     return replica == 0;
 }
 
-static bool take_span(struct reader *reader, const struct trace_span *span, struct taken *out)
+static bool take_span(struct ranks_reader *reader, const struct trace_span *span,
+                      struct taken_work *out)
 {
     const struct trace_agent *agent = &reader->trace.agents[span->agent];
     if (span->kind != SPAN_DEVICE || !span->task || agent->rank < 0)
         return false;
-    *out = (struct taken){
+    *out = (struct taken_work){
         .start_ns = span->start_ns, .end_ns = span->end_ns, .ns = span->end_ns - span->start_ns};
     return take_placed(&reader->profile->plan, span->task, agent->rank, out) ||
            take_pass(reader, span->task, out);
 }
 
-static int compare_kinds(const struct taken *a, const struct taken *b)
+static int compare_kinds(const struct taken_work *a, const struct taken_work *b)
 {
     return compare_then(
         compare_then(compare_int(a->message, b->message), compare_int(a->kind, b->kind)),
@@ -145,7 +146,7 @@ static int compare_kinds(const struct taken *a, const struct taken *b)
 
 static int by_tag(const void *left, const void *right)
 {
-    const struct taken *a = left, *b = right;
+    const struct taken_work *a = left, *b = right;
     int order = compare_kinds(a, b);
     if (order || !a->message)
         return order;
@@ -157,11 +158,11 @@ static int by_tag(const void *left, const void *right)
 
 static int by_time(const void *left, const void *right)
 {
-    const struct taken *a = left, *b = right;
+    const struct taken_work *a = left, *b = right;
     return compare_then(compare_kinds(a, b), compare_i64(a->ns, b->ns));
 }
 
-static bool same_message(const struct taken *send, const struct taken *receive)
+static bool same_message(const struct taken_work *send, const struct taken_work *receive)
 {
     return receive->message && !send->receive && receive->receive &&
            compare_kinds(send, receive) == 0 && send->tag_length == receive->tag_length &&
@@ -169,14 +170,14 @@ static bool same_message(const struct taken *send, const struct taken *receive)
 }
 
 /* Sends and receives become messages; an end without the other one is left out. */
-static void join_ends(struct reader *reader)
+static void join_ends(struct ranks_reader *reader)
 {
     size_t kept = 0;
     SORT(reader->items, reader->count, by_tag);
     for (size_t i = 0; i < reader->count; i++) {
-        struct taken item = reader->items[i];
+        struct taken_work item = reader->items[i];
         if (item.message) {
-            const struct taken *receive = &reader->items[i + 1];
+            const struct taken_work *receive = &reader->items[i + 1];
             if (i + 1 == reader->count || !same_message(&item, receive))
                 continue;
             int64_t start = item.start_ns > receive->start_ns ? item.start_ns : receive->start_ns;
@@ -190,7 +191,7 @@ static void join_ends(struct reader *reader)
 }
 
 /* The operations of an import have the names of its job. */
-static enum status refuse_run(const struct reader *reader)
+static enum status refuse_run(const struct ranks_reader *reader)
 {
     const char *made_by = reader->trace.info.note;
     bool imported = made_by && strcmp(made_by, RUN_NOTE_IMPORTED) == 0;
@@ -204,15 +205,15 @@ static enum status refuse_run(const struct reader *reader)
     return STATUS_INPUT;
 }
 
-static enum status take_spans(struct reader *reader)
+static enum status take_spans(struct ranks_reader *reader)
 {
     const struct trace *trace = &reader->trace;
     struct profile *profile = reader->profile;
-    reader->items = ARENA_ARRAY(&reader->scratch, trace->span_count + 1, struct taken);
+    reader->items = ARENA_ARRAY(&reader->scratch, trace->span_count + 1, struct taken_work);
     if (!reader->items)
         return diag_no_memory(reader->diag);
     for (size_t i = 0; i < trace->span_count; i++) {
-        struct taken *item = &reader->items[reader->count];
+        struct taken_work *item = &reader->items[reader->count];
         if (!take_span(reader, &trace->spans[i], item))
             continue;
         if (!item->message && item->at >= reader->stages)
@@ -231,7 +232,8 @@ static enum status take_spans(struct reader *reader)
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 /* Like items stand together, the shortest first. */
-static const struct taken *find_median(const struct reader *reader, const struct taken *key)
+static const struct taken_work *find_median(const struct ranks_reader *reader,
+                                            const struct taken_work *key)
 {
     size_t first = 0, last;
     while (first < reader->count && compare_kinds(&reader->items[first], key) < 0)
@@ -241,12 +243,13 @@ static const struct taken *find_median(const struct reader *reader, const struct
     return last > first ? &reader->items[first + (last - first - 1) / 2] : NULL;
 }
 
-static int64_t *find_medians(struct reader *reader, enum cost kind, int64_t *count)
+static int64_t *find_medians(struct ranks_reader *reader, enum cost kind, int64_t *count)
 {
     int64_t *items = ARENA_ARRAY(&reader->profile->arena, (size_t)reader->stages, int64_t);
     *count = 0;
     for (int s = 0; items && s < reader->stages; s++) {
-        const struct taken *median = find_median(reader, &(struct taken){.kind = kind, .at = s});
+        const struct taken_work *median =
+            find_median(reader, &(struct taken_work){.kind = kind, .at = s});
         items[s] = median ? median->ns : -1;
         *count += median != NULL;
     }
@@ -263,7 +266,7 @@ static int64_t part_of(int64_t whole_ns, const struct stage_cost *own, enum cost
 }
 
 /* Passes of one kind of all stages; those that were not measured have the plan's costs. */
-static enum status set_passes(struct reader *reader, enum cost kind, const int64_t *whole,
+static enum status set_passes(struct ranks_reader *reader, enum cost kind, const int64_t *whole,
                               const struct stage_cost *own)
 {
     struct profile *profile = reader->profile;
@@ -286,7 +289,7 @@ static enum status set_passes(struct reader *reader, enum cost kind, const int64
 }
 
 /* B measured as I and W is both: the plan's own B would go before them. */
-static enum status set_stages(struct reader *reader)
+static enum status set_stages(struct ranks_reader *reader)
 {
     struct profile *profile = reader->profile;
     struct stage_cost *own;
@@ -320,7 +323,7 @@ static struct edge_link *edge_of(struct links *links, int from, int to)
 }
 
 /* Time that the bandwidth does not explain is latency; a message that took less had a higher bandwidth. */
-static void set_edge(struct plan *plan, const struct taken *median)
+static void set_edge(struct plan *plan, const struct taken_work *median)
 {
     struct message_cost own =
         costs_message(plan, median->at, median->to, parallel_apart(plan, 0, median->at, median->to),
@@ -333,7 +336,7 @@ static void set_edge(struct plan *plan, const struct taken *median)
             true, (int64_t)((double)own.bytes * NS_PER_S / (double)(median->ns + 1)) + 1};
 }
 
-static enum status set_messages(struct reader *reader)
+static enum status set_messages(struct ranks_reader *reader)
 {
     struct profile *profile = reader->profile;
     struct programs *programs = &profile->plan.programs;
@@ -362,7 +365,7 @@ static enum status set_messages(struct reader *reader)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static enum status count_stages(const struct plan *plan, struct reader *reader)
+static enum status count_stages(const struct plan *plan, struct ranks_reader *reader)
 {
     struct rank_program *ranks;
     int count;
@@ -374,7 +377,7 @@ static enum status count_stages(const struct plan *plan, struct reader *reader)
     return status;
 }
 
-static enum status read_run(struct reader *reader, struct store *store, int64_t run)
+static enum status read_run(struct ranks_reader *reader, struct store *store, int64_t run)
 {
     struct profile *profile = reader->profile;
     const struct run_info *info = &reader->trace.info;
@@ -404,7 +407,7 @@ enum status profile_read_ranks(struct store *store, int64_t run, const struct pl
                                struct profile *out, struct diag *diag)
 {
     struct profile profile = {.plan = *plan};
-    struct reader reader = {.profile = &profile, .diag = diag};
+    struct ranks_reader reader = {.profile = &profile, .diag = diag};
     enum status status = run < 0 ? find_run(store, plan, &run, diag) : STATUS_OK;
     if (status != STATUS_OK)
         return status;

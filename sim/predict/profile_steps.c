@@ -24,7 +24,7 @@
 enum { NO_STEP = -1, FEWEST_STEPS = 2 };
 
 /* An operation of a plan, or a span of the run. */
-struct place {
+struct step_place {
     int rank, stream, name; /* names->items */
     size_t order;
     int step;           /* of a span: trace->iterations; NO_STEP */
@@ -32,8 +32,8 @@ struct place {
     struct host_op *op; /* of a plan */
 };
 
-struct places {
-    struct place *items;
+struct step_places {
+    struct step_place *items;
     size_t count;
 };
 
@@ -48,8 +48,8 @@ struct steps_reader {
     struct names names;
     struct arena scratch;
     struct trace trace;
-    struct plan measured;             /* of the run */
-    struct places own, others, spans; /* of the plan; of `measured`; of the trace */
+    struct plan measured;                  /* of the run */
+    struct step_places own, others, spans; /* of the plan; of `measured`; of the trace */
     struct diag *diag;
 };
 
@@ -58,7 +58,7 @@ bool profile_is_imported(const struct run_info *info)
     return info->kind == RUN_MEASURED && info->note && strcmp(info->note, RUN_NOTE_IMPORTED) == 0;
 }
 
-static int compare_kinds(const struct place *a, const struct place *b)
+static int compare_kinds(const struct step_place *a, const struct step_place *b)
 {
     return compare_then(
         compare_then(compare_int(a->rank, b->rank), compare_int(a->stream, b->stream)),
@@ -67,22 +67,22 @@ static int compare_kinds(const struct place *a, const struct place *b)
 
 static int compare_places(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct step_place *a = left, *b = right;
     return compare_then(compare_kinds(a, b), compare_size(a->order, b->order));
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static bool add_place(struct steps_reader *reader, struct places *places, int rank,
+static bool add_place(struct steps_reader *reader, struct step_places *places, int rank,
                       const char *stream, const char *name, struct host_op *op)
 {
-    struct place *place = &places->items[places->count];
-    *place = (struct place){.rank = rank,
-                            .stream = names_intern(&reader->names, &reader->scratch, stream),
-                            .name = names_intern(&reader->names, &reader->scratch, name),
-                            .order = places->count,
-                            .step = NO_STEP,
-                            .op = op};
+    struct step_place *place = &places->items[places->count];
+    *place = (struct step_place){.rank = rank,
+                                 .stream = names_intern(&reader->names, &reader->scratch, stream),
+                                 .name = names_intern(&reader->names, &reader->scratch, name),
+                                 .order = places->count,
+                                 .step = NO_STEP,
+                                 .op = op};
     places->count++;
     return place->stream >= 0 && place->name >= 0;
 }
@@ -94,12 +94,12 @@ static bool works_on_device(const struct host_op *op)
 }
 
 static bool list_operations(struct steps_reader *reader, const struct plan *plan,
-                            struct places *places)
+                            struct step_places *places)
 {
     size_t count = 0;
     for (size_t t = 0; t < plan->thread_count; t++)
         count += plan->threads[t].op_count;
-    places->items = ARENA_ARRAY(&reader->scratch, count + 1, struct place);
+    places->items = ARENA_ARRAY(&reader->scratch, count + 1, struct step_place);
     if (!places->items)
         return false;
     for (size_t t = 0; t < plan->thread_count; t++)
@@ -149,7 +149,7 @@ static bool list_spans(struct steps_reader *reader)
     const struct trace *trace = &reader->trace;
     const int64_t *launched = launch_times(reader);
     int step = NO_STEP;
-    reader->spans.items = ARENA_ARRAY(&reader->scratch, trace->span_count + 1, struct place);
+    reader->spans.items = ARENA_ARRAY(&reader->scratch, trace->span_count + 1, struct step_place);
     if (!launched || !reader->spans.items)
         return false;
     for (size_t i = 0; i < trace->span_count; i++) {
@@ -169,10 +169,10 @@ static bool list_spans(struct steps_reader *reader)
 /* ---- groups of equals ------------------------------------------------------------------------ */
 
 /* The places like `kind` in a sorted list. */
-static struct places find_kind(const struct places *places, const struct place *kind)
+static struct step_places find_kind(const struct step_places *places, const struct step_place *kind)
 {
     const size_t low = SORT_FIRST(i, 0, places->count, compare_kinds(&places->items[i], kind) >= 0);
-    struct places found = {.items = &places->items[low]};
+    struct step_places found = {.items = &places->items[low]};
     while (low + found.count < places->count &&
            compare_kinds(&places->items[low + found.count], kind) == 0)
         found.count++;
@@ -186,10 +186,10 @@ static int compare_times(const void *left, const void *right)
 }
 
 /* The number of each span among its like within its step. */
-static void number_spans(const struct places *spans)
+static void number_spans(const struct step_places *spans)
 {
     for (size_t i = 0; i < spans->count; i++) {
-        struct place *span = &spans->items[i];
+        struct step_place *span = &spans->items[i];
         span->nth = i > 0 && span[-1].step == span->step ? span[-1].nth + 1 : 0;
     }
 }
@@ -201,7 +201,7 @@ static bool shares_time(const struct plan *plan, int rank, const struct host_op 
 }
 
 /* A collective takes as long as its slowest member: its lowest has the distribution, the others no time. */
-static bool set_operation(struct steps_reader *reader, const struct place *place,
+static bool set_operation(struct steps_reader *reader, const struct step_place *place,
                           const struct step_time *times, size_t count)
 {
     struct profile *profile = reader->profile;
@@ -234,14 +234,14 @@ static const struct step_time *find_times(const struct step_time *times, size_t 
 
 /* The times of the operations of one kind in the steps, sorted; *most of them in one step. NULL without memory; the
    caller frees them. */
-static struct step_time *times_of_kind(const struct places *others, const struct places *spans,
-                                       size_t *count, int *most)
+static struct step_time *times_of_kind(const struct step_places *others,
+                                       const struct step_places *spans, size_t *count, int *most)
 {
     struct step_time *times = malloc((spans->count + 1) * sizeof *times);
     *count = 0;
     *most = 0;
     for (size_t i = 0; times && i < spans->count; i++) {
-        const struct place *span = &spans->items[i];
+        const struct step_place *span = &spans->items[i];
         if (span->step == NO_STEP)
             continue;
         times[(*count)++] = (struct step_time){span->nth, others->items[i].op->time_ns};
@@ -252,8 +252,8 @@ static struct step_time *times_of_kind(const struct places *others, const struct
     return times;
 }
 
-static bool set_kind(struct steps_reader *reader, const struct places *own,
-                     const struct places *others, const struct places *spans)
+static bool set_kind(struct steps_reader *reader, const struct step_places *own,
+                     const struct step_places *others, const struct step_places *spans)
 {
     const bool same = own->count == spans->count;
     size_t count, found;
@@ -274,11 +274,11 @@ static bool set_kind(struct steps_reader *reader, const struct places *own,
 
 static bool set_all(struct steps_reader *reader)
 {
-    const struct places *own = &reader->own;
+    const struct step_places *own = &reader->own;
     for (size_t first = 0; first < own->count;) {
-        const struct places same = find_kind(own, &own->items[first]);
-        const struct places others = find_kind(&reader->others, &own->items[first]);
-        const struct places spans = find_kind(&reader->spans, &own->items[first]);
+        const struct step_places same = find_kind(own, &own->items[first]);
+        const struct step_places others = find_kind(&reader->others, &own->items[first]);
+        const struct step_places spans = find_kind(&reader->spans, &own->items[first]);
         if (spans.count > 0 && spans.count == others.count &&
             !set_kind(reader, &same, &others, &spans))
             return false;
@@ -308,19 +308,11 @@ static enum status find_run(struct store *store, struct profile *profile, struct
         profile->plan.name);
 }
 
-static int64_t count_steps(const struct trace *trace)
-{
-    int64_t count = 0;
-    for (size_t i = 0; i < trace->iteration_count; i++)
-        count += trace->iterations[i].rank == trace->iterations[0].rank;
-    return count;
-}
-
 static enum status check_run(struct steps_reader *reader)
 {
     const struct trace *trace = &reader->trace;
     struct profile *profile = reader->profile;
-    profile->iterations = count_steps(trace);
+    profile->iterations = profile_count_steps(trace);
     const char *what = !profile_is_imported(&trace->info)      ? "was not imported from a trace"
                        : reader->measured.form != FORM_THREADS ? "is not of host programs"
                        : profile->iterations < FEWEST_STEPS    ? "has fewer than two steps"

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 /* A new pointer in a result must be packed here; then this number changes. */
 enum { RESULT_SIZE = 408 };
 _Static_assert(sizeof(void *) != 8 || sizeof(struct simulation_result) == RESULT_SIZE,
@@ -44,15 +46,9 @@ static void pack(struct parcel *parcel, const void *data, size_t bytes)
 {
     if (parcel->no_memory || bytes == 0)
         return;
-    if (parcel->bytes + bytes > parcel->cap) {
-        size_t cap = 2 * (parcel->bytes + bytes);
-        char *grown = realloc(parcel->data, cap);
-        if (!grown) {
-            parcel->no_memory = true;
-            return;
-        }
-        parcel->data = grown;
-        parcel->cap = cap;
+    if (!ARRAY_RESERVE(parcel->data, parcel->bytes + bytes, parcel->cap)) {
+        parcel->no_memory = true;
+        return;
     }
     memcpy(parcel->data + parcel->bytes, data, bytes);
     parcel->bytes += bytes;
