@@ -12,7 +12,7 @@
  *     work.c      the effect of operations on it
  *     layers.c    what the passes of rank programs compute (gpu/exec/layers.h)
  *     graph.c     a steady period as one launch (gpu/exec/graph.h)
- *     watch.c     the calling thread looks for the end, signals, failures and hangs
+ *     watch.c     the calling thread looks for the end, signals, failures and hangs; who waits for whom, in words
  *
  * Under the public library (gpu/lib/swpipe.h) there is neither a driver thread nor a watchdog: the caller
  * takes the drivers' steps (RUN_DRIVEN), and waits have limits of their own. With RUN_ON_CALLER it takes those of
@@ -533,11 +533,6 @@ bool worker_is_late(struct run_thread *self);
 /* True if the operation is work of its task, and not one that orders tasks. */
 bool worker_is_work(const struct op *op);
 
-/* The object that the operation waits for, in words. */
-void waits_for(struct run *run, int rank, const struct op *op, int64_t iteration, char *out,
-               size_t bytes);
-/* The other workers' positions, as "; NAME: TASK waits for WHAT" each, as far as there is room. */
-void waits_of_others(const struct run_thread *self, char *out, size_t bytes);
 /* Log that a worker took an instance, which is its current one, and do all its operations. */
 bool worker_submit(struct run_thread *self);
 void host_thread_run(struct run_thread *self);
@@ -646,5 +641,11 @@ enum watch_end {
 /* Wait until all threads ended and the device is idle, or the run has to stop and was stopped. A run
    that drained in time is interrupted, too, but not stopped. Why it failed or hangs goes to diag. */
 enum watch_end watch_run(struct run *run, struct diag *diag);
+
+/* The object that the operation waits for, in words. */
+void waits_for(struct run *run, int rank, const struct op *op, int64_t iteration, char *out,
+               size_t bytes);
+/* The other workers' positions, as "; NAME: TASK waits for WHAT" each, as far as there is room. */
+void waits_of_others(const struct run_thread *self, char *out, size_t bytes);
 
 #endif

@@ -10,6 +10,7 @@
 
 #ifdef HAVE_CUDA
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,10 @@ static struct marker *marker_take(struct cuda_device *device, bool timed, cudaEr
 
 void marker_release_locked(struct cuda_device *device, struct marker *marker)
 {
-    if (!marker || --marker->references > 0)
+    if (!marker)
+        return;
+    assert(marker->references > 0);
+    if (--marker->references > 0)
         return;
     marker->next = device->pool[marker->timed];
     device->pool[marker->timed] = marker;
@@ -76,6 +80,7 @@ struct marker *marker_record_in(struct cuda_device *device, bool timed, cudaStre
     struct marker *marker = marker_take(device, timed, error);
     if (!marker)
         return NULL;
+    assert(marker->references == 0); /* it comes from the pool */
     marker->references = 1;
     marker->stream = stream;
     *error = node ? cudaEventRecordWithFlags(marker->handle, stream, cudaEventRecordExternal)
@@ -204,6 +209,7 @@ void cuda_event_close(struct device_event *base)
 /* The marker of the last record, held for the caller; NULL: never recorded. */
 static struct marker *event_look_locked(struct cuda_event *event, struct failure *failure)
 {
+    assert(!event->last || event->last->references > 0); /* the event holds it */
     if (event->last)
         event->last->references++;
     *failure = event->failure;

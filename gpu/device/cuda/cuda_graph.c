@@ -27,6 +27,7 @@
 
 #ifdef HAVE_CUDA
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -396,6 +397,7 @@ static void link_graph(struct cuda_graph *graph)
 enum status cuda_graph_end(struct device *device, struct device_graph **out, struct diag *diag)
 {
     struct cuda_graph *graph = (struct cuda_graph *)device->capture;
+    assert(graph); /* device.c has looked */
     if (!out || graph->failure.status) {
         enum status status = graph->failure.status;
         if (status)
