@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "affinity.h"
+#include "leaves.h"
 #include "explore.h"
 #include "paths.h"
 
@@ -212,10 +212,10 @@ static enum status open_tables(struct supertrace *search)
     batch_open(&search->batch, search->budget);
     enum status status = budget_alloc(search->budget, bytes, &search->bits);
     if (status == STATUS_OK)
-        status = affinity_order(search->program, search->budget, &order);
+        status = leaves_by_agent(search->program, search->budget, &order);
     if (status == STATUS_OK)
         status = tree_open(&search->tree, search->program, &order, false, search->budget);
-    affinity_free(&order, search->budget);
+    leaves_free(&order, search->budget);
     if (status == STATUS_OK)
         status = explorer_open(&search->explorer, search->options, &search->tree, search->watch);
     return status;

@@ -4,15 +4,16 @@
  * of agents that the reducer would choose in each.
  */
 #include "certify.h"
-#include "reduce.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "reduce.h"
 #include "machine/machine.h"
 #include "base/hash.h"
 #include "base/text_stream.h"
+#include "faults.h"
 
 enum { LOOK_EVERY = 256 };
 
@@ -243,5 +244,15 @@ enum status certify_reduced(const struct certifier *certifier, struct diag *diag
                              ? write_states(&g, "reduced_states", diag)
                              : diag_no_memory(diag);
     reducer_fini(&reducer);
+    return status;
+}
+
+enum status certify_teams(const struct certifier *certifier, struct diag *diag)
+{
+    const unsigned life = 1u << PROPERTY_DEADLOCK | 1u << PROPERTY_DRAIN | 1u << PROPERTY_MISMATCH;
+    bool proved, lives = (certifier->before & life) == life;
+    enum status status = faults_proved_by_structure(certifier->program, lives, &proved, diag);
+    if (status == STATUS_OK && proved)
+        *certifier->proves = certifier->asked & proof_teams_covers(certifier->program);
     return status;
 }

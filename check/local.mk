@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 # check: all possible behaviours: search, reduction, state store, structural proofs, stories; certificates written.
 libcheck_a_SOURCES += \
-    check/affinity.c check/affinity.h \
     check/bitstate.c check/bitstate.h \
     check/budget.c check/budget.h \
     check/certify.c check/certify.h \
     check/certify_run.c \
     check/certify_states.c \
     check/certify_structure.c check/certify_structure.h \
-    check/certify_teams.c \
     check/certify_traffic.c \
     check/chunked.c check/chunked.h \
     check/cycle.c check/cycle.h \
     check/difference.c check/difference.h \
-    check/divide.c check/divide.h \
     check/early.c check/early.h \
     check/explain.c check/explain.h \
     check/explore.c check/explore.h \
     check/faults.c check/faults.h \
     check/gaps.c check/gaps.h \
     check/intern.c check/intern.h \
+    check/leaves.c check/leaves.h \
     check/messages.c check/messages.h \
-    check/minimise.c check/minimise.h \
     check/one_run.c check/one_run.h \
     check/paths.c check/paths.h \
     check/probe.c check/probe.h \

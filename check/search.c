@@ -14,18 +14,17 @@
  * count. So any number of threads gives the result of one. The work under the lock is one lookup
  * in a table for each transition, little beside the cost of finding the transition.
  *
- * One thread finds the first states, in a tree ordered by rank and agent (affinity.h); then the tree
- * is laid out anew by a sample of these states (divide.h), and they are moved into it.
+ * One thread finds the first states, in a tree ordered by rank and agent (leaves.h); then the tree
+ * is laid out anew by a sample of these states, and they are moved into it.
  */
 #include "search.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "affinity.h"
+#include "leaves.h"
 #include "bitstate.h"
 #include "cycle.h"
-#include "divide.h"
 #include "explore.h"
 #include "paths.h"
 #include "probe.h"
@@ -339,7 +338,7 @@ static enum status learn(struct exact_search *search, bool shared)
     struct budget *budget = &search->budget;
     struct tree tree = {0};
     struct states states = {0};
-    enum status status = divide_leaves(&search->tree, &search->states, &search->order);
+    enum status status = leaves_divide(&search->tree, &search->states, &search->order);
     if (status != STATUS_SYSTEM)
         status = tree_open(&tree, search->program, &search->order, shared, budget);
     if (status == STATUS_OK)
@@ -429,7 +428,7 @@ static enum status open_tables(struct exact_search *search)
     enum status status = STATUS_OK;
     edges_open(&search->edges, budget);
     if (!is_told_to_end(search))
-        status = affinity_order(search->program, budget, &search->order);
+        status = leaves_by_agent(search->program, budget, &search->order);
     if (status == STATUS_OK && !is_told_to_end(search))
         status = tree_open(&search->tree, search->program, &search->order, false, budget);
     if (status == STATUS_OK && !is_told_to_end(search))
@@ -449,7 +448,7 @@ static void search_exactly(struct exact_search *search)
     edges_close(&search->edges);
     states_close(&search->states);
     tree_close(&search->tree);
-    affinity_free(&search->order, &search->budget);
+    leaves_free(&search->order, &search->budget);
 }
 
 enum status search_run(const struct program *program, const struct search_options *options,

@@ -1,9 +1,234 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shorten.c - see shorten.h. */
-#include "shorten.h"
+#include "reduce.h"
 
-#include "minimise.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "shorten.h"
 #include "stopwatch.h"
+
+struct minimiser {
+    const struct program *program;
+    enum property property;
+    struct state *state;
+    struct reducer reducer;
+    struct transition *choices;            /* room for the reducer's answers */
+    struct transition *path, *trial, *try; /* the best so far; to be replayed; the steps replayed */
+    size_t count;
+    int64_t effort; /* machine steps left */
+    struct search_watch *watch;
+};
+
+/* ---- replay ---------------------------------------------------------------------------------- */
+
+static bool is_possible(const struct minimiser *m, struct transition step)
+{
+    return machine_agent_enabled(m->program, m->state, step.agent) > step.choice;
+}
+
+/* Is the state an end that the property forbids? As in the search, one component of several may hang
+   alone. */
+static bool ends_badly(struct minimiser *m)
+{
+    const struct program *p = m->program;
+    if (machine_done(p, m->state) || reducer_choices(&m->reducer, m->state, m->choices) > 0)
+        return false;
+    if (m->property != PROPERTY_SLOT)
+        return m->property ==
+               (reducer_data_ended(&m->reducer, m->state) ? PROPERTY_DRAIN : PROPERTY_DEADLOCK);
+    int64_t wanted, found;
+    for (int agent = 0; agent < p->agent_count; agent++)
+        if (machine_stale_wait(p, m->state, agent, &wanted, &found))
+            return true;
+    return false;
+}
+
+/* Is the violation a property of a last state, rather than of a step? */
+static bool is_of_states(enum property property)
+{
+    return property == PROPERTY_DEADLOCK || property == PROPERTY_DRAIN || property == PROPERTY_SLOT;
+}
+
+/* Replay `count` steps of `trial` into `try`, without those that are not enabled. Returns the length
+   of `try` if it ends in the violation, else 0. No run goes on behind a mismatch. */
+static size_t replay(struct minimiser *m, size_t count)
+{
+    size_t done = 0;
+    machine_reset(m->program, m->state);
+    for (size_t i = 0; i < count; i++) {
+        struct effect effect;
+        if (!is_possible(m, m->trial[i]))
+            continue;
+        machine_step(m->program, m->state, m->trial[i], &effect);
+        m->effort--;
+        m->try[done++] = m->trial[i];
+        if (effect.violated & 1u << m->property)
+            return done;
+        if (effect.violated & 1u << PROPERTY_MISMATCH)
+            return 0;
+    }
+    return is_of_states(m->property) && ends_badly(m) ? done : 0;
+}
+
+/* ---- leaving out ----------------------------------------------------------------------------- */
+
+static bool goes_on(const struct minimiser *m)
+{
+    return m->effort > 0 && !watch_look(m->watch);
+}
+
+/* Replay the trial; it becomes the path if it shows the violation and is not too long. */
+static bool adopt(struct minimiser *m, size_t count, size_t longest)
+{
+    size_t length = replay(m, count);
+    if (length == 0 || length > longest)
+        return false;
+    memcpy(m->path, m->try, length * sizeof *m->path);
+    m->count = length;
+    return true;
+}
+
+static bool leave_out_stretch(struct minimiser *m, size_t first, size_t length)
+{
+    size_t end = first + length < m->count ? first + length : m->count;
+    memcpy(m->trial, m->path, first * sizeof *m->path);
+    memcpy(m->trial + first, m->path + end, (m->count - end) * sizeof *m->path);
+    return adopt(m, m->count - (end - first), m->count - 1);
+}
+
+static size_t steps_of(const struct minimiser *m, int agent)
+{
+    size_t steps = 0;
+    for (size_t i = 0; i < m->count; i++)
+        steps += m->path[i].agent == agent;
+    return steps;
+}
+
+static bool leave_out_last(struct minimiser *m, int agent, size_t steps)
+{
+    size_t keep = steps_of(m, agent) - steps, kept = 0, count = 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->path[i].agent != agent || kept++ < keep)
+            m->trial[count++] = m->path[i];
+    return adopt(m, count, m->count - 1);
+}
+
+static void shorten_agent(struct minimiser *m, int agent)
+{
+    for (size_t steps = steps_of(m, agent); steps > 0 && goes_on(m); steps /= 2)
+        while (steps <= steps_of(m, agent) && goes_on(m) && leave_out_last(m, agent, steps))
+            ;
+}
+
+static void shorten(struct minimiser *m)
+{
+    for (int agent = m->program->agent_count; agent-- > 0;)
+        shorten_agent(m, agent);
+    for (size_t length = m->count / 2; length > 0; length /= 2)
+        for (size_t first = m->count; first > 0 && goes_on(m);) {
+            first = first > length ? first - length : 0;
+            leave_out_stretch(m, first, length);
+            first = first < m->count ? first : m->count;
+        }
+}
+
+/* ---- straightening --------------------------------------------------------------------------- */
+
+/* Move the next step of the agent of step `at - 1` forward to `at`, if the path stays as good. */
+static void draw_forward(struct minimiser *m, size_t at)
+{
+    size_t next = at;
+    while (next < m->count && m->path[next].agent != m->path[at - 1].agent)
+        next++;
+    if (next == at || next == m->count)
+        return;
+    memcpy(m->trial, m->path, m->count * sizeof *m->path);
+    memmove(m->trial + at + 1, m->trial + at, (next - at) * sizeof *m->trial);
+    m->trial[at] = m->path[next];
+    size_t length = replay(m, m->count);
+    if (length == m->count)
+        memcpy(m->path, m->try, length * sizeof *m->path);
+}
+
+static void straighten(struct minimiser *m)
+{
+    for (size_t at = 1; at < m->count && goes_on(m); at++)
+        draw_forward(m, at);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool alloc_minimiser(struct minimiser *m, size_t count)
+{
+    m->state = machine_state(m->program);
+    m->choices = calloc(machine_most_transitions(m->program), sizeof *m->choices);
+    m->path = calloc(count + 1, sizeof *m->path);
+    m->trial = calloc(count + 1, sizeof *m->trial);
+    m->try = calloc(count + 1, sizeof *m->try);
+    return reducer_init(&m->reducer, m->program, PACE_ANY) && m->state && m->choices && m->path &&
+           m->trial && m->try;
+}
+
+static void close_minimiser(struct minimiser *m)
+{
+    reducer_fini(&m->reducer);
+    machine_free(m->state);
+    free(m->choices);
+    free(m->path);
+    free(m->trial);
+    free(m->try);
+}
+
+/* Open with `path` as the best so far and as the trial. */
+static enum status open_minimiser(struct minimiser *m, const struct program *program,
+                                  enum property property, const struct search_path *path,
+                                  struct diag *diag)
+{
+    *m = (struct minimiser){.program = program, .property = property, .count = path->count};
+    if (!alloc_minimiser(m, path->count)) {
+        close_minimiser(m);
+        return diag_no_memory(diag);
+    }
+    if (path->count > 0) {
+        memcpy(m->path, path->steps, path->count * sizeof *m->path);
+        memcpy(m->trial, path->steps, path->count * sizeof *m->path);
+    }
+    return STATUS_OK;
+}
+
+enum status minimise_path(const struct program *program, enum property property, int64_t *effort,
+                          struct search_watch *watch, struct search_path *path, struct diag *diag)
+{
+    struct minimiser m;
+    enum status status = open_minimiser(&m, program, property, path, diag);
+    if (status != STATUS_OK)
+        return status;
+    m.effort = *effort;
+    m.watch = watch;
+    if (path->count > 0 && replay(&m, path->count) == path->count) {
+        shorten(&m);
+        straighten(&m);
+        memcpy(path->steps, m.path, m.count * sizeof *m.path);
+        path->count = m.count;
+    }
+    *effort = m.effort > 0 ? m.effort : 0;
+    close_minimiser(&m);
+    return STATUS_OK;
+}
+
+enum status minimise_check(const struct program *program, enum property property,
+                           const struct search_path *path, bool *out, struct diag *diag)
+{
+    struct minimiser m;
+    enum status status = open_minimiser(&m, program, property, path, diag);
+    if (status != STATUS_OK)
+        return status;
+    size_t length = replay(&m, path->count);
+    *out = path->count > 0 ? length == path->count : is_of_states(property) && ends_badly(&m);
+    close_minimiser(&m);
+    return STATUS_OK;
+}
 
 enum { SEARCH_STEPS = 200000, REPLAY_STEPS = 1 << 19 };
 /* Steps are up to ten times as slow under a sanitizer, and the story is to be the same. */

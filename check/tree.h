@@ -20,7 +20,7 @@
  *
  * A tree is good when each half takes few values, far fewer than there are states: then states are
  * many because the halves combine. The caller chooses the order and the halves of the leaves
- * (affinity.h, divide.h). Number 0 is a leaf of zeros and a node of zeros.
+ * (leaves.h). Number 0 is a leaf of zeros and a node of zeros.
  *
  * The tree is shared by all threads of a search; each has a cursor of its own. Memory comes from
  * the budget; a failure leaves tree and cursor usable.

@@ -3,12 +3,12 @@
  * edits_internal.h - shared by the files of the edits.
  *
  *     edits.c           prices, the sorted list, dispatch by form
- *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers: proposals;
- *                       edits_pipeline_apply.c makes and describes them
- *     edits_host.c      operations of host threads: proposals; edits_host_apply.c
+ *     edits_pipeline.c  tasks, stages, dependences, orders, knobs of the drivers
+ *     edits_host.c      operations of host threads
  *     edits_calls.c     calls that differ between ranks, or that a rank leaves out
- *     edits_lists.c     rank programs whose lists disagree
- *     edits_common.c    the machine's knobs, and rank programs
+ *     edits_programs.c  rank programs, and the machine's knobs
+ *
+ * Each proposes edits, makes them, and describes them.
  */
 #ifndef SWSIM_EDITS_INTERNAL_H
 #define SWSIM_EDITS_INTERNAL_H
@@ -44,20 +44,16 @@ void propose_pipeline(struct proposer *proposer);
 void propose_host(struct proposer *proposer);
 void propose_calls(struct proposer *proposer);
 void propose_programs(struct proposer *proposer);
-/* `unpaired`: there are more sends than receives, or fewer. */
-void propose_lists(struct proposer *proposer, bool unpaired);
 void propose_machine(struct proposer *proposer);
 
 /* Each makes an edit of its form; false, without a message, when memory is exhausted. */
 bool apply_pipeline(struct plan *plan, const struct edit *edit);
 bool apply_host(struct plan *plan, const struct edit *edit);
-bool apply_list(struct plan *plan, const struct edit *edit);
 bool apply_common(struct plan *plan, const struct edit *edit);
 
 const char *describe_pipeline(const struct plan *plan, const struct edit *edit,
                               struct arena *arena);
 const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena);
-const char *describe_list(const struct plan *plan, const struct edit *edit, struct arena *arena);
 const char *describe_common(const struct plan *plan, const struct edit *edit, struct arena *arena);
 
 static inline bool edits_same_name(const char *a, const char *b)

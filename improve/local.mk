@@ -7,21 +7,16 @@ libimprove_a_SOURCES += \
     improve/diff.c improve/diff.h \
     improve/edits.c improve/edits.h \
     improve/edits_calls.c \
-    improve/edits_common.c \
     improve/edits_host.c \
-    improve/edits_host_apply.c \
     improve/edits_internal.h \
-    improve/edits_lists.c \
     improve/edits_pipeline.c \
-    improve/edits_pipeline_apply.c \
+    improve/edits_programs.c \
     improve/found.c improve/found.h \
     improve/frontier.c improve/frontier.h \
     improve/frontier_axes.c improve/frontier_axes.h \
     improve/frontier_costs.c improve/frontier_costs.h \
     improve/repair.c improve/repair.h \
     improve/tune.c improve/tune.h \
-    improve/tune_climb.h \
-    improve/tune_moves.c \
     improve/tune_result.c \
     improve/tune_search.c \
     improve/tune_view.c improve/tune_view.h

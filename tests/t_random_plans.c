@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/affinity.h"
+#include "check/leaves.h"
 #include "check/tree.h"
 #include "check/verify.h"
 #include "base/hash.h"
@@ -274,10 +274,10 @@ static bool open_tree(struct bench *bench)
 {
     struct tree_order order;
     budget_init(&bench->budget, SIZE_MAX);
-    bool ok = affinity_order(bench->program, &bench->budget, &order) == STATUS_OK &&
+    bool ok = leaves_by_agent(bench->program, &bench->budget, &order) == STATUS_OK &&
               tree_open(&bench->tree, bench->program, &order, false, &bench->budget) == STATUS_OK &&
               cursor_open(&bench->cursor, &bench->tree) == STATUS_OK;
-    affinity_free(&order, &bench->budget);
+    leaves_free(&order, &bench->budget);
     return ok;
 }
 

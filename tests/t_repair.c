@@ -18,7 +18,7 @@
 
 #include "improve/diff.h"
 #include "improve/edits.h"
-#include "check/minimise.h"
+#include "check/shorten.h"
 #include "check/stopwatch.h"
 #include "improve/repair.h"
 #include "plan/text/parse.h"
