@@ -2,6 +2,7 @@
 /* intern.c - see intern.h. */
 #include "intern.h"
 
+#include <assert.h>
 #include <string.h>
 
 #ifdef SWSIM_CHECKS
@@ -21,6 +22,7 @@ static size_t index_bytes(uint32_t size)
 static void put(struct intern_index *index, uint64_t hash, uint32_t number)
 {
     uint32_t at = intern_home(index, hash);
+    assert(number < index->number_mask);
     while (atomic_load_explicit(&index->slots[at], memory_order_relaxed))
         at = at + 1 == index->size ? 0 : at + 1;
     uint32_t tag = (uint32_t)(hash >> 32) & ~index->number_mask;
@@ -66,6 +68,23 @@ void intern_close(struct intern *table)
     atomic_store_explicit(&table->index, NULL, memory_order_relaxed);
 }
 
+#ifdef SWSIM_CHECKS
+/* Every value is found under its number, and the index has a slot that is empty, at which a search ends. */
+static bool intern_check(const struct intern *table)
+{
+    const struct intern_index *index = atomic_load_explicit(&table->index, memory_order_relaxed);
+    uint32_t used = 0;
+    for (uint32_t at = 0; at < index->size; at++)
+        used += atomic_load_explicit(&index->slots[at], memory_order_relaxed) != 0;
+    for (uint32_t number = 0; number < intern_count(table); number++) {
+        const uint64_t *value = intern_value(table, number, table->words);
+        if (intern_find(table, value, hash_words(value, table->words), table->words) != number)
+            return false;
+    }
+    return used == intern_count(table) && used < index->size;
+}
+#endif
+
 static uint32_t grown(uint32_t size)
 {
     uint64_t wanted = (uint64_t)size + size / 2;
@@ -89,13 +108,17 @@ static enum status grow(struct intern *table)
                                                        index_bytes(old->size), index_bytes(size));
     if (status != STATUS_OK)
         return status;
-    if (table->shared)
+    if (table->shared) {
+        assert(table->retired_count < sizeof table->retired / sizeof *table->retired);
         table->retired[table->retired_count++] = old;
-    else
+    } else
         memset(index, 0, index_bytes(size));
     prepare(index, size);
     fill(table, index);
     atomic_store_explicit(&table->index, index, memory_order_release);
+#ifdef SWSIM_CHECKS
+    assert(intern_check(table));
+#endif
     return STATUS_OK;
 }
 

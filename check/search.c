@@ -29,6 +29,8 @@
 #include "paths.h"
 #include "probe.h"
 
+#include <assert.h>
+
 const char SEARCH_BEHIND[] = "steps behind a violation";
 
 enum { BATCHES_A_THREAD = 4, PREFETCH_AHEAD = 8 };
@@ -188,6 +190,24 @@ static void report_progress(struct exact_search *search)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
+/* With the lock held: the nodes of the batches that are taken and not committed follow each other, and end where the nodes
+   that are in no batch begin. */
+#ifdef SWSIM_CHECKS
+static bool queue_check(const struct exact_search *search)
+{
+    uint32_t next = search->next;
+    if (search->committed > search->taken || search->taken - search->committed > search->ring)
+        return false;
+    for (uint64_t number = search->taken; number-- > search->committed;) {
+        const struct batch *batch = &search->batches[number % search->ring];
+        if (batch->count == 0 || batch->first + batch->count != next)
+            return false;
+        next = batch->first;
+    }
+    return search->next <= states_count(&search->states);
+}
+#endif
+
 static bool is_over(const struct exact_search *search)
 {
     if (search->stop || search->status != STATUS_OK)
@@ -214,6 +234,10 @@ static bool take_batch(struct exact_search *search, uint64_t *number)
         batch->roots[i] = states_root(&search->states, batch->first + i);
     search->next += batch->count;
     *number = search->taken++;
+    assert(!search->ready[*number % search->ring]);
+#ifdef SWSIM_CHECKS
+    assert(queue_check(search));
+#endif
     return true;
 }
 
@@ -244,6 +268,7 @@ static void *work(void *arg)
         pthread_mutex_unlock(&search->lock);
         explorer_expand(&worker->explorer, &search->batches[number % search->ring]);
         pthread_mutex_lock(&search->lock);
+        assert(number >= search->committed && number < search->taken);
         search->ready[number % search->ring] = true;
         commit_ready(search);
         pthread_cond_broadcast(&search->changed);

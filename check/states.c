@@ -21,8 +21,32 @@ enum status states_open(struct states *states, const struct program *program, st
     return intern_open(&states->roots, 1, false, budget);
 }
 
+#ifdef SWSIM_CHECKS
+/* Every state has a way to it: a parent that is no younger, if any, and a step. Wide steps are in order of their states. */
+static bool states_check(const struct states *states)
+{
+    uint32_t count = states_count(states), last = STATES_NONE;
+    for (uint32_t id = 0; id < count; id++) {
+        uint32_t parent = states_parent(states, id);
+        if (parent != STATES_NONE && parent > id)
+            return false;
+    }
+    for (size_t i = 0; i < states->wide_steps.count; i++) {
+        const struct wide_step *wide = chunked_at(&states->wide_steps, i, sizeof *wide);
+        if (wide->id >= count || (i > 0 && wide->id <= last))
+            return false;
+        last = wide->id;
+    }
+    return states->parents.count == count && states->steps.count == count;
+}
+#endif
+
 void states_close(struct states *states)
 {
+#ifdef SWSIM_CHECKS
+    assert(!atomic_load_explicit(&states->roots.index, memory_order_relaxed) ||
+           states_check(states));
+#endif
     intern_close(&states->roots);
     chunked_close(&states->parents);
     chunked_close(&states->steps);

@@ -2,6 +2,7 @@
 /* tree.c - see tree.h. */
 #include "tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "difference.h"
@@ -74,6 +75,24 @@ static void hang(struct tree *tree, const uint32_t *leaves, size_t count, int ra
     }
 }
 
+#ifdef SWSIM_CHECKS
+/* Every leaf and every node but the two topmost hangs in one slot, a node below one of a smaller number. */
+static bool tree_check(const struct tree *tree)
+{
+    size_t used = 0;
+    for (size_t slot = 0; slot < tree->node_count * TREE_FANOUT; slot++)
+        used += tree->below[slot] != TREE_NOTHING;
+    for (size_t leaf = 0; leaf < tree->leaf_count; leaf++)
+        if (tree->below[tree->leaf_slot[leaf]] != (int32_t)leaf)
+            return false;
+    for (size_t node = 2; node < tree->node_count; node++)
+        if (tree->below[tree->node_slot[node]] != -(int32_t)node ||
+            tree->node_slot[node] / TREE_FANOUT >= node)
+            return false;
+    return used == tree->leaf_count + tree->node_count - 2;
+}
+#endif
+
 static enum status build_shape(struct tree *tree, const struct tree_order *order)
 {
     struct budget *budget = tree->budget;
@@ -94,6 +113,10 @@ static enum status build_shape(struct tree *tree, const struct tree_order *order
         tree->below[slot] = TREE_NOTHING;
     hang(tree, order->leaves, order->first_half, levels, 0, &next);
     hang(tree, order->leaves + order->first_half, second, levels, 1, &next);
+    assert(next == tree->node_count);
+#ifdef SWSIM_CHECKS
+    assert(tree_check(tree));
+#endif
     return STATUS_OK;
 }
 
@@ -192,6 +215,26 @@ void cursor_restore(struct cursor *cursor)
 
 /* ---- from a root to the state ---------------------------------------------------------------- */
 
+#ifdef SWSIM_CHECKS
+/* The state of the cursor's node is what its numbers say, from the two halves down to each leaf. */
+static bool cursor_check(const struct cursor *cursor)
+{
+    const struct tree *tree = cursor->tree;
+    for (size_t node = 0; node < tree->node_count; node++) {
+        uint32_t number = node < 2 ? cursor->half[node] : cursor->numbers[tree->node_slot[node]];
+        if (memcmp(intern_value(&tree->nodes, number, TREE_NODE_WORDS),
+                   cursor->numbers + node * TREE_FANOUT, TREE_NODE_WORDS * sizeof(uint64_t)) != 0)
+            return false;
+    }
+    for (size_t leaf = 0; leaf < tree->leaf_count; leaf++)
+        if (memcmp(intern_value(&tree->leaves, cursor->numbers[tree->leaf_slot[leaf]],
+                                TREE_LEAF_WORDS),
+                   leaf_at(&cursor->node, leaf), TREE_LEAF_BYTES) != 0)
+            return false;
+    return true;
+}
+#endif
+
 static void load_leaf(struct cursor *cursor, size_t leaf, uint32_t number)
 {
     const uint64_t *words = intern_value(&cursor->tree->leaves, number, TREE_LEAF_WORDS);
@@ -209,6 +252,7 @@ static void load_node(struct cursor *cursor, size_t node, uint32_t number)
         if (numbers[k] == wanted[k])
             continue;
         int32_t below = tree->below[node * TREE_FANOUT + k];
+        assert(below != TREE_NOTHING); /* an empty slot has number 0 in every node */
         numbers[k] = wanted[k];
         if (below >= 0)
             load_leaf(cursor, (size_t)below, wanted[k]);
@@ -225,12 +269,16 @@ void cursor_load(struct cursor *cursor, uint64_t root)
             load_node(cursor, (size_t)half, number);
         cursor->half[half] = number;
     }
+#ifdef SWSIM_CHECKS
+    assert(cursor_check(cursor));
+#endif
 }
 
 /* ---- from a state to its root ---------------------------------------------------------------- */
 
 static void change(struct cursor *cursor, uint32_t slot, uint32_t number)
 {
+    assert(cursor->log_count < cursor->tree->leaf_count + cursor->tree->node_count);
     cursor->log[cursor->log_count++] = (struct cursor_change){slot, cursor->numbers[slot]};
     cursor->numbers[slot] = number;
     uint32_t node = slot / TREE_FANOUT;
@@ -307,6 +355,9 @@ enum status cursor_store(struct cursor *cursor, uint64_t *root)
         struct cursor_change *last = &cursor->log[--cursor->log_count];
         cursor->numbers[last->slot] = last->number;
     }
+#ifdef SWSIM_CHECKS
+    assert(cursor_check(cursor));
+#endif
     *root = half[0] | (uint64_t)half[1] << 32;
     return status;
 }

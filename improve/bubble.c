@@ -109,6 +109,7 @@ static void list_pass(struct walk *walk, int rank, enum action_kind kind, int st
 static void do_weight(struct walk *walk, int rank)
 {
     struct rank_state *state = &walk->room->ranks[rank];
+    assert(state->owed_first < state->owed_end);
     int stage = state->owed[state->owed_first].stage;
     list_pass(walk, rank, ACTION_W, stage, state->owed_microbatch[state->owed_first]);
     state->now_ns += walk->problem->times[stage].w_ns;
@@ -234,6 +235,7 @@ static bool finish(struct walk *walk, struct bubble_figures *out)
             return false;
         while (state->owed_first < state->owed_end)
             do_weight(walk, rank);
+        assert(state->held_percent == 0 && state->first_ns >= 0);
         int64_t span_ns = state->now_ns - state->first_ns;
         figures.span_ns = span_ns > figures.span_ns ? span_ns : figures.span_ns;
         figures.makespan_ns =

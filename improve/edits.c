@@ -2,6 +2,7 @@
 /* edits.c - see edits.h: the cost of edits, and the list in order of cost. */
 #include "edits_internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ void propose(struct proposer *proposer, struct edit edit, int distance, int extr
     if (distance > NEAR_ENOUGH)
         return;
     const struct price *price = &prices[edit.kind];
+    assert(price->hang > 0 && price->order > 0 && distance >= 0);
     edit.cost = (proposer->hang ? price->hang : price->order) + STEP * distance + extra +
                 (edit.weakens ? WEAKER : 0);
     edit.alone |= edit.weakens;
@@ -84,6 +86,17 @@ static int by_cost(const void *left, const void *right)
             return ours[i] < theirs[i] ? -1 : 1;
     return 0;
 }
+
+#ifdef SWSIM_CHECKS
+/* The cheaper edits come first, and none is there twice at one cost. */
+static bool edits_check(const struct edit_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (i > 0 && by_cost(&list->items[i - 1], &list->items[i]) >= 0)
+            return false;
+    return true;
+}
+#endif
 
 /* ---- nearness -------------------------------------------------------------------------------- */
 
@@ -164,6 +177,9 @@ enum status edits_list(const struct plan *plan, const struct suspects *suspects,
         if (!is_same(&out->items[i], &out->items[kept - 1]))
             out->items[kept++] = out->items[i];
     out->count = kept;
+#ifdef SWSIM_CHECKS
+    assert(edits_check(out));
+#endif
     return STATUS_OK;
 }
 

@@ -49,11 +49,13 @@ void propose_machine(struct proposer *proposer);
 /* Each makes an edit of its form; false, without a message, when memory is exhausted. */
 bool apply_pipeline(struct plan *plan, const struct edit *edit);
 bool apply_host(struct plan *plan, const struct edit *edit);
+bool apply_list(struct plan *plan, const struct edit *edit);
 bool apply_common(struct plan *plan, const struct edit *edit);
 
 const char *describe_pipeline(const struct plan *plan, const struct edit *edit,
                               struct arena *arena);
 const char *describe_host(const struct plan *plan, const struct edit *edit, struct arena *arena);
+const char *describe_list(const struct plan *plan, const struct edit *edit, struct arena *arena);
 const char *describe_common(const struct plan *plan, const struct edit *edit, struct arena *arena);
 
 static inline bool edits_same_name(const char *a, const char *b)

@@ -254,7 +254,7 @@ static void remove_item(void *items, size_t size, size_t *count, size_t at)
     memmove(bytes + at * size, bytes + (at + 1) * size, (--*count - at) * size);
 }
 
-static bool apply_list(struct plan *plan, const struct edit *edit)
+bool apply_list(struct plan *plan, const struct edit *edit)
 {
     struct parallel_spec *spec = &plan->programs.parallel;
     struct rank_program *list;
@@ -307,8 +307,7 @@ static const char *describe_message(const struct plan *plan, const struct edit *
     return receive && send ? arena_printf(arena, "%s; %s", receive, send) : NULL;
 }
 
-static const char *describe_list(const struct plan *plan, const struct edit *edit,
-                                 struct arena *arena)
+const char *describe_list(const struct plan *plan, const struct edit *edit, struct arena *arena)
 {
     char what[LIST_TEXT];
     if (edit->kind == EDIT_ACTION_ADD)

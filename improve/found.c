@@ -649,6 +649,30 @@ static enum status find_lists(const struct finder *finder, const struct generate
     return STATUS_OK;
 }
 
+#ifdef SWSIM_CHECKS
+/* On each rank F, I and W of every microbatch of its stages, in this order. */
+static bool lists_check(const struct generate_spec *spec, const struct rank_program *lists)
+{
+    size_t passes = (size_t)spec->chunks * (size_t)spec->microbatches;
+    for (int rank = 0; rank < spec->ranks; rank++) {
+        size_t counts[ACTION_W + 1] = {0};
+        if (lists[rank].count != 3 * passes)
+            return false;
+        for (size_t i = 0; i < lists[rank].count; i++) {
+            enum action_kind kind = lists[rank].actions[i].kind;
+            if (kind != ACTION_F && kind != ACTION_I && kind != ACTION_W)
+                return false;
+            counts[kind]++;
+            if (counts[ACTION_I] > counts[ACTION_F] || counts[ACTION_W] > counts[ACTION_I])
+                return false;
+        }
+        if (counts[ACTION_F] != passes || counts[ACTION_W] != passes)
+            return false;
+    }
+    return true;
+}
+#endif
+
 static enum status search(const struct generate_spec *spec, const struct plan *costs,
                           struct arena *arena, struct found_memo *memo, struct rank_program **ranks,
                           struct found_figures *figures, struct diag *diag)
@@ -663,6 +687,9 @@ static enum status search(const struct generate_spec *spec, const struct plan *c
     if (status == STATUS_OK)
         status = find_lists(&finder, &filled, &lists, &made);
     if (status == STATUS_OK) {
+#ifdef SWSIM_CHECKS
+        assert(lists_check(&filled, lists));
+#endif
         struct rank_program *kept = copy_lists(lists, spec->ranks, arena);
         if (kept) {
             set_marks(kept, spec->ranks, spec->mark);

@@ -2,6 +2,7 @@
 /* frontier.c - see frontier.h: which candidates there are, how each is judged, which are the frontier. */
 #include "frontier.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,7 @@ static enum status judge(const struct frontier *f, struct candidate *candidate, 
         status = prove(&plan, f->options->interrupted, candidate, diag);
     if (status == STATUS_OK && candidate->fate == FATE_PROVED)
         status = measure(&plan, candidate, diag);
+    assert(status != STATUS_OK || candidate->fate != FATE_UNTRIED);
     return status;
 }
 
@@ -341,5 +343,6 @@ void frontier_sort(struct frontier *f)
         if (candidate->frontier)
             least = candidate->bytes;
     }
+    assert(least < INT64_MAX || f->fates[FATE_PROVED] == 0);
     qsort(f->candidates, f->count, sizeof *f->candidates, by_memory);
 }

@@ -11,6 +11,7 @@
 #include "plan/text/print.h"
 #include "plan/text/rewrite.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -315,6 +316,8 @@ static void insert_partial(struct beam *beam, const struct partial *partial)
     memmove(&beam->items[at + 1], &beam->items[at],
             (size_t)(beam->count - at - 1) * sizeof *beam->items);
     beam->items[at] = *partial;
+    assert(at == 0 || beam->items[at - 1].cost <= partial->cost);
+    assert(at + 1 == beam->count || beam->items[at + 1].cost > partial->cost);
 }
 
 /* A candidate that is violated in another way than before is a start for further edits; best is one

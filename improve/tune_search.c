@@ -55,17 +55,17 @@ struct tune_climb {
     uint64_t random; /* state of the generator */
 };
 
-static inline int *climb_row(const struct tune_climb *s, int *cells, enum tune_row which)
+static int *climb_row(const struct tune_climb *s, int *cells, enum tune_row which)
 {
     return cells + tune_at(s->tune, which);
 }
 
-static inline void climb_copy(const struct tune_climb *s, int *to, const int *from)
+static void climb_copy(const struct tune_climb *s, int *to, const int *from)
 {
     memcpy(to, from, s->tune->cells * sizeof *to);
 }
 
-static inline void climb_set_rule(const struct tune_climb *s, int *cells, int rule)
+static void climb_set_rule(const struct tune_climb *s, int *cells, int rule)
 {
     cells[tune_rule_at(s->tune)] = rule;
     memset(climb_row(s, cells, TUNE_ORDER), 0, s->tune->tasks * sizeof *cells);
