@@ -3,7 +3,7 @@
  * found.h - the schedules that are searched for: zb_1p, zb_2p, zbv_auto, v_half, v_min.
  *
  * A plan with `generate: {schedule: zb_1p, ...}` says which lists it wants, and a search finds them from the costs, the
- * channel and the memory that the plan says. Neither reading nor lowering a plan searches: whoever reads a plan calls
+ * channel and the memory that the plan says. Neither reading nor lowering a plan searches: a verb that has read a plan calls
  * found_resolve once, and calls it again after a change of what the search looks at. The lists are kept with the plan
  * (plan->programs.generate.found), which prints as its author wrote it. The same plan gives the same lists on every
  * machine.

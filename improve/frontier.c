@@ -37,7 +37,8 @@ size_t frontier_unjudged(const struct frontier *f)
     return f->fates[FATE_UNTRIED] + f->fates[FATE_REFUSED] + f->fates[FATE_UNDECIDED];
 }
 
-/* The bytes of --memory, else those of the plan. Where it says no bytes of stages its own bound nothing. */
+/* The memory of a rank that counts: --memory, else the plan's. If the plan gives no bytes of stages, activations are counted
+   in units of their own, and the bytes of its machine bound nothing. */
 static bool choose_memory(struct frontier *f)
 {
     int64_t given = f->options->memory_bytes;
@@ -146,8 +147,9 @@ enum status frontier_plan(const struct frontier *f, const struct candidate *cand
 
 /* ---- a candidate ----------------------------------------------------------------------------- */
 
-/* A schedule cannot have these values, or what it has is refused (too large, say); the words are not wanted then. */
-static enum status or_fate(enum status status, enum fate fate, struct candidate *candidate)
+/* If the values are refused (the schedule cannot have them, or they are too large), the candidate has this fate and the
+   message is not wanted. Other failures are passed up. */
+static enum status fate_of_refusal(enum status status, enum fate fate, struct candidate *candidate)
 {
     if (status != STATUS_INPUT && status != STATUS_LIMIT)
         return status;
@@ -173,7 +175,7 @@ static enum status check_possible(const struct frontier *f, struct plan *plan, s
     if (status == STATUS_OK)
         status = complete_lists_fill(plan, arena, &lists, &count, diag);
     if (status != STATUS_OK)
-        return or_fate(status, FATE_IMPOSSIBLE, candidate);
+        return fate_of_refusal(status, FATE_IMPOSSIBLE, candidate);
     if (frontier_shape_of(lists, count).backward != f->trains)
         candidate->fate = FATE_IMPOSSIBLE;
     return STATUS_OK;
@@ -186,7 +188,7 @@ static enum status weigh(const struct frontier *f, const struct plan *plan, stru
     int count;
     enum status status = rank_memory_find(plan, arena, &ranks, &count, diag);
     if (status != STATUS_OK)
-        return or_fate(status, FATE_REFUSED, candidate);
+        return fate_of_refusal(status, FATE_REFUSED, candidate);
     for (int r = 0; r < count; r++) {
         int64_t bytes = f->has_bytes ? ranks[r].most : ranks[r].most_activations;
         int64_t memory = machine_memory(&f->machine, r), left = memory ? memory - bytes : INT64_MAX;
@@ -209,7 +211,7 @@ static enum status prove(const struct plan *plan, const atomic_bool *interrupted
     struct verify_report report;
     enum status status = verify_plan(plan, &options, &report, diag);
     if (status != STATUS_OK)
-        return or_fate(status, FATE_REFUSED, candidate);
+        return fate_of_refusal(status, FATE_REFUSED, candidate);
     switch (report.verdict) {
     case VERDICT_PROVED: candidate->fate = FATE_PROVED; break;
     case VERDICT_UNDECIDED: candidate->fate = FATE_UNDECIDED; break;
