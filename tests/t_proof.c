@@ -20,6 +20,7 @@
 #include "check/certify.h"
 #include "check/verify.h"
 #include "base/hash.h"
+#include "improve/found.h"
 #include "plan/text/parse.h"
 #include "closed_sets.h"
 #include "tests/fuzz/mutate.h"
@@ -148,7 +149,8 @@ static void try_changes(struct bench *bench, const char *certificate)
         if (size > 0 && !memchr(changed, '\0', size) &&
             plan_parse("changed.yaml", changed, size, &plan, &diag) == STATUS_OK) {
             bench->text = changed;
-            try_claim(bench, &plan, certificate, &diag);
+            if (found_resolve(&plan, &plan.arena, &diag) == STATUS_OK)
+                try_claim(bench, &plan, certificate, &diag);
             bench->text = text;
             plan_fini(&plan);
         }
