@@ -5,6 +5,7 @@
  */
 #include "evidence.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static int *sorted(size_t count, int (*order)(const void *, const void *, void *
 static bool put_edge(struct search *search, int work, int source, enum idle word)
 {
     struct evidence *out = search->out;
+    assert(work >= 0 && source >= 0);
     if (!ARRAY_GROW(out->edges, out->edge_count, out->edge_cap))
         return false;
     out->edges[out->edge_count++] = (struct edge_found){work, source, word};

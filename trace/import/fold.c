@@ -3,6 +3,7 @@
    time. */
 #include "fold.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -761,6 +762,7 @@ static bool fold_write_thread(struct folder *folder, int t)
     struct host_thread *thread = folder->threads[t].thread;
     const size_t begin = folder->threads[t].marks[folder->from];
     const size_t end = folder->threads[t].marks[folder->to + 1];
+    assert(begin <= end && end <= thread->op_count && thread->repeat_count == 0);
     const size_t times = (size_t)(folder->to - folder->from + 1);
     struct writer writer = {.folder = folder, .thread = t};
     write_body(&writer);

@@ -2,6 +2,7 @@
 /* host_calls.c - see host_calls.h. */
 #include "host_calls.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "evidence.h"
@@ -353,6 +354,7 @@ static void add_push(struct calls_writer *writer, int work)
 {
     const struct job_work *w = &writer->rank->works[work];
     const struct meeting *meeting = meetings_of(writer->meetings, writer->number, work);
+    assert(w->stream >= 0 && (size_t)w->stream < writer->rank->stream_count);
     const int stream = plan_stream(writer, w->stream);
     const int64_t until = push_time(writer, work);
     if (writer->rank->is_host)
@@ -460,6 +462,7 @@ static void add_followers(struct calls_writer *writer, int work)
 static void add_call(struct calls_writer *writer, int at)
 {
     const struct job_call *call = &writer->rank->calls[at];
+    assert(at >= 0 && (size_t)at < writer->rank->call_count);
     const struct host_wait *wait = &writer->evidence->waits[at];
     add_awaits(writer, at);
     for (int i = 0; i < call->work_count; i++) {

@@ -57,6 +57,7 @@ struct job_rank *job_add_rank(struct job *job, const char *file)
 
 void job_drop_rank(struct job *job, size_t rank)
 {
+    assert(rank < job->rank_count);
     free_rank(&job->ranks[rank]);
     job->rank_count--;
     for (size_t i = rank; i < job->rank_count; i++)
@@ -190,43 +191,38 @@ enum status job_check_reversed(const struct job_reversed *reversed, size_t kept,
 
 /* ---- sorting and joining --------------------------------------------------------------------- */
 
-static int compare(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 /* Of two calls that begin together the one around the other comes first. */
 static int compare_calls(const void *left, const void *right)
 {
     const struct job_call *a = left, *b = right;
-    int order = compare(a->thread, b->thread);
-    order = order ? order : compare(a->start_ns, b->start_ns);
-    order = order ? order : compare(b->end_ns, a->end_ns);
-    order = order ? order : compare(a->correlation, b->correlation);
-    return order ? order : compare(a->name, b->name);
+    int order = compare_i64(a->thread, b->thread);
+    order = order ? order : compare_i64(a->start_ns, b->start_ns);
+    order = order ? order : compare_i64(b->end_ns, a->end_ns);
+    order = order ? order : compare_i64(a->correlation, b->correlation);
+    return order ? order : compare_i64(a->name, b->name);
 }
 
 static int compare_works(const void *left, const void *right)
 {
     const struct job_work *a = left, *b = right;
-    int order = compare(a->start_ns, b->start_ns);
-    order = order ? order : compare(a->end_ns, b->end_ns);
-    order = order ? order : compare(a->correlation, b->correlation);
-    order = order ? order : compare(a->stream, b->stream);
-    return order ? order : compare(a->name, b->name);
+    int order = compare_i64(a->start_ns, b->start_ns);
+    order = order ? order : compare_i64(a->end_ns, b->end_ns);
+    order = order ? order : compare_i64(a->correlation, b->correlation);
+    order = order ? order : compare_i64(a->stream, b->stream);
+    return order ? order : compare_i64(a->name, b->name);
 }
 
 static int compare_syncs(const void *left, const void *right)
 {
     const struct job_sync *a = left, *b = right;
-    return compare(a->correlation, b->correlation);
+    return compare_i64(a->correlation, b->correlation);
 }
 
 static int compare_keys(const void *left, const void *right)
 {
     const struct job_key *a = left, *b = right;
-    int order = compare(a->correlation, b->correlation);
-    return order ? order : compare(a->call, b->call);
+    int order = compare_i64(a->correlation, b->correlation);
+    return order ? order : compare_i64(a->call, b->call);
 }
 
 struct job_key *job_key_calls(const struct job_rank *rank)
@@ -502,6 +498,32 @@ static enum status check_rank(const struct job_rank *rank, struct diag *diag)
     return STATUS_OK;
 }
 
+#ifdef SWSIM_CHECKS
+/* What job_finish promises: calls by thread, works by start, each work among those of its call and of its stream once. */
+static void check_finished(const struct job_rank *rank)
+{
+    for (size_t i = 0; i < rank->call_count; i++) {
+        const struct job_call *call = &rank->calls[i];
+        assert(call->thread >= 0 && (size_t)call->thread < rank->threads.count);
+        assert((int)i >= rank->first_call[call->thread]);
+        assert((int)i < rank->first_call[call->thread + 1]);
+        assert(i == 0 || compare_calls(call - 1, call) <= 0);
+        assert(call->sync < (int)rank->sync_count);
+        for (int k = 0; k < call->work_count; k++)
+            assert(rank->works[rank->pushed[call->first_work + k]].call == (int)i);
+    }
+    for (size_t i = 0; i < rank->work_count; i++) {
+        assert(i == 0 || compare_works(&rank->works[i - 1], &rank->works[i]) <= 0);
+        assert(rank->works[i].call < (int)rank->call_count);
+    }
+    size_t works = 0;
+    for (size_t s = 0; s < rank->stream_count; works += (size_t)rank->streams[s++].count)
+        for (int i = 0; i < rank->streams[s].count; i++)
+            assert(rank->works[rank->by_stream[rank->streams[s].first + i]].stream == (int)s);
+    assert(works == rank->work_count);
+}
+#endif
+
 enum status job_finish(struct job *job, struct diag *diag)
 {
     for (size_t i = 0; i < job->rank_count; i++) {
@@ -511,6 +533,9 @@ enum status job_finish(struct job *job, struct diag *diag)
             return status;
         if (!finish_rank(&job->ranks[i], diag))
             return diag_no_memory(diag);
+#ifdef SWSIM_CHECKS
+        check_finished(&job->ranks[i]);
+#endif
     }
     job_begin_at_zero(job);
     return STATUS_OK;

@@ -7,6 +7,7 @@
  */
 #include "recorded_internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,6 +365,7 @@ static bool write_thread(struct recorded_job *job, struct recorded_process *proc
     struct recorded_thread *from = &process->threads[index];
     const struct recorded_ops *ops = &from->ops;
     const int home = home_of(process, ops);
+    assert(home >= 0 && home < job->plan->ranks);
     const char *name =
         index == 0 && home == process->first_rank
             ? "main"
@@ -397,6 +399,7 @@ static bool write_graph(struct recorded_job *job, struct recorded_process *proce
     for (size_t k = 0; k < graph->ops.count; k++)
         if (!put_op(&writing, &graph->ops.items[k]))
             return false;
+    assert(graph->index >= 0 && (size_t)graph->index < job->plan->graph_count);
     job->plan->graphs[graph->index].ops = ops.host.ops;
     job->plan->graphs[graph->index].op_count = ops.host.op_count;
     return true;

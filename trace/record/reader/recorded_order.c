@@ -108,6 +108,7 @@ bool walk_order_begin(struct recorded_job *job, struct recorded_process *process
 static bool come_after(const struct walk *walk, size_t other, uint64_t count)
 {
     struct recorded_thread *thread = walk->thread;
+    assert(other < walk->process->tapes.thread_count);
     if (thread->after[other] >= count)
         return true;
     if (!ARENA_GROW(walk->job->arena, thread->orders, thread->order_count, thread->order_cap))
@@ -214,6 +215,7 @@ static bool frontier_add(const struct walk *walk, struct recorded_frontier *list
             list->items[place].pushes = pushes;
         return true;
     }
+    assert(stream < walk->process->stream_count && pushes <= walk->process->streams[stream].pushes);
     if (!walk->process->streams[stream].live || pushes == 0)
         return true;
     if (!ARENA_GROW(walk->job->arena, list->items, list->count, list->cap))
