@@ -20,7 +20,6 @@ swsim_SOURCES = \
     cmd/cmd_tune.c \
     cmd/cmd_verify.c \
     cmd/cmd_watch.c \
-    cmd/frontier_picture.c cmd/frontier_picture.h \
     cmd/mpi_load.c cmd/mpi_load.h \
     cmd/mpi_workers.c cmd/mpi_workers.h \
     cmd/options.c cmd/options.h \

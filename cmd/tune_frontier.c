@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/frontier_picture.h"
 #include "api/frontier_report.h"
 #include "base/hash.h"
 #include "improve/frontier.h"
@@ -12,7 +13,6 @@
 #include "sim/predict/result_wire.h"
 #include "trace/draw.h"
 
-#include "frontier_picture.h"
 #include "mpi_workers.h"
 #include "plan_out.h"
 #include "app.h"

@@ -10,11 +10,8 @@ libtrace_a_SOURCES += \
     trace/lanes.c trace/lanes.h \
     trace/look.c trace/look.h \
     trace/page.c trace/page.h \
-    trace/palette.c trace/palette.h \
     trace/plangraph.c trace/plangraph.h \
     trace/profiler_json.c trace/profiler_json.h \
-    trace/profiler_json_internal.h \
-    trace/profiler_json_steps.c \
     trace/schedule_boxes.c \
     trace/schedule_picture.c trace/schedule_picture.h \
     trace/schedule_sheet.h \

@@ -12,16 +12,42 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "base/diag.h"
+#include "base/json.h"
 #include "base/keyed_hash.h"
 #include "base/status.h"
+#include "base/table.h"
 #include "machine/lower/rank_programs.h"
 #include "plan/plan.h"
 #include "plan/text/parse.h"
 
-#include "profiler_json_internal.h"
 #include "trace.h"
 
 /* ---- names of work --------------------------------------------------------------------------- */
+
+/*
+ * What the work of a run is: copy, collective, message or kernel, by its name.
+ *
+ * Spans have names only. The plan that a run keeps says what each name is; where it has no such name, as in runs
+ * that a profiler recorded, the names of CUDA's own copies and of NCCL's kernels do.
+ */
+
+enum work_class { WORK_CLASS_KERNEL, WORK_CLASS_COPY, WORK_CLASS_COLLECTIVE, WORK_CLASS_MESSAGE };
+
+struct named_work {
+    const char *name; /* NULL: an empty place */
+    enum work_class class;
+    enum direction direction; /* COPY */
+    bool pageable;
+    enum collective_kind collective; /* COLLECTIVE */
+    const char *comm;                /* COLLECTIVE, MESSAGE; NULL: not known */
+    int64_t bytes;                   /* 0: not known */
+};
+
+struct work_names {
+    struct named_work *items;
+    size_t cap;
+    struct table table; /* of the items; empty: no plan */
+};
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -199,6 +225,45 @@ static struct named_work work_names_find(const struct work_names *names, const c
 
 /* ---- preparation ----------------------------------------------------------------------------- */
 
+enum {
+    FIRST_STREAM = 7, /* PyTorch's own stream; HolisticTraceAnalysis takes 0 for none */
+    STEPS_ROW = 0,    /* of a host; its threads follow */
+    /* HolisticTraceAnalysis with pandas 3 keeps places in the file in a column as wide as the largest correlation. */
+    FIRST_CORRELATION = 100000,
+    NAME_TEXT = 512
+};
+
+/* A span as the end of a launch. */
+struct profiler_call {
+    int from;         /* the span of the thread; -1: none */
+    int place, count; /* among the launches of that span */
+};
+
+struct profiler_writer {
+    const struct trace *trace;
+    const struct profiler_json_options *options;
+    struct arena arena;
+    struct json json;
+    FILE *out;
+    struct work_names names;
+    struct profiler_call *calls; /* per span */
+    int *rows;                   /* per agent: its tid */
+    int ranks;
+    bool filled; /* an event has been written */
+};
+
+static inline const struct trace_agent *profiler_agent_of(const struct profiler_writer *writer,
+                                                          int span)
+{
+    return &writer->trace->agents[writer->trace->spans[span].agent];
+}
+
+/* The process of a rank's host. */
+static inline int profiler_host_pid(const struct profiler_writer *writer, int rank)
+{
+    return writer->ranks + rank;
+}
+
 static bool is_shown(const struct profiler_writer *writer, const struct trace_agent *agent)
 {
     const struct profiler_json_options *options = writer->options;
@@ -258,8 +323,8 @@ static int pid_of(const struct profiler_writer *writer, const struct trace_agent
     return agent->kind == TRACE_STREAM ? agent->rank : profiler_host_pid(writer, agent->rank);
 }
 
-void profiler_begin_event(struct profiler_writer *writer, const char *phase, const char *category,
-                          const char *name)
+static void profiler_begin_event(struct profiler_writer *writer, const char *phase,
+                                 const char *category, const char *name)
 {
     fputs(writer->filled ? "," : "", writer->out);
     writer->filled = true;
@@ -270,19 +335,19 @@ void profiler_begin_event(struct profiler_writer *writer, const char *phase, con
     json_put_string(&writer->json, "name", name);
 }
 
-void profiler_put_row(struct profiler_writer *writer, int pid, int tid)
+static void profiler_put_row(struct profiler_writer *writer, int pid, int tid)
 {
     json_put_int(&writer->json, "pid", pid);
     json_put_int(&writer->json, "tid", tid);
 }
 
-void profiler_put_time(struct profiler_writer *writer, int64_t start_ns, int64_t end_ns)
+static void profiler_put_time(struct profiler_writer *writer, int64_t start_ns, int64_t end_ns)
 {
     json_put_thousandths(&writer->json, "ts", start_ns);
     json_put_thousandths(&writer->json, "dur", end_ns - start_ns);
 }
 
-void profiler_end_event(struct profiler_writer *writer)
+static void profiler_end_event(struct profiler_writer *writer)
 {
     json_end_object(&writer->json);
 }
@@ -554,6 +619,144 @@ static void write_dependences(struct profiler_writer *writer)
         write_flow(writer, "dependence", (int64_t)i, "f", edge->to,
                    trace->spans[edge->to].start_ns);
     }
+}
+
+/* ---- iterations ------------------------------------------------------------------------------ */
+
+/* Steps of the profiler, which do not overlap, and a counter of the iterations in flight. */
+
+static bool has_launches(const struct profiler_writer *writer, int rank)
+{
+    for (size_t i = 0; i < writer->trace->span_count; i++)
+        if (writer->calls[i].from >= 0 && profiler_agent_of(writer, (int)i)->rank == rank)
+            return true;
+    return false;
+}
+
+/* The last work of a thread of this rank. */
+static int64_t host_end(const struct profiler_writer *writer, int rank)
+{
+    int64_t end_ns = 0;
+    for (size_t i = 0; i < writer->trace->span_count; i++) {
+        const struct trace_agent *agent = profiler_agent_of(writer, (int)i);
+        if (agent->rank == rank && agent->kind != TRACE_STREAM &&
+            writer->trace->spans[i].end_ns > end_ns)
+            end_ns = writer->trace->spans[i].end_ns;
+    }
+    return end_ns;
+}
+
+static void write_step(struct profiler_writer *writer, const struct trace_iteration *iteration,
+                       int64_t start_ns, int64_t end_ns)
+{
+    char name[64];
+    snprintf(name, sizeof name, "ProfilerStep#%" PRId64, iteration->number);
+    profiler_begin_event(writer, "X", "user_annotation", name);
+    profiler_put_row(writer, profiler_host_pid(writer, iteration->rank), STEPS_ROW);
+    profiler_put_time(writer, start_ns, end_ns > start_ns ? end_ns : start_ns);
+    profiler_end_event(writer);
+}
+
+/* When threads begin the first work of each of these iterations. */
+static bool find_starts(struct profiler_writer *writer, const struct trace_iteration *first,
+                        size_t count, int64_t *starts)
+{
+    for (size_t i = 0; i < count; i++)
+        starts[i] = INT64_MAX;
+    for (size_t i = 0; i < writer->trace->span_count; i++) {
+        const struct trace_span *span = &writer->trace->spans[i];
+        const int64_t place = span->iteration - first->number;
+        if (profiler_agent_of(writer, (int)i)->rank == first->rank && span->kind == SPAN_HOST &&
+            place >= 0 && place < (int64_t)count && span->start_ns < starts[place])
+            starts[place] = span->start_ns;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (starts[i] == INT64_MAX)
+            return false;
+    return true;
+}
+
+/* Iterations overlap; steps do not. */
+static enum status write_steps(struct profiler_writer *writer, const struct trace_iteration *first,
+                               size_t count, struct diag *diag)
+{
+    int64_t *starts = ARENA_ARRAY(&writer->arena, count, int64_t);
+    if (!starts)
+        return diag_no_memory(diag);
+    if (!find_starts(writer, first, count, starts))
+        return STATUS_OK;
+    for (size_t i = 0; i < count; i++)
+        write_step(writer, &first[i], starts[i],
+                   i + 1 < count ? starts[i + 1] : host_end(writer, first->rank));
+    return STATUS_OK;
+}
+
+static void write_count(struct profiler_writer *writer, int rank, int64_t at_ns, size_t count)
+{
+    profiler_begin_event(writer, "C", NULL, "iterations in flight");
+    json_put_int(&writer->json, "pid", profiler_host_pid(writer, rank));
+    json_put_thousandths(&writer->json, "ts", at_ns);
+    json_begin_object_at(&writer->json, "args");
+    json_put_int(&writer->json, "iterations", (int64_t)count);
+    json_end_object(&writer->json);
+    profiler_end_event(writer);
+}
+
+/* Iterations begin and retire in the order of their numbers. */
+static void write_counts(struct profiler_writer *writer, const struct trace_iteration *first,
+                         size_t count)
+{
+    size_t begun = 0, retired = 0;
+    while (retired < count) {
+        const bool begins =
+            begun < count && (begun == retired || first[begun].start_ns < first[retired].retire_ns);
+        const int64_t at_ns = begins ? first[begun].start_ns : first[retired].retire_ns;
+        begun += begins;
+        retired += !begins;
+        write_count(writer, first->rank, at_ns, begun - retired);
+    }
+}
+
+/* The iterations from `at` on that are neighbours of one rank: where only a part of a run was loaded, its first and
+   its last iteration stand alone. */
+static size_t neighbours(const struct trace *trace, size_t at)
+{
+    size_t count = 1;
+    while (at + count < trace->iteration_count &&
+           trace->iterations[at + count].rank == trace->iterations[at].rank &&
+           trace->iterations[at + count].number == trace->iterations[at].number + (int64_t)count)
+        count++;
+    return count;
+}
+
+static size_t iterations_of(const struct trace *trace, int rank)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->iteration_count; i++)
+        count += trace->iterations[i].rank == rank;
+    return count;
+}
+
+static enum status profiler_write_iterations(struct profiler_writer *writer, struct diag *diag)
+{
+    const struct trace *trace = writer->trace;
+    int64_t first_ns, last_ns;
+    size_t count;
+    enum status status = STATUS_OK;
+    trace_range(trace, &first_ns, &last_ns);
+    for (size_t i = 0; i < trace->iteration_count && status == STATUS_OK; i += count) {
+        const struct trace_iteration *first = &trace->iterations[i];
+        count = neighbours(trace, i);
+        if ((writer->options->one_rank && first->rank != writer->options->rank) ||
+            writer->options->hide_threads || first[count - 1].retire_ns < first_ns ||
+            first->start_ns > last_ns)
+            continue;
+        if (has_launches(writer, first->rank))
+            status = write_steps(writer, first, count, diag);
+        if (count == iterations_of(trace, first->rank))
+            write_counts(writer, first, count);
+    }
+    return status;
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */

@@ -23,11 +23,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "base/arena.h"
 #include "base/diag.h"
 #include "base/status.h"
-#include "base/table.h"
-#include "plan/plan.h"
 
 #include "trace.h"
 
@@ -43,32 +40,5 @@ struct profiler_json_options {
 enum status profiler_json_write(const struct trace *trace,
                                 const struct profiler_json_options *options, FILE *out,
                                 struct diag *diag);
-
-/* ---- names of work --------------------------------------------------------------------------- */
-
-/*
- * What the work of a run is: copy, collective, message or kernel, by its name.
- *
- * Spans have names only. The plan that a run keeps says what each name is; where it has no such name, as in runs
- * that a profiler recorded, the names of CUDA's own copies and of NCCL's kernels do.
- */
-
-enum work_class { WORK_CLASS_KERNEL, WORK_CLASS_COPY, WORK_CLASS_COLLECTIVE, WORK_CLASS_MESSAGE };
-
-struct named_work {
-    const char *name; /* NULL: an empty place */
-    enum work_class class;
-    enum direction direction; /* COPY */
-    bool pageable;
-    enum collective_kind collective; /* COLLECTIVE */
-    const char *comm;                /* COLLECTIVE, MESSAGE; NULL: not known */
-    int64_t bytes;                   /* 0: not known */
-};
-
-struct work_names {
-    struct named_work *items;
-    size_t cap;
-    struct table table; /* of the items; empty: no plan */
-};
 
 #endif

@@ -6,7 +6,7 @@
 #define SWSIM_SCHEDULE_SHEET_H
 
 #include "draw.h"
-#include "palette.h"
+#include "schedule_picture.h"
 
 #include "base/arena.h"
 #include "base/units.h"
@@ -46,6 +46,18 @@ static inline double sheet_bottom(const struct sheet *sheet)
     return sheet_y(sheet, sheet->chart->rank_count) - sheet->gap;
 }
 
+/* The colours of passes (schedule_boxes.c). */
+
+enum { PALETTE_COLOR = sizeof "#rrggbb" };
+
+/* "#rrggbb": the colour of a kind; the chunks of a rank are shades of it, the first is the darkest. */
+void palette_fill(enum palette palette, enum chart_kind kind, int chunk, int chunks,
+                  char out[PALETTE_COLOR]);
+/* A darker shade of a colour, for its border. */
+void palette_border(const char *fill, char out[PALETTE_COLOR]);
+/* Black or white, whichever is easier to read on it. */
+const char *palette_ink(const char *fill);
+
 /* A filled rectangle under the boxes; a line; a text whose middle line is `y`. */
 void sheet_area(const struct sheet *sheet, double x, double y, double width, double height,
                 const char *color);
@@ -59,7 +71,7 @@ void sheet_hatch(const struct sheet *sheet, double x, double y, double width, do
 /* The passes of a rank: boxes, and blocks of those that are too narrow (schedule_boxes.c). */
 void sheet_passes(const struct sheet *sheet, int rank);
 
-/* The bytes that ranks hold, with the time axis above them (schedule_memory.c). */
+/* The bytes that ranks hold, with the time axis above them. */
 void sheet_memory(const struct sheet *sheet);
 
 #endif
