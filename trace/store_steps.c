@@ -9,6 +9,7 @@
  * Of a block with the least iteration i, the least time t and the numbers of words and iterations W and N, a step is the
  * number ((time - t) * N + iteration - i + 1) * W + word; without an iteration the middle term is 0.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,7 @@ enum status sql_add_step(struct store *store, int64_t run, const struct trace_st
         return status;
     if (blocks->count == 0)
         blocks->seq = step->seq;
+    assert(blocks->count < STEP_BLOCK && word >= 0 && word < blocks->next_word);
     blocks->steps[blocks->count++] = (struct kept_step){word, step->iteration, step->time_ns};
     return blocks->count < STEP_BLOCK ? STATUS_OK : sql_flush_steps(store, diag);
 }

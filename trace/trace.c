@@ -208,8 +208,29 @@ void trace_sort_edges(struct trace *trace)
     SORT(trace->edges, trace->edge_count, compare_edges);
 }
 
+/* With --enable-checks: numbers of agents and spans are there, texts and lines can be found. */
+static void trace_check(const struct trace *trace)
+{
+#ifdef SWSIM_CHECKS
+    for (size_t i = 0; i < trace->span_count; i++)
+        assert((size_t)trace->spans[i].agent < trace->agent_count);
+    for (size_t i = 0; i < trace->edge_count; i++) {
+        assert((size_t)trace->edges[i].from < trace->span_count);
+        assert((size_t)trace->edges[i].to < trace->span_count);
+    }
+    assert(trace->interned_count == trace->names.count &&
+           trace->interned_count <= trace->interned_cap);
+    assert(trace->idle_count == trace->idle_table.count && trace->idle_count <= trace->idle_cap);
+    table_check(&trace->names);
+    table_check(&trace->idle_table);
+#else
+    (void)trace;
+#endif
+}
+
 bool trace_sort(struct trace *trace)
 {
+    trace_check(trace);
     size_t count = trace->span_count;
     if (count == 0)
         return true;

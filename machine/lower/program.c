@@ -2,6 +2,7 @@
 /*
  * program.c - see program.h: a plan's program is built here, by the parts that lower.h declares.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/sort.h"
@@ -265,6 +266,33 @@ static enum status as_threads(const struct plan *plan, const struct program_opti
     return STATUS_OK;
 }
 
+/* With --enable-checks: the tables of a program refer to what is there. */
+static void program_check(const struct program *program)
+{
+#ifdef SWSIM_CHECKS
+    for (size_t i = 0; i < program->body_count; i++) {
+        const struct body *body = &program->bodies[i];
+        assert(body->first >= 0 && body->count >= 0);
+        assert((size_t)body->first + (size_t)body->count <= program->op_count);
+    }
+    for (int c = 0; c < program->comm_count; c++) {
+        const struct comm_desc *comm = &program->comms[c];
+        assert(comm->first_member + comm->count <= program->member_count);
+        for (int i = 1; i < comm->count; i++)
+            assert(comm->members[i - 1] < comm->members[i]);
+    }
+    for (int i = 0; i < program->channel_count; i++)
+        assert(program->channels[i].comm >= 0 && program->channels[i].comm < program->comm_count);
+    for (int i = 0; i < program->record_count && program->records; i++) {
+        assert(program->records[i].buffer >= 0 &&
+               program->records[i].buffer < program->buffer_count);
+        assert(program->records[i].agent >= 0 && program->records[i].agent < program->agent_count);
+    }
+#else
+    (void)program;
+#endif
+}
+
 enum status program_build(const struct plan *plan, const struct program_options *options,
                           struct program **out, struct diag *diag)
 {
@@ -283,6 +311,7 @@ enum status program_build(const struct plan *plan, const struct program_options 
         program_close(program);
         return status;
     }
+    program_check(program);
     *out = program;
     return STATUS_OK;
 }
