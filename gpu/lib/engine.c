@@ -2,6 +2,7 @@
 /* engine.c - see engine.h. */
 #include "engine.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,12 +124,6 @@ static void end_thread(void *arg, struct run_thread *self)
     leave_on_caller(engine);
 }
 
-static int run_task(struct swpipe_context *context)
-{
-    const struct swpipe_task *task = &context->engine->pipe->tasks[context->task];
-    return task->function ? task->function(context, task->arg) : swpipe_work(context);
-}
-
 static int run_or_restore(struct swpipe_context *context)
 {
     const struct engine *engine = context->engine;
@@ -136,13 +131,14 @@ static int run_or_restore(struct swpipe_context *context)
     struct shortcut *shortcut = shortcut_of(engine, context->self->rank, context->task);
     if (shortcut->on && shortcut->saved)
         return shortcut_restore(shortcut, context, task);
-    int failed = run_task(context);
+    int failed = task->function ? task->function(context, task->arg) : swpipe_work(context);
     return failed || !shortcut->on ? failed : shortcut_save(shortcut, context, task);
 }
 
 struct iteration *engine_iteration(const struct engine *engine, int rank, int64_t iteration)
 {
     int window = engine->program->window, here = rank - engine->pipe->first_rank;
+    assert(iteration >= 0 && here >= 0 && here < engine->pipe->local_ranks);
     return &engine->iterations[here * window + (int)(iteration % window)];
 }
 
@@ -262,6 +258,7 @@ enum status engine_open(struct engine *engine, struct swpipe *pipe, bool serial,
                                           .iterations = MANY_ITERATIONS,
                                           .ranks = pipe->ranks,
                                           .max_depth = serial ? 0 : pipe->max_depth};
+    assert(!engine->pipe && pipe->world);
     *engine = (struct engine){.pipe = pipe};
     arena_init(&engine->arena, 0);
     enum status status = adapt_plan(engine, diag);
@@ -296,6 +293,7 @@ int engine_end_rank(const struct engine *engine)
 
 struct run_thread *engine_driver(const struct engine *engine, int rank)
 {
+    assert(rank >= engine_first_rank(engine) && rank < engine_end_rank(engine));
     return &engine->run.threads[engine->program->driver_thread[rank]];
 }
 

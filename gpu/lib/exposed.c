@@ -9,21 +9,18 @@
  */
 #include "swpipe_impl.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sort.h"
 #include "plan/order.h"
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double median(double *values, int count)
 {
-    qsort(values, (size_t)count, sizeof *values, by_value);
+    assert(count > 0);
+    sort_double(values, (size_t)count);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 

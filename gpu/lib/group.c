@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/quiet_thread.h"
+#include "base/sort.h"
 #include "base/system_words.h"
 #include "gpu/device/device_impl.h"
 #include "gpu/net/mail.h"
@@ -382,7 +383,7 @@ int64_t group_most(const struct swpipe_group *group)
     for (int rank = 0; rank < group->size; rank++) {
         int64_t said = atomic_load(count_of(group, rank)),
                 words = said / 2 - group->base + said % 2;
-        most = words > most ? words : most;
+        most = max_i64(most, words);
     }
     return most;
 }

@@ -7,26 +7,23 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "base/sort.h"
 #include "plan/text/print.h"
 #include "swpipe_impl.h"
 
 /* ---- the plan that is kept ------------------------------------------------------------------- */
 
-static void adapt(struct task *task, enum done_by by)
-{
-    if (by != BY_PLAN)
-        task->sm = 0;
-    if (by == BY_COPY && task->work.comm >= 0)
-        task->work = (struct work){.kind = WORK_SPIN, .comm = -1};
-}
-
+/* A copy of the tasks, each as what does it: a copy of kept results meets no peer. */
 static struct task *adapted(const struct task *tasks, size_t count, const enum done_by *by,
                             struct arena *arena)
 {
     struct task *copy = ARENA_ARRAY(arena, count, struct task);
     for (size_t t = 0; copy && t < count; t++) {
         copy[t] = tasks[t];
-        adapt(&copy[t], by[t]);
+        if (by[t] != BY_PLAN)
+            copy[t].sm = 0;
+        if (by[t] == BY_COPY && copy[t].work.comm >= 0)
+            copy[t].work = (struct work){.kind = WORK_SPIN, .comm = -1};
     }
     return copy;
 }
@@ -59,7 +56,7 @@ bool recording_plan(const struct plan *plan, const enum done_by *by, struct aren
     return true;
 }
 
-/* Is there a short-cut of a collective or message with results yet to be kept? */
+/* True if a short-cut of a collective or message has still to keep its results. */
 static bool keeps_meeting(const struct swpipe *pipe)
 {
     size_t count = pipe->plan.pipeline.task_count, first = (size_t)pipe->first_rank * count;
@@ -141,22 +138,15 @@ void recording_stop(struct recording *recording, struct engine *engine)
                              recording->ends[engine->pipe->first_rank], recording->duration_ns);
 }
 
-static int64_t most_of(const int64_t *ends, int ranks)
-{
-    int64_t most = 0;
-    for (int rank = 0; rank < ranks; rank++)
-        most = ends[rank] > most ? ends[rank] : most;
-    return most;
-}
-
 /* Replay and figures. Errors in `said` are the run's, not this call's, unless they are of the system. */
-static enum status conclude(struct recording *recording, struct recorded *out, struct diag *said)
+static enum status recording_judge(struct recording *recording, struct recorded *out,
+                                   struct diag *said)
 {
-    const struct journal_end end = {.complete = recording->complete,
-                                    .ends = recording->ends,
-                                    .iterations =
-                                        most_of(recording->ends, recording->options.ranks),
-                                    .duration_ns = recording->duration_ns};
+    struct journal_end end = {.complete = recording->complete,
+                              .ends = recording->ends,
+                              .duration_ns = recording->duration_ns};
+    for (int rank = 0; rank < recording->options.ranks; rank++)
+        end.iterations = max_i64(end.iterations, recording->ends[rank]);
     recorded_fini(out);
     out->result.run = -1;
     out->result.finished = recording->complete;
@@ -186,7 +176,7 @@ enum status recording_close(struct recording *recording, struct recorded *out, s
     struct diag said;
     if (recording->journal) {
         diag_init(&said);
-        status = conclude(recording, out, &said);
+        status = recording_judge(recording, out, &said);
         if (status)
             diag_error(diag, status, "%s", diag_first_text(&said));
         diag_fini(&said);

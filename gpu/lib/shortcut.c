@@ -2,6 +2,7 @@
 /* shortcut.c - a task's results, kept and put back instead of running it; see swpipe_impl.h. */
 #include "swpipe_impl.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static struct kept *grow(struct shortcut *shortcut)
         shortcut->kept = kept;
         shortcut->cap = cap;
     }
+    assert(shortcut->count < shortcut->cap && !shortcut->saved);
     struct kept *kept = &shortcut->kept[shortcut->count++];
     *kept = (struct kept){.buffer = -1};
     return kept;
@@ -165,6 +167,7 @@ int shortcut_restore(const struct shortcut *shortcut, struct swpipe_context *con
                      const struct swpipe_task *task)
 {
     struct diag diag;
+    assert(shortcut->on && shortcut->saved);
     enum status status = called_pushes(context->self) ? STATUS_OK : STATUS_SYSTEM;
     diag_init(&diag);
     for (size_t k = 0; k < shortcut->count && !status; k++)

@@ -10,6 +10,7 @@
 #include "group.h"
 #include "swpipe_impl.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,15 +45,6 @@ enum swpipe_status status_for_caller(enum status status)
 static pthread_mutex_t describing =
     PTHREAD_MUTEX_INITIALIZER; /* of all pipelines: they seldom fail */
 
-/* The first error of the call, with its place in the plan if it has one. */
-static void describe(struct swpipe *pipe)
-{
-    pthread_mutex_lock(&describing);
-    diag_first_error(&pipe->diag, pipe->error, sizeof pipe->error);
-    pipe->failed_on = pthread_self();
-    pthread_mutex_unlock(&describing);
-}
-
 bool pipe_enter(struct swpipe *pipe)
 {
     if (!pipe || atomic_exchange(&pipe->entered, true))
@@ -61,7 +53,7 @@ bool pipe_enter(struct swpipe *pipe)
     return true;
 }
 
-static void leave(struct swpipe *pipe)
+static void pipe_leave(struct swpipe *pipe)
 {
     device_restore_caller(pipe->device, &pipe->caller);
     atomic_store(&pipe->entered, false);
@@ -69,11 +61,16 @@ static void leave(struct swpipe *pipe)
 
 enum swpipe_status swpipe_finish(struct swpipe *pipe, enum status status)
 {
-    if (status)
-        describe(pipe);
+    assert(atomic_load(&pipe->entered));
+    if (status) { /* the first error of the call, with its place in the plan if it has one */
+        pthread_mutex_lock(&describing);
+        diag_first_error(&pipe->diag, pipe->error, sizeof pipe->error);
+        pipe->failed_on = pthread_self();
+        pthread_mutex_unlock(&describing);
+    }
     diag_fini(&pipe->diag);
     diag_init(&pipe->diag);
-    leave(pipe);
+    pipe_leave(pipe);
     return status_for_caller(status);
 }
 
@@ -165,6 +162,7 @@ static enum status open_device(struct swpipe *pipe)
 /* STATUS_SYSTEM: its trace could not be written. */
 static enum status close_engine(struct swpipe *pipe, struct engine *engine)
 {
+    assert(!engine->pipe || engine->pipe == pipe);
     bool usable = true;
     enum status status = engine->pipe ? engine_close(engine, &usable, &pipe->diag) : STATUS_OK;
     if (!usable)
@@ -191,6 +189,8 @@ static enum status need_engine(struct swpipe *pipe, bool serial)
         if (status)
             (void)close_engine(pipe, engine); /* nothing of it ran */
     }
+    assert(!pipe->serial.pipe || !pipe->pipelined.pipe); /* a communicator is opened once */
+    assert(status || (engine->pipe && pipe->world && pipe->device_count == pipe->local_ranks));
     return status;
 }
 
@@ -273,7 +273,7 @@ void swpipe_close(struct swpipe *pipe)
     (void)close_engine(pipe, &pipe->serial);
     close_device(pipe);
     own_forget_events(pipe);
-    leave(pipe);
+    pipe_leave(pipe);
     struct swpipe_group *group = pipe->group;
     recorded_fini(&pipe->recorded);
     free(pipe->db);
@@ -365,7 +365,7 @@ static enum status need_source(struct swpipe *pipe, const struct swpipe_source *
                                                "%s needs a source with a function `next`", what);
 }
 
-static enum status fill(struct swpipe *pipe, const struct swpipe_source *source)
+static enum status pipe_fill(struct swpipe *pipe, const struct swpipe_source *source)
 {
     enum status status = must_not_be_filled(pipe, "fill");
     if (!status)
@@ -387,12 +387,13 @@ enum swpipe_status swpipe_fill(struct swpipe *pipe, const struct swpipe_source *
 {
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
-    return swpipe_finish(pipe, fill(pipe, source));
+    return swpipe_finish(pipe, pipe_fill(pipe, source));
 }
 
 /* All iterations are retired: the next fill starts anew. */
 static enum status finish_run(struct swpipe *pipe)
 {
+    assert(pipe->state == PIPE_FILLED);
     enum status status = engine_sync(&pipe->pipelined, pipe->progress_ns, &pipe->diag);
     if (status)
         return break_pipe(pipe, status);
@@ -402,8 +403,8 @@ static enum status finish_run(struct swpipe *pipe)
 }
 
 /* *iteration -1: none was left. */
-static enum status progress(struct swpipe *pipe, const struct swpipe_source *source,
-                            int64_t *iteration)
+static enum status pipe_progress(struct swpipe *pipe, const struct swpipe_source *source,
+                                 int64_t *iteration)
 {
     struct engine *engine = &pipe->pipelined;
     *iteration = -1;
@@ -431,7 +432,7 @@ enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_sour
     int64_t retired;
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
-    enum swpipe_status status = swpipe_finish(pipe, progress(pipe, source, &retired));
+    enum swpipe_status status = swpipe_finish(pipe, pipe_progress(pipe, source, &retired));
     if (status != SWPIPE_OK)
         return status;
     if (iteration && retired >= 0)
@@ -439,12 +440,12 @@ enum swpipe_status swpipe_progress(struct swpipe *pipe, const struct swpipe_sour
     return retired >= 0 ? SWPIPE_OK : SWPIPE_END;
 }
 
-static enum status drain(struct swpipe *pipe)
+static enum status pipe_drain(struct swpipe *pipe)
 {
     int64_t retired = 0;
     enum status status = swpipe_must_be_open(pipe);
     while (!status && pipe->state == PIPE_FILLED)
-        status = progress(pipe, NULL, &retired);
+        status = pipe_progress(pipe, NULL, &retired);
     enum status closed = close_engine(pipe, &pipe->pipelined);
     if (pipe->serial.recording.journal && !closed)
         closed = close_engine(pipe, &pipe->serial);
@@ -460,19 +461,12 @@ enum swpipe_status swpipe_drain(struct swpipe *pipe)
 {
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
-    return swpipe_finish(pipe, drain(pipe));
+    return swpipe_finish(pipe, pipe_drain(pipe));
 }
 
 static double seconds_between(const struct timespec *start, const struct timespec *end)
 {
     return (double)(end->tv_sec - start->tv_sec) + 1e-9 * (double)(end->tv_nsec - start->tv_nsec);
-}
-
-static double seconds_since(const struct timespec *start)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return seconds_between(start, &now);
 }
 
 enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *source,
@@ -483,9 +477,9 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    enum status status = fill(pipe, source);
+    enum status status = pipe_fill(pipe, source);
     while (!status && iteration >= 0)
-        status = progress(pipe, source, &iteration);
+        status = pipe_progress(pipe, source, &iteration);
     if (!status)
         pipe->state = PIPE_IDLE;
     if (!status && seconds) /* without the end of the threads and of a recording */
@@ -495,7 +489,7 @@ enum swpipe_status swpipe_run(struct swpipe *pipe, const struct swpipe_source *s
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
-static enum status record(struct swpipe *pipe, const char *file)
+static enum status pipe_record(struct swpipe *pipe, const char *file)
 {
     enum status status = must_not_be_filled(pipe, "recording changes");
     char *copy = file ? strdup(file) : NULL;
@@ -516,7 +510,7 @@ enum swpipe_status swpipe_record(struct swpipe *pipe, const char *file)
 {
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
-    return swpipe_finish(pipe, record(pipe, file));
+    return swpipe_finish(pipe, pipe_record(pipe, file));
 }
 
 static void tell_recorded(const struct swpipe *pipe, struct swpipe_recorded *out)
@@ -541,19 +535,11 @@ enum swpipe_status swpipe_recorded(struct swpipe *pipe, struct swpipe_recorded *
     const bool is = out && pipe->recorded.is;
     if (is)
         tell_recorded(pipe, out);
-    leave(pipe); /* the error of the call before this one stays */
+    pipe_leave(pipe); /* the error of the call before this one stays */
     return is ? SWPIPE_OK : SWPIPE_USAGE;
 }
 
 /* ---- serial ---------------------------------------------------------------------------------- */
-
-/* After a failure nothing is kept: the next call starts anew. */
-static enum status close_on_failure(struct swpipe *pipe, enum status status)
-{
-    if (status)
-        (void)close_engine(pipe, &pipe->serial);
-    return status;
-}
 
 static enum status one_serial(struct swpipe *pipe, void *const *batches, int64_t iteration)
 {
@@ -565,8 +551,10 @@ static enum status one_serial(struct swpipe *pipe, void *const *batches, int64_t
         status = need_engine(pipe, true);
     if (status)
         return status;
-    return close_on_failure(
-        pipe, engine_single(&pipe->serial, batches, iteration, pipe->progress_ns, &pipe->diag));
+    status = engine_single(&pipe->serial, batches, iteration, pipe->progress_ns, &pipe->diag);
+    if (status) /* nothing is kept: the next call starts anew */
+        (void)close_engine(pipe, &pipe->serial);
+    return status;
 }
 
 enum swpipe_status swpipe_run_one_serial(struct swpipe *pipe, void *const *batches,
@@ -626,7 +614,7 @@ static enum status run_serial(struct swpipe *pipe, const struct swpipe_source *s
 enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_source *source,
                                      double *seconds)
 {
-    struct timespec start;
+    struct timespec start, end;
     if (!pipe_enter(pipe))
         return SWPIPE_USAGE;
     enum status status = must_not_be_filled(pipe, "a serial run");
@@ -635,8 +623,9 @@ enum swpipe_status swpipe_run_serial(struct swpipe *pipe, const struct swpipe_so
     clock_gettime(CLOCK_MONOTONIC, &start);
     if (!status)
         status = run_serial(pipe, source);
+    clock_gettime(CLOCK_MONOTONIC, &end);
     if (!status && seconds)
-        *seconds = seconds_since(&start);
+        *seconds = seconds_between(&start, &end);
     return swpipe_finish(pipe, status);
 }
 

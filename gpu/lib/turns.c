@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/sort.h"
 #include "gpu/exec/graph.h"
 #include "plan/keywords.h"
 #include "swpipe_impl.h"
@@ -341,8 +342,7 @@ static bool has_place(const struct engine *engine, int rank)
     const struct feed *feed = feed_of(engine, rank);
     int64_t least = INT64_MAX, ahead = (int64_t)engine->ahead;
     for (int other = engine_first_rank(engine); other < engine_end_rank(engine); other++)
-        if (feed_of(engine, other)->begun < least)
-            least = feed_of(engine, other)->begun;
+        least = min_i64(least, feed_of(engine, other)->begun);
     return feed->begun - least < ahead - 1 && feed->retired - engine->retired < ahead - 1;
 }
 
@@ -390,11 +390,6 @@ static enum others answer_group(struct engine *engine, int rank, const struct sw
     return ask_source(engine, rank, source) ? OTHERS_STEPPED : OTHERS_STOPPED;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Wait until the rank's next step can be taken, as long as it takes, and let the others go on meanwhile. */
 static enum drive_wait yield_turn(struct engine *engine, int rank, const struct drive_step *step,
                                   const struct swpipe_source *source, int64_t deadline_ns)
@@ -404,7 +399,7 @@ static enum drive_wait yield_turn(struct engine *engine, int rank, const struct 
     bool group = engine->pipe->group;
     int64_t while_ns = FIRST_WHILE_NS;
     for (;;) {
-        int64_t until_ns = earlier(deadline_ns, engine_deadline(engine, while_ns));
+        int64_t until_ns = min_i64(deadline_ns, engine_deadline(engine, while_ns));
         enum drive_wait wait = drive_await(driver, step, until_ns);
         if (wait == DRIVE_READY || wait == DRIVE_STOPPED || run_idle_now(run) >= deadline_ns)
             return wait;
@@ -419,9 +414,9 @@ static enum drive_wait yield_turn(struct engine *engine, int rank, const struct 
             nanosleep(&(struct timespec){.tv_nsec = FIRST_WHILE_NS}, NULL);
         if (group)
             while_ns =
-                others == OTHERS_STEPPED ? FIRST_WHILE_NS : earlier(2 * while_ns, ANSWER_WHILE_NS);
+                others == OTHERS_STEPPED ? FIRST_WHILE_NS : min_i64(2 * while_ns, ANSWER_WHILE_NS);
         else
-            while_ns = earlier(2 * while_ns, MOST_WHILE_NS);
+            while_ns = min_i64(2 * while_ns, MOST_WHILE_NS);
     }
 }
 
