@@ -26,6 +26,8 @@ END
 # shellcheck disable=SC2046
 find $(source_folders) -maxdepth 1 -name '*.o' 2>/dev/null | grep -v -e '^cmd/' -e swrecord | sort >"$dir/objects"
 while read -r object; do
+    file=${object%.o}
+    [ -e "$srcdir/${file%/*}/${file##*[/-]}.c" ] || continue # left by an older build
     objdump -t "$object" | awk -v file="${object%.o}" '
         $0 ~ / O \.(bss|data|tbss|tdata)/ && $0 !~ / O \.data\.rel\.ro/ && $NF !~ /^_Z|^DW\.ref|__cuda/ {
             sub(/\.[0-9]+$/, "", $NF)
