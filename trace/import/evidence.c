@@ -72,7 +72,8 @@ static int compare_ends(const void *left, const void *right, void *context)
 }
 
 /* The numbers from 0 to count - 1 in this order; the caller frees them. */
-static int *sorted(size_t count, int (*order)(const void *, const void *, void *), void *context)
+static int *numbers_sorted(size_t count, int (*order)(const void *, const void *, void *),
+                           void *context)
 {
     int *items = malloc((count + 1) * sizeof *items);
     for (size_t i = 0; items && i < count; i++)
@@ -633,8 +634,8 @@ enum status evidence_find(const struct job_rank *rank, struct evidence *out, str
     out->reasons = calloc(rank->work_count + 1, sizeof *out->reasons);
     out->waits = calloc(rank->call_count + 1, sizeof *out->waits);
     out->streams = calloc(rank->stream_count + 1, sizeof *out->streams);
-    search.by_end = sorted(rank->work_count, compare_ends, rank->works);
-    search.by_id = sorted(rank->call_count, compare_ids, rank->calls);
+    search.by_end = numbers_sorted(rank->work_count, compare_ends, rank->works);
+    search.by_id = numbers_sorted(rank->call_count, compare_ids, rank->calls);
     search.pushed = push_times(rank);
     const bool ok = out->reasons && out->waits && out->streams && search.by_end && search.by_id &&
                     search.pushed && find_all(&search);

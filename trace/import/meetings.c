@@ -284,8 +284,8 @@ static int64_t message_time(const struct job *job, const struct members *members
 }
 
 /* The i-th collective of the first member, where all members have it. */
-static enum status meet(const struct job *job, const struct members *members, size_t i, int comm,
-                        struct meetings *out, struct diag *diag)
+static enum status meetings_meet(const struct job *job, const struct members *members, size_t i,
+                                 int comm, struct meetings *out, struct diag *diag)
 {
     const int first = members->ranks[0];
     const struct job_work *own = &job->ranks[first].works[member_entry(members, 0, i)->work];
@@ -351,7 +351,7 @@ static enum status meet_all(const struct job *job, struct members *members, int 
     const int comm = (int)plan->comm_count - 1;
     members->least_ns = least_of_all(job, members);
     for (size_t i = 0; status == STATUS_OK && i < members->slices[members->ranks[0]].count; i++)
-        status = meet(job, members, i, comm, out, diag);
+        status = meetings_meet(job, members, i, comm, out, diag);
     return status;
 }
 

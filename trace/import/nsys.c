@@ -117,7 +117,7 @@ static enum status open_file(struct nsys *nsys)
 
 /* True if the file has this table, with this column (NULL: whatever its columns). A question without an answer is told
    once, and ends the reading at the next query. */
-static bool has(struct nsys *nsys, const char *table, const char *column)
+static bool nsys_has(struct nsys *nsys, const char *table, const char *column)
 {
     static const char question[] =
         "SELECT 1 FROM pragma_table_info(?1) WHERE ?2 IS NULL OR name = ?2";
@@ -139,7 +139,7 @@ static bool has(struct nsys *nsys, const char *table, const char *column)
 /* "column", or "-1" where the table has none of this name. */
 static const char *column(struct nsys *nsys, const char *table, const char *name)
 {
-    return has(nsys, table, name) ? name : "-1";
+    return nsys_has(nsys, table, name) ? name : "-1";
 }
 
 /* Hand each row of a query to `row`, until one fails. */
@@ -327,7 +327,7 @@ static enum status take_sync(struct nsys *nsys, sqlite3_stmt *row)
 static const char *name_column(struct nsys *nsys, const char *table, const char *name,
                                const char *otherwise, char *out, size_t cap)
 {
-    if (!has(nsys, table, name) || !has(nsys, "StringIds", "value"))
+    if (!nsys_has(nsys, table, name) || !nsys_has(nsys, "StringIds", "value"))
         snprintf(out, cap, "'%s'", otherwise);
     else
         snprintf(out, cap, "(SELECT value FROM StringIds WHERE id = t.%s)", name);
@@ -337,7 +337,8 @@ static const char *name_column(struct nsys *nsys, const char *table, const char 
 /* The process of a row; without a column for it that of the first thread that calls. */
 static const char *process_column(struct nsys *nsys, const char *table)
 {
-    if (has(nsys, table, "globalPid") || !has(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"))
+    if (nsys_has(nsys, table, "globalPid") ||
+        !nsys_has(nsys, "CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid"))
         return column(nsys, table, "globalPid");
     return "(SELECT min(globalTid) FROM CUPTI_ACTIVITY_KIND_RUNTIME)";
 }
@@ -346,10 +347,10 @@ static enum status read_works(struct nsys *nsys, const char *table, enum work_cl
                               const char *named, const char *otherwise)
 {
     char name[200], pageable[100] = "0";
-    if (!has(nsys, table, NULL))
+    if (!nsys_has(nsys, table, NULL))
         return nsys->asked;
     /* Nsight's own numbers of memories, not CUPTI's: 0 is pageable. */
-    if (has(nsys, table, "srcKind") && has(nsys, table, "dstKind"))
+    if (nsys_has(nsys, table, "srcKind") && nsys_has(nsys, table, "dstKind"))
         snprintf(pageable, sizeof pageable, "(srcKind = 0 OR dstKind = 0)");
     char *query = sqlite3_mprintf(
         "SELECT start, \"end\", %s, %s, %s, %s, %d, %s, %s, %s, %s FROM %s t ORDER BY 3, start",
@@ -366,7 +367,7 @@ static enum status read_calls(struct nsys *nsys)
 {
     static const char table[] = "CUPTI_ACTIVITY_KIND_RUNTIME";
     char name[200];
-    if (!has(nsys, table, NULL))
+    if (!nsys_has(nsys, table, NULL))
         return nsys->asked;
     char *query = sqlite3_mprintf(
         "SELECT start, \"end\", %s, %s, %s FROM %s t ORDER BY start",
@@ -383,14 +384,14 @@ static enum status read_ranges(struct nsys *nsys)
     enum { PUSH_POP = 59 };
     static const char table[] = "NVTX_EVENTS";
     char name[200];
-    if (!has(nsys, table, "eventType") || !has(nsys, table, "end"))
+    if (!nsys_has(nsys, table, "eventType") || !nsys_has(nsys, table, "end"))
         return nsys->asked;
     char *query = sqlite3_mprintf(
         "SELECT start, \"end\", %s, coalesce(%s, %s) FROM %s t "
         "WHERE eventType = %d AND \"end\" IS NOT NULL ORDER BY start",
-        column(nsys, table, "globalTid"), has(nsys, table, "text") ? "text" : "NULL",
-        has(nsys, table, "textId") ? name_column(nsys, table, "textId", "", name, sizeof name)
-                                   : "NULL",
+        column(nsys, table, "globalTid"), nsys_has(nsys, table, "text") ? "text" : "NULL",
+        nsys_has(nsys, table, "textId") ? name_column(nsys, table, "textId", "", name, sizeof name)
+                                        : "NULL",
         table, (int)PUSH_POP);
     enum status status = each(nsys, query, take_range);
     sqlite3_free(query);
@@ -400,7 +401,7 @@ static enum status read_ranges(struct nsys *nsys)
 static enum status read_syncs(struct nsys *nsys)
 {
     static const char table[] = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
-    if (!has(nsys, table, "syncType"))
+    if (!nsys_has(nsys, table, "syncType"))
         return nsys->asked;
     char *query = sqlite3_mprintf("SELECT %s, %s, %s, syncType FROM %s",
                                   process_column(nsys, table), column(nsys, table, "correlationId"),
@@ -437,7 +438,7 @@ static enum status read_tables(struct nsys *nsys)
 /* A file of SQLite, of another program. */
 static enum status refuse(struct nsys *nsys)
 {
-    const bool store = has(nsys, "run", NULL) && has(nsys, "span", NULL);
+    const bool store = nsys_has(nsys, "run", NULL) && nsys_has(nsys, "span", NULL);
     if (nsys->asked != STATUS_OK)
         return nsys->asked;
     return diag_error(nsys->diag, STATUS_INPUT,
@@ -452,7 +453,7 @@ enum status nsys_read(const char *path, struct job *job, struct diag *diag)
     if (status == STATUS_OK && !foreign_sql_distrust(nsys.db))
         status = unreadable(&nsys);
     if (status == STATUS_OK)
-        status = has(&nsys, "StringIds", NULL) ? read_tables(&nsys) : refuse(&nsys);
+        status = nsys_has(&nsys, "StringIds", NULL) ? read_tables(&nsys) : refuse(&nsys);
     sqlite3_close(nsys.db);
     return status;
 }

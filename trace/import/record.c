@@ -55,7 +55,7 @@ struct finder {
     struct passes *out;
 };
 
-static bool add(struct passes *passes, int name, int64_t start_ns, int64_t end_ns)
+static bool passes_add(struct passes *passes, int name, int64_t start_ns, int64_t end_ns)
 {
     if (!ARRAY_GROW(passes->items, passes->count, passes->cap))
         return false;
@@ -158,13 +158,13 @@ static bool add_opened(struct finder *finder, const struct opened *opened)
     const bool copies = opened->first_copy_ns <= opened->last_copy_ns;
     finder->is_placed[opened->name] |= kernels || copies;
     if (kernels)
-        return add(finder->out, opened->name, opened->first_ns, opened->last_ns);
+        return passes_add(finder->out, opened->name, opened->first_ns, opened->last_ns);
     if (copies)
-        return add(finder->out, opened->name, opened->first_copy_ns, opened->last_copy_ns);
+        return passes_add(finder->out, opened->name, opened->first_copy_ns, opened->last_copy_ns);
     return !finder->rank->is_host || opened->end_ns <= 0 ||
            opened->start_ns >= finder->rank->end_ns ||
-           add(finder->out, opened->name, opened->start_ns > 0 ? opened->start_ns : 0,
-               opened->end_ns);
+           passes_add(finder->out, opened->name, opened->start_ns > 0 ? opened->start_ns : 0,
+                      opened->end_ns);
 }
 
 /* ---- the profiler's annotations of the device ------------------------------------------------ */
@@ -209,7 +209,7 @@ static bool take_marks(struct finder *finder)
     for (size_t i = 0; i < rank->mark_count; i++) {
         const struct job_mark *mark = &rank->marks[i];
         if (!finder->is_placed[mark->name] && find_computed(rank, mark, &first_ns, &last_ns) &&
-            !add(finder->out, mark->name, first_ns, last_ns))
+            !passes_add(finder->out, mark->name, first_ns, last_ns))
             return false;
     }
     return true;
@@ -232,7 +232,7 @@ static void join_streams(struct passes *passes)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool find(struct finder *finder)
+static bool passes_find_all(struct finder *finder)
 {
     if (!read_names(finder) || !open_ranges(finder))
         return false;
@@ -253,7 +253,7 @@ static bool passes_find(const struct job *job, const struct job_rank *rank, stru
 {
     *out = (struct passes){0};
     struct finder finder = {.job = job, .rank = rank, .out = out};
-    const bool ok = (rank->range_count == 0 && rank->mark_count == 0) || find(&finder);
+    const bool ok = (rank->range_count == 0 && rank->mark_count == 0) || passes_find_all(&finder);
     free(finder.opened);
     free(finder.is_pass);
     free(finder.is_placed);

@@ -92,7 +92,7 @@ static struct value *make(struct builder *builder, enum json_token token)
     return value;
 }
 
-static bool take(struct builder *builder, enum json_token token, struct value **root)
+static bool value_take_token(struct builder *builder, enum json_token token, struct value **root)
 {
     if (token == JSON_OBJECT_END || token == JSON_ARRAY_END) {
         builder->depth--;
@@ -120,7 +120,7 @@ enum status value_read_json(struct bytes *bytes, struct arena *arena, struct val
     if (status != STATUS_OK)
         return status;
     while (status == STATUS_OK && (token = json_next(&builder.reader)) > JSON_DONE) {
-        if (!take(&builder, token, &root))
+        if (!value_take_token(&builder, token, &root))
             status = diag_no_memory(diag);
         else if (builder.reader.consumed > VALUE_MAX_BYTES)
             status = diag_error(diag, STATUS_INPUT, "%s: larger than 256 MiB", bytes_name(bytes));
@@ -324,7 +324,7 @@ static bool add_marked(struct machine *machine, enum value_kind kind)
 
 /* ---- the memo -------------------------------------------------------------------------------- */
 
-static bool put(struct machine *machine, uint64_t place)
+static bool pickle_put_memo(struct machine *machine, uint64_t place)
 {
     struct value *value = item(machine, 0);
     if (!value)
@@ -343,7 +343,7 @@ static bool put(struct machine *machine, uint64_t place)
 static bool put_at(struct machine *machine, size_t bytes)
 {
     uint64_t place;
-    return number(machine, bytes, &place) && put(machine, place);
+    return number(machine, bytes, &place) && pickle_put_memo(machine, place);
 }
 
 static bool get_at(struct machine *machine, size_t bytes)
@@ -413,42 +413,42 @@ static bool refuse(struct machine *machine, unsigned char instruction)
 static bool execute(struct machine *machine, unsigned char instruction)
 {
     switch (instruction) {
-    case 0x80: return skip(machine, 1);                  /* PROTO */
-    case 0x95: return skip(machine, 8);                  /* FRAME */
-    case '(': return push(machine, NULL);                /* MARK */
-    case '0': return pop(machine);                       /* POP */
-    case 'N': return push_new(machine, VALUE_NONE, 0);   /* NONE */
-    case 0x88: return push_new(machine, VALUE_BOOL, 1);  /* NEWTRUE */
-    case 0x89: return push_new(machine, VALUE_BOOL, 0);  /* NEWFALSE */
-    case 'K': return push_int(machine, 1, false);        /* BININT1 */
-    case 'M': return push_int(machine, 2, false);        /* BININT2 */
-    case 'J': return push_int(machine, 4, true);         /* BININT */
-    case 0x8a: return push_long(machine);                /* LONG1 */
-    case 'G': return push_real(machine);                 /* BINFLOAT */
-    case 0x8c: return push_text(machine, 1);             /* SHORT_BINUNICODE */
-    case 'X': return push_text(machine, 4);              /* BINUNICODE */
-    case 0x8d: return push_text(machine, 8);             /* BINUNICODE8 */
-    case 'U':                                            /* SHORT_BINSTRING */
-    case 'C': return push_text(machine, 1);              /* SHORT_BINBYTES */
-    case 'T':                                            /* BINSTRING */
-    case 'B': return push_text(machine, 4);              /* BINBYTES */
-    case ']': return push_new(machine, VALUE_LIST, 0);   /* EMPTY_LIST */
-    case ')': return push_new(machine, VALUE_LIST, 0);   /* EMPTY_TUPLE */
-    case '}': return push_new(machine, VALUE_DICT, 0);   /* EMPTY_DICT */
-    case 'a': return add_to(machine, VALUE_LIST, 1);     /* APPEND */
-    case 's': return add_to(machine, VALUE_DICT, 2);     /* SETITEM */
-    case 'e': return add_marked(machine, VALUE_LIST);    /* APPENDS */
-    case 'u': return add_marked(machine, VALUE_DICT);    /* SETITEMS */
-    case 't': return make_marked_tuple(machine);         /* TUPLE */
-    case 0x85: return make_tuple(machine, 1);            /* TUPLE1 */
-    case 0x86: return make_tuple(machine, 2);            /* TUPLE2 */
-    case 0x87: return make_tuple(machine, 3);            /* TUPLE3 */
-    case 'q': return put_at(machine, 1);                 /* BINPUT */
-    case 'r': return put_at(machine, 4);                 /* LONG_BINPUT */
-    case 0x94: return put(machine, machine->memo_count); /* MEMOIZE */
-    case 'h': return get_at(machine, 1);                 /* BINGET */
-    case 'j': return get_at(machine, 4);                 /* LONG_BINGET */
-    case '.': machine->done = true; return true;         /* STOP */
+    case 0x80: return skip(machine, 1);                              /* PROTO */
+    case 0x95: return skip(machine, 8);                              /* FRAME */
+    case '(': return push(machine, NULL);                            /* MARK */
+    case '0': return pop(machine);                                   /* POP */
+    case 'N': return push_new(machine, VALUE_NONE, 0);               /* NONE */
+    case 0x88: return push_new(machine, VALUE_BOOL, 1);              /* NEWTRUE */
+    case 0x89: return push_new(machine, VALUE_BOOL, 0);              /* NEWFALSE */
+    case 'K': return push_int(machine, 1, false);                    /* BININT1 */
+    case 'M': return push_int(machine, 2, false);                    /* BININT2 */
+    case 'J': return push_int(machine, 4, true);                     /* BININT */
+    case 0x8a: return push_long(machine);                            /* LONG1 */
+    case 'G': return push_real(machine);                             /* BINFLOAT */
+    case 0x8c: return push_text(machine, 1);                         /* SHORT_BINUNICODE */
+    case 'X': return push_text(machine, 4);                          /* BINUNICODE */
+    case 0x8d: return push_text(machine, 8);                         /* BINUNICODE8 */
+    case 'U':                                                        /* SHORT_BINSTRING */
+    case 'C': return push_text(machine, 1);                          /* SHORT_BINBYTES */
+    case 'T':                                                        /* BINSTRING */
+    case 'B': return push_text(machine, 4);                          /* BINBYTES */
+    case ']': return push_new(machine, VALUE_LIST, 0);               /* EMPTY_LIST */
+    case ')': return push_new(machine, VALUE_LIST, 0);               /* EMPTY_TUPLE */
+    case '}': return push_new(machine, VALUE_DICT, 0);               /* EMPTY_DICT */
+    case 'a': return add_to(machine, VALUE_LIST, 1);                 /* APPEND */
+    case 's': return add_to(machine, VALUE_DICT, 2);                 /* SETITEM */
+    case 'e': return add_marked(machine, VALUE_LIST);                /* APPENDS */
+    case 'u': return add_marked(machine, VALUE_DICT);                /* SETITEMS */
+    case 't': return make_marked_tuple(machine);                     /* TUPLE */
+    case 0x85: return make_tuple(machine, 1);                        /* TUPLE1 */
+    case 0x86: return make_tuple(machine, 2);                        /* TUPLE2 */
+    case 0x87: return make_tuple(machine, 3);                        /* TUPLE3 */
+    case 'q': return put_at(machine, 1);                             /* BINPUT */
+    case 'r': return put_at(machine, 4);                             /* LONG_BINPUT */
+    case 0x94: return pickle_put_memo(machine, machine->memo_count); /* MEMOIZE */
+    case 'h': return get_at(machine, 1);                             /* BINGET */
+    case 'j': return get_at(machine, 4);                             /* LONG_BINGET */
+    case '.': machine->done = true; return true;                     /* STOP */
     default: return refuse(machine, instruction);
     }
 }

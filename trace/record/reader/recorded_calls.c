@@ -32,7 +32,8 @@ struct recorded_op walk_op(const struct walk *walk, enum op_kind kind)
     return op;
 }
 
-static bool append(const struct walk *walk, struct recorded_ops *ops, const struct recorded_op *op)
+static bool walk_append(const struct walk *walk, struct recorded_ops *ops,
+                        const struct recorded_op *op)
 {
     if (!ARENA_GROW(walk->job->arena, ops->items, ops->count, ops->cap))
         return false;
@@ -84,9 +85,9 @@ bool walk_add(const struct walk *walk, const struct recorded_stream *stream,
         note_parts(walk, op);
     }
     if (stream && stream->capture >= 0)
-        return append(walk, &walk->process->graphs[stream->capture].ops, op);
+        return walk_append(walk, &walk->process->graphs[stream->capture].ops, op);
     walk_order_accesses(walk, op);
-    return append(walk, &walk->thread->ops, op);
+    return walk_append(walk, &walk->thread->ops, op);
 }
 
 bool walk_use_device(struct recorded_process *process, int device)

@@ -464,7 +464,7 @@ static int64_t part_ns(const struct part *part)
 }
 
 /* A group lasts as long as the longest of what it takes part in. */
-static void meet(struct part *parts, size_t count)
+static void parts_meet(struct part *parts, size_t count)
 {
     int64_t least_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++)
@@ -490,7 +490,7 @@ bool recorded_clock_meet(struct recorded_job *job)
     for (size_t i = 0, end; i < parts.count; i = end) {
         for (end = i + 1; end < parts.count && by_number(&parts.items[i], &parts.items[end]) == 0;)
             end++;
-        meet(&parts.items[i], end - i);
+        parts_meet(&parts.items[i], end - i);
     }
     return true;
 }

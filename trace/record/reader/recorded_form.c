@@ -174,7 +174,7 @@ static int64_t passed_ns(const struct writing *writing, const struct recorded_op
 
 /* ---- operations ------------------------------------------------------------------------------- */
 
-static bool put(const struct writing *writing, const struct host_op *op)
+static bool writing_put(const struct writing *writing, const struct host_op *op)
 {
     struct host_op *to = job_add_op(writing->job->out, writing->thread, op->kind);
     if (to)
@@ -186,7 +186,7 @@ static bool put_flag(const struct writing *writing, enum op_kind kind, int flag)
 {
     struct host_op op = job_op(kind);
     op.object = flag;
-    return flag < 0 || put(writing, &op);
+    return flag < 0 || writing_put(writing, &op);
 }
 
 /* One for each piece of the memory, which nothing may have used yet; none where nothing uses it. */
@@ -197,7 +197,7 @@ static bool put_memory(const struct writing *writing, const struct recorded_op *
     for (size_t i = 0; block->used && i + 1 < block->cut_count; i++) {
         to->object = recorded_memory_piece(writing->job, block, i);
         to->bytes = 0;
-        if (to->object < 0 || !put(writing, to))
+        if (to->object < 0 || !writing_put(writing, to))
             return false;
     }
     return true;
@@ -249,12 +249,12 @@ static bool put_value(const struct writing *writing, const struct recorded_op *o
     write.name = to->name;
     if (!recorded_memory_list(writing->job, writing->process, op, body.host.rank, true, -1,
                               &write.writes) ||
-        (write.writes.count > 0 && !put(&inside, &write)) ||
+        (write.writes.count > 0 && !writing_put(&inside, &write)) ||
         !put_flag(&inside, value->writes ? OP_SIGNAL : OP_AWAIT, value->signal))
         return false;
     to->body = body.host.ops;
     to->body_count = body.host.op_count;
-    return to->body_count == 0 || put(writing, to);
+    return to->body_count == 0 || writing_put(writing, to);
 }
 
 static void set_times(const struct writing *writing, const struct recorded_op *op,
@@ -302,7 +302,7 @@ static bool put_placed(const struct writing *writing, const struct recorded_op *
         return false;
     return to->kind == OP_ALLOC || to->kind == OP_FREE ? put_memory(writing, op, to)
            : to->kind == OP_CALLBACK                   ? put_callback(writing, op, to)
-                                                       : put(writing, to);
+                                                       : writing_put(writing, to);
 }
 
 /* The operation, and the flag that is set behind it. */
@@ -343,11 +343,11 @@ static bool put_callback(const struct writing *writing, const struct recorded_op
         }
     }
     const struct host_op nothing = job_op(OP_HOST);
-    if (ops.host.op_count == 0 && !put(&inside, &nothing))
+    if (ops.host.op_count == 0 && !writing_put(&inside, &nothing))
         return false;
     to->body = ops.host.ops;
     to->body_count = ops.host.op_count;
-    return put(writing, to);
+    return writing_put(writing, to);
 }
 
 /* The rank of the device that a thread uses first. */

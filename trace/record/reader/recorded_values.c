@@ -22,7 +22,7 @@ static const char *name_of(bool writes)
     return writes ? "cuStreamWriteValue" : "cuStreamWaitValue";
 }
 
-static bool add(const struct walk *walk, const struct recorded_value *value)
+static bool values_add(const struct walk *walk, const struct recorded_value *value)
 {
     struct recorded_process *process = walk->process;
     if (!ARENA_GROW(walk->job->arena, process->values, process->value_count, process->value_cap))
@@ -49,7 +49,7 @@ bool walk_take_value(const struct walk *walk, bool writes)
                                          .flags = word[4],
                                          .stream = (size_t)(stream - walk->process->streams),
                                          .signal = -1};
-    if (!add(walk, &value))
+    if (!values_add(walk, &value))
         return false;
     op.op.name = writes ? "write of a value" : "wait for a value";
     op.value = walk->process->value_count;
@@ -83,20 +83,20 @@ static bool is_small(const struct recorded_value *value)
 }
 
 /* True if it is a write that only adds to the one before, in the order of one stream. */
-static bool follows(const struct recorded_process *process, const struct recorded_value *write,
-                    const struct recorded_value *before)
+static bool value_follows(const struct recorded_process *process,
+                          const struct recorded_value *write, const struct recorded_value *before)
 {
     return (write->flags & NO_BARRIER) == 0 && !process->streams[write->stream].unordered &&
            (!before || (before->stream == write->stream && before->value < write->value));
 }
 
-static bool grows(const struct recorded_process *process, const struct place *place)
+static bool values_grow(const struct recorded_process *process, const struct place *place)
 {
     const struct recorded_value *before = NULL;
     for (size_t i = 0; i < place->count; i++) {
         const struct recorded_value *at = place->items[i];
         if (!is_small(at) || at->bytes != place->items[0]->bytes ||
-            (at->writes && !follows(process, at, before)))
+            (at->writes && !value_follows(process, at, before)))
             return false;
         before = at->writes ? at : before;
     }
@@ -125,11 +125,11 @@ static bool name_signal(struct recorded_job *job, const struct recorded_process 
     return write->signal >= 0;
 }
 
-static bool pair(struct recorded_job *job, struct recorded_process *process,
-                 const struct place *place)
+static bool values_pair(struct recorded_job *job, struct recorded_process *process,
+                        const struct place *place)
 {
     const struct walk walk = {.job = job, .process = process};
-    const bool good = grows(process, place);
+    const bool good = values_grow(process, place);
     bool awaited = false;
     for (size_t i = 0; i < place->count; i++) {
         struct recorded_value *wait = place->items[i];
@@ -157,7 +157,7 @@ bool recorded_values_pair(struct recorded_job *job, struct recorded_process *pro
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && all[end]->address == all[i]->address;)
             end++;
-        if (!pair(job, process, &(struct place){all + i, end - i}))
+        if (!values_pair(job, process, &(struct place){all + i, end - i}))
             return false;
     }
     return true;
