@@ -2,7 +2,6 @@
 /* plan.c - lifetime, look-up and names of a plan; see plan.h. */
 #include "plan.h"
 
-#include "base/keyed_hash.h"
 #include "keywords.h"
 
 #include <assert.h>
@@ -146,38 +145,25 @@ int plan_find_task(const struct plan *plan, const char *name)
 
 enum { SMALL_NAMES = 32 };
 
-/* Where `name` is in the hash table, or the empty place where it would be. */
-static size_t names_place(const struct names *names, const char *name)
-{
-    size_t at = (size_t)keyed_hash(name, strlen(name)) & (names->table_size - 1);
-    while (names->table[at] && strcmp(names->items[names->table[at] - 1], name) != 0)
-        at = (at + 1) & (names->table_size - 1);
-    return at;
-}
-
 int names_find(const struct names *names, const char *name)
 {
-    if (names->table)
-        return (int)names->table[names_place(names, name)] - 1;
+    if (names->count >= SMALL_NAMES && names->table.count == names->count) {
+        const uint32_t found =
+            TABLE_FIND(&names->table, table_hash_name(name), i, strcmp(names->items[i], name) == 0);
+        return found == TABLE_NONE ? -1 : (int)found;
+    }
     for (size_t i = 0; i < names->count; i++)
         if (strcmp(names->items[i], name) == 0)
             return (int)i;
     return -1;
 }
 
-/* Keep the hash table at most half full. */
-static bool names_grow_table(struct names *names, struct arena *arena)
+/* Put the names into the hash table that are not there yet. */
+static bool names_index(struct names *names, struct arena *arena)
 {
-    if (names->count < SMALL_NAMES || 2 * (names->count + 1) <= names->table_size)
-        return true;
-    size_t size = names->table_size ? 2 * names->table_size : 4 * SMALL_NAMES;
-    uint32_t *table = ARENA_ARRAY(arena, size, uint32_t);
-    if (!table)
-        return false;
-    names->table = table;
-    names->table_size = size;
-    for (size_t i = 0; i < names->count; i++)
-        table[names_place(names, names->items[i])] = (uint32_t)i + 1;
+    for (size_t i = names->table.count; names->count >= SMALL_NAMES && i < names->count; i++)
+        if (!table_add_in(&names->table, arena, table_hash_name(names->items[i]), i))
+            return false;
     return true;
 }
 
@@ -192,13 +178,13 @@ int names_intern(struct names *names, struct arena *arena, const char *name)
     if (found >= 0)
         return found;
     const char *copy = arena_strdup(arena, name);
-    if (!copy || !names_grow_table(names, arena) ||
-        !arena_grow(arena, (void **)&names->items, names->count, &names->cap, sizeof copy))
+    if (!copy || !arena_grow(arena, (void **)&names->items, names->count, &names->cap, sizeof copy))
         return -1;
-    names->items[names->count] = copy;
-    if (names->table)
-        names->table[names_place(names, name)] = (uint32_t)names->count + 1;
-    return (int)names->count++;
+    names->items[names->count++] = copy;
+    if (names_index(names, arena))
+        return (int)names->count - 1;
+    names->count--;
+    return -1;
 }
 
 const struct stream_spec *plan_stream_spec(const struct plan *plan, int stream)

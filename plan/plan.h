@@ -17,6 +17,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/table.h"
 #include "host_op.h"
 #include "machine_rules.h"
 #include "ops.h"
@@ -112,8 +113,7 @@ struct names {
     size_t count, cap;
     struct mark *marks; /* of the first of them: where the file uses them first */
     size_t mark_count, mark_cap;
-    uint32_t *table; /* open addressing: index + 1, 0 empty; NULL while the table is small */
-    size_t table_size;
+    struct table table; /* of all names, where they are many */
 };
 
 /* An entry of `unrecorded:`: what the job that the plan was imported from did, and the plan does not have. */

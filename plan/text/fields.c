@@ -135,6 +135,7 @@ static const struct field *find_field(const struct field *fields, size_t count, 
 bool fields_parse(struct parser *parser, const struct node *map, const struct field *fields,
                   size_t count, void *base, const char *what)
 {
+    assert(count > 0);
     bool ok = true;
     size_t last = count - 1;
     READ_MAP (parser, map, key, value) {
@@ -160,6 +161,7 @@ static bool field_same(struct printer *printer, const struct field *field, const
 {
     const void *member = (const char *)base + field->offset;
     const void *other = usual ? (const char *)usual + field->offset : NULL;
+    assert(!field->kind->print || field->kind->same || field->always);
     return !field->kind->print || field->kind->same(printer, member, other, field);
 }
 
@@ -482,6 +484,7 @@ static bool field_given_int(struct parser *parser, const struct node *value, voi
 bool field_map(struct parser *parser, const struct node *value, void *member,
                const struct field *field)
 {
+    assert(field->keys);
     return keys_parse(parser, value, field->keys, member);
 }
 
@@ -544,6 +547,7 @@ static void print_share(struct printer *printer, const void *member, const struc
 
 void print_word(struct printer *printer, const void *member, const struct field *field)
 {
+    assert(field->words && *(const int *)member >= 0);
     put_word(printer, field->words[*(const int *)member]);
 }
 

@@ -890,10 +890,25 @@ static void print_section(struct printer *printer, const struct section *section
     section->print(printer);
 }
 
+/* With --enable-checks: each place has one key. */
+static void sections_check(void)
+{
+#ifdef SWSIM_CHECKS
+    bool taken[PLACES] = {false};
+    for (size_t i = 0; i < PLACES; i++) {
+        assert(sections[i].place < PLACES && !taken[sections[i].place]);
+        assert(sections[i].parse || sections[i].field.kind->parse);
+        assert(sections[i].print || sections[i].field.kind->print);
+        taken[sections[i].place] = true;
+    }
+#endif
+}
+
 /* The keys in canonical order. */
 void print_sections(struct printer *printer)
 {
     const unsigned form = 1u << printer->plan->form;
+    sections_check();
     open_map(printer, BLOCK);
     for (int place = 0; place < PLACES; place++)
         for (size_t i = 0; i < PLACES; i++)
@@ -906,6 +921,7 @@ void schema_plan(struct json *json)
 {
     struct field fields[PLACES];
     for (size_t i = 0; i < PLACES; i++) {
+        assert(sections[i].place >= 0 && sections[i].place < PLACES);
         fields[sections[i].place] = sections[i].field;
         fields[sections[i].place].always = sections[i].has != NULL; /* no default of its own */
     }

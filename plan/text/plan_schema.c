@@ -6,6 +6,7 @@
  */
 #include "plan_schema.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "text_internal.h"
@@ -44,6 +45,7 @@ void schema_bool(struct json *json, const struct field *field)
 /* YAML reads the words true and false as no texts. */
 void schema_word(struct json *json, const struct field *field)
 {
+    assert(field->words);
     json_begin_array_at(json, "enum");
     for (size_t i = 0; field->words[i]; i++) {
         json_string(json, field->words[i]);
@@ -83,6 +85,7 @@ void schema_keys_with(struct json *json, const struct field *fields, size_t coun
     json_put_bool(json, "additionalProperties", false);
     json_begin_object_at(json, "properties");
     for (size_t i = 0; i < count; i++) {
+        assert(fields[i].key && fields[i].about && fields[i].kind->schema);
         json_begin_object_at(json, fields[i].key);
         json_put_string(json, "description", fields[i].about);
         fields[i].kind->schema(json, &fields[i]);

@@ -6,55 +6,28 @@
 #include <string.h>
 
 #include "text_internal.h"
+#include "base/array.h"
 
-static size_t hash_name(const char *name)
+static const struct symbol *symbol_at(const struct symbols *symbols, const char *name)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(1099511628211);
-    return (size_t)(hash ^ hash >> 32);
-}
-
-/* The slot that holds `name`, or the free one where it belongs. */
-static struct symbol *find_slot(const struct symbols *symbols, const char *name)
-{
-    assert(symbols->cap && symbols->count < symbols->cap);
-    size_t at = hash_name(name) & (symbols->cap - 1);
-    while (symbols->slots[at].name && strcmp(symbols->slots[at].name, name) != 0)
-        at = (at + 1) & (symbols->cap - 1);
-    return &symbols->slots[at];
+    const uint32_t found = TABLE_FIND(&symbols->table, table_hash_text(name), i,
+                                      strcmp(symbols->items[i].name, name) == 0);
+    return found == TABLE_NONE ? NULL : &symbols->items[found];
 }
 
 int symbol_find(const struct parser *parser, enum symbol_table table, const char *name)
 {
-    const struct symbols *symbols = &parser->symbols[table];
-    const struct symbol *slot = symbols->cap ? find_slot(symbols, name) : NULL;
-    return slot && slot->name ? slot->index : -1;
-}
-
-/* Twice the slots once half are in use. */
-static bool make_room(struct parser *parser, struct symbols *symbols)
-{
-    if (2 * (symbols->count + 1) <= symbols->cap)
-        return true;
-    struct symbols grown = {.count = symbols->count, .cap = symbols->cap ? 2 * symbols->cap : 16};
-    grown.slots = ARENA_ARRAY(&parser->scratch, grown.cap, struct symbol);
-    if (!grown.slots)
-        return parse_no_memory(parser);
-    for (size_t i = 0; i < symbols->cap; i++)
-        if (symbols->slots[i].name)
-            *find_slot(&grown, symbols->slots[i].name) = symbols->slots[i];
-    *symbols = grown;
-    return true;
+    const struct symbol *symbol = symbol_at(&parser->symbols[table], name);
+    return symbol ? symbol->index : -1;
 }
 
 bool symbol_add(struct parser *parser, enum symbol_table table, const char *name, int index)
 {
     struct symbols *symbols = &parser->symbols[table];
-    if (!make_room(parser, symbols))
-        return false;
-    *find_slot(symbols, name) = (struct symbol){name, index};
-    symbols->count++;
+    if (!ARENA_GROW(&parser->scratch, symbols->items, symbols->count, symbols->cap) ||
+        !table_add_in(&symbols->table, &parser->scratch, table_hash_text(name), symbols->count))
+        return parse_no_memory(parser);
+    symbols->items[symbols->count++] = (struct symbol){name, index};
     return true;
 }
 
@@ -140,9 +113,8 @@ static int dangling(struct parser *parser, enum symbol_table table, const struct
     struct nearest nearest = {.found = node->text};
     const struct symbols *symbols = &parser->symbols[table];
     bool heard = parser->diag->errors < 100; /* later messages are only counted */
-    for (size_t i = 0; heard && i < symbols->cap; i++)
-        if (symbols->slots[i].name)
-            nearest_try(&nearest, symbols->slots[i].name);
+    for (size_t i = 0; heard && i < symbols->count; i++)
+        nearest_try(&nearest, symbols->items[i].name);
     parse_error(parser, node->mark, "found %s, expected %s%s", parse_describe(parser, node),
                 tables[table].what, nearest_hint(&nearest, '"', &parser->scratch));
     return -1;
@@ -189,17 +161,16 @@ const char *symbol_name(const struct plan *plan, enum symbol_table table, int in
         return plan->comms[index].name;
     if (table == TABLE_QUEUES)
         return plan->queues[index].name;
-    assert(tables[table].only_names);
+    assert(tables[table].only_names && index >= 0);
     return ((const struct names *)((const char *)plan + tables[table].offset))->items[index];
 }
 
 /* Many operations have the same name: it is kept once. */
 const char *symbol_keep(struct parser *parser, const char *name)
 {
-    const struct symbols *texts = &parser->symbols[TABLE_TEXTS];
-    const struct symbol *slot = texts->cap ? find_slot(texts, name) : NULL;
-    if (slot && slot->name)
-        return slot->name;
+    const struct symbol *known = symbol_at(&parser->symbols[TABLE_TEXTS], name);
+    if (known)
+        return known->name;
     const char *kept = parse_keep(parser, name);
     return kept && symbol_add(parser, TABLE_TEXTS, kept, 0) ? kept : NULL;
 }

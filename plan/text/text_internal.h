@@ -82,13 +82,14 @@ enum symbol_table {
     TABLE_COUNT
 };
 
-/* Name to index, an open-addressing hash beside the plan's table of the same name. */
+/* Names with their indices, beside the plan's table of the same names. */
 struct symbols {
     struct symbol {
         const char *name;
         int index;
-    } * slots;
+    } * items;
     size_t count, cap;
+    struct table table;
 };
 
 struct parser {

@@ -19,7 +19,7 @@ enum { COMPARED_MOST = 2048 };
 
 /* ---- how names are used ---------------------------------------------------------------------- */
 
-enum table { STREAMS, GROUPS, EVENTS, FLAGS, LOCKS, BARRIERS, BUFFERS, COMMS, TABLES };
+enum warned_table { STREAMS, GROUPS, EVENTS, FLAGS, LOCKS, BARRIERS, BUFFERS, COMMS, TABLES };
 
 struct usage {
     const char *name;
@@ -36,7 +36,7 @@ struct book {
     struct warnings *out;
 };
 
-static void note(struct book *book, enum table table, int index, bool gives, bool takes)
+static void note(struct book *book, enum warned_table table, int index, bool gives, bool takes)
 {
     if (index < 0)
         return;
@@ -85,11 +85,11 @@ static void note_pipeline(struct book *book)
 
 static void note_object(struct book *book, const struct host_op *op)
 {
-    static const enum table tables[] = {[OPERAND_EVENT] = EVENTS,
-                                        [OPERAND_FLAG] = FLAGS,
-                                        [OPERAND_LOCK] = LOCKS,
-                                        [OPERAND_BARRIER] = BARRIERS,
-                                        [OPERAND_BUFFER] = BUFFERS};
+    static const enum warned_table tables[] = {[OPERAND_EVENT] = EVENTS,
+                                               [OPERAND_FLAG] = FLAGS,
+                                               [OPERAND_LOCK] = LOCKS,
+                                               [OPERAND_BARRIER] = BARRIERS,
+                                               [OPERAND_BUFFER] = BUFFERS};
     switch (op_operand(op->kind)) {
     case OPERAND_EVENT:
     case OPERAND_FLAG:
@@ -134,14 +134,14 @@ static void note_ops(struct book *book, const struct host_op *ops, size_t count)
 
 /* ---- the tables ------------------------------------------------------------------------------ */
 
-static bool open_table(struct book *book, enum table table, size_t count)
+static bool open_table(struct book *book, enum warned_table table, size_t count)
 {
     book->counts[table] = count;
     book->tables[table] = ARENA_ARRAY(book->arena, count + 1, struct usage);
     return book->tables[table] != NULL;
 }
 
-static bool open_names(struct book *book, enum table table, const struct names *names)
+static bool open_names(struct book *book, enum warned_table table, const struct names *names)
 {
     if (!open_table(book, table, names->count))
         return false;
@@ -187,7 +187,7 @@ static void count_uses(struct book *book)
 /* ---- what is near ---------------------------------------------------------------------------- */
 
 /* Of the names of the table that `fits` takes, the nearest; "" if none is near. */
-static const char *hint(const struct book *book, enum table table, const struct usage *usage,
+static const char *hint(const struct book *book, enum warned_table table, const struct usage *usage,
                         bool (*fits)(const struct usage *))
 {
     struct nearest nearest = {.found = usage->name};
@@ -249,7 +249,8 @@ static bool looks_misspelt(const char *a, const char *b)
 
 /* The name that this one, which is used once, was probably to be; NULL: none. Of two that are used once the first
    is right. */
-static const char *meant(const struct book *book, enum table table, const struct usage *usage)
+static const char *meant(const struct book *book, enum warned_table table,
+                         const struct usage *usage)
 {
     const struct usage *items = book->tables[table];
     if (usage->uses != 1 || book->counts[table] > COMPARED_MOST)
@@ -285,7 +286,7 @@ static bool is_asked(const struct book *book, const struct usage *usage)
     return false;
 }
 
-static bool warn_of_similar(struct book *book, enum table table, const char *noun)
+static bool warn_of_similar(struct book *book, enum warned_table table, const char *noun)
 {
     size_t before = book->out->count;
     for (size_t i = 0; i < book->counts[table]; i++) {
