@@ -9,6 +9,8 @@
  *               commute with what was done
  *     ready     the ready set lists those agents that can step, in chains of free steps and in any run
  *     counts    plans whose reduced search must not grow, and must find what the whole one does
+ *     mutants   with SWSIM_LONG=1: each use of an operation, and each way of an operand, left out in turn. One of the checks
+ *               above, or a simulation of the same plans, must notice; what none can notice is listed with the reason
  *
  * The middle ones walk at random through random plans; SWSIM_SEED and SWSIM_PLANS as in
  * t_random_plans, SWSIM_LONG=1 asks for more.
@@ -17,8 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check/reduce.h"
+#include "machine/uses.h"
+#include "sim/engine/simulate.h"
 #include "check/verify.h"
 #include "base/hash.h"
 #include "plan/text/parse.h"
@@ -39,6 +46,7 @@ struct bench {
     struct agent_set set;
     int enabled, members, commuted, chains; /* what was tried */
     int complaints;
+    bool quiet; /* faults are looked for */
 };
 
 static uint64_t draw(struct bench *bench)
@@ -49,7 +57,7 @@ static uint64_t draw(struct bench *bench)
 static void complain(struct bench *bench, const char *what, int agent, int other)
 {
     char a[160], b[160];
-    if (bench->complaints++ >= MAX_COMPLAINTS)
+    if (bench->complaints++ >= MAX_COMPLAINTS || bench->quiet)
         return;
     tap_note("SWSIM_SEED=%" PRIu64 ": %s: %s, %s", bench->seed, what,
              program_agent_name(bench->program, agent, a, sizeof a),
@@ -399,6 +407,14 @@ static const struct example examples[] = {
      "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: s, writes: [x]}, {free: x}]\n"
      "  r0.b: [{alloc: y, stream: s}, {launch: k, stream: t, writes: [y]}, {launch: l, stream: "
      "t}]\n"},
+    {"memory that another thread marks", 0, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{alloc: x, stream: s}, {signal: f}, {launch: k, stream: t, writes: [x]}, "
+     "{free: x}, {alloc: y, stream: s}]\n"
+     "  r0.b: [{await: f}, {record_stream: x, stream: t}]\n"},
+    {"one turn taken by two", 0, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{ticket: 0}, {serve: 0}]\n  r0.b: [{ticket: 0}, {serve: 0}]\n"},
     {"turns taken out of order", 7, DRIVER_NONE,
      "swplan: 1\nthreads:\n"
      "  r0.a: [{ticket: 1}, {serve: 1}]\n  r0.b: [{ticket: 0}, {serve: 0}]\n"
@@ -435,18 +451,25 @@ static const struct example examples[] = {
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples, EXAMPLE_ROUNDS = 20 };
 
-static void walk_example(const struct example *example)
+static bool walk_in(struct bench *bench, const struct example *example)
 {
     struct plan plan;
-    struct bench bench = {.text = example->plan};
     bool read = plan_of_text(example->plan, &plan);
+    bench->text = example->plan;
     for (int round = 0; read && round < EXAMPLE_ROUNDS; round++) {
-        bench.seed = (uint64_t)round;
-        check_driver(&bench, &plan, example->driver);
+        bench->seed = (uint64_t)round;
+        check_driver(bench, &plan, example->driver);
     }
-    tap_ok(read && bench.complaints == 0, "%s: nobody outside interferes", example->what);
     if (read)
         plan_fini(&plan);
+    return read;
+}
+
+static void walk_example(const struct example *example)
+{
+    struct bench bench = {0};
+    bool read = walk_in(&bench, example);
+    tap_ok(read && bench.complaints == 0, "%s: nobody outside interferes", example->what);
 }
 
 static bool verify(const struct plan *plan, enum driver driver, bool no_reduction,
@@ -526,6 +549,203 @@ static void test_two_groupings(void)
     }
 }
 
+/* ---- mutants --------------------------------------------------------------------------------- */
+
+enum { MUTANT_PLANS = 250, MUTANT_SECONDS = 300, RUNS = 2 * MUTANT_PLANS };
+
+/* A use of an operation, or a way of an operand, that is left out; the other of the two is -1. */
+struct mutant {
+    int kind; /* of an operation: its use of this bit at this moment */
+    enum op_moment moment;
+    int operand; /* its way for this bit; USE_KINDS: that it has room */
+    enum use_kind use;
+};
+
+/* What no step of a random plan can show. */
+static const struct {
+    struct mutant mutant;
+    const char *why;
+} equivalent[] = {
+    {{OP_SYNC, AT_CALL, -1, USE_TAKES},
+     "a sync finds its helpers by its own rule, and conflicts by what it looks at"},
+    {{OP_RECORD, AT_STREAM, -1, USE_GIVES}, "a mark: who waits has noted an earlier record"},
+    {{OP_WAIT, AT_STREAM, -1, USE_TAKES}, "a mark: its stream asks for the record itself"},
+    {{OP_ALLOC, AT_STREAM, -1, USE_LOOKS}, "a mark: accesses are queued or done in any order"},
+    {{-1, AT_CALL, OPERAND_LOCK, USE_GIVES},
+     "the holder of a lock is known, and its release conflicts only where a lock is abused"},
+    {{OP_BARRIER, AT_CALL, -1, USE_GIVES}, "a barrier is lowered to flags"},
+    {{OP_BARRIER, AT_CALL, -1, USE_TAKES}, "a barrier is lowered to flags"},
+};
+enum { EQUIVALENT = sizeof equivalent / sizeof *equivalent };
+
+static const char *why_equivalent(const struct mutant *mutant)
+{
+    for (int i = 0; i < EQUIVALENT; i++)
+        if (memcmp(&equivalent[i].mutant, mutant, sizeof *mutant) == 0)
+            return equivalent[i].why;
+    return NULL;
+}
+
+/* The tables are constants of the program; a child changes its own copy. */
+static void *writable(const void *table, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)table / page * page,
+                    end = (uintptr_t)table + size;
+    return mprotect((void *)first, end - first, PROT_READ | PROT_WRITE) == 0
+               ? (void *)(uintptr_t)table
+               : NULL;
+}
+
+static bool mutate(const struct mutant *mutant)
+{
+    struct op_row *ops = writable(op_table, sizeof op_table);
+    struct operand_row *operands = writable(operand_table, sizeof operand_table);
+    if (!ops || !operands)
+        return false;
+    if (mutant->kind >= 0)
+        ops[mutant->kind].uses[mutant->moment] &= (unsigned char)~(1u << mutant->use);
+    else if (mutant->use == USE_KINDS)
+        operands[mutant->operand].has_room = false;
+    else
+        operands[mutant->operand].way[mutant->use] = WAY_NOTHING;
+    return true;
+}
+
+/* The end of a run with clocks, and its steps. */
+static int64_t simulated(const struct plan *plan, enum driver driver)
+{
+    const struct program_options options = {.driver = driver,
+                                            .iterations = driver == DRIVER_NONE ? -1 : 3};
+    const struct simulate_options none = {0};
+    struct program *program;
+    struct timing timing;
+    struct simulation_result result;
+    struct diag diag;
+    int64_t end = -1;
+    diag_init(&diag);
+    if (program_build(plan, &options, &program, &diag) == STATUS_OK) {
+        if (timing_init(&timing, program, NULL, 0, &diag) == STATUS_OK) {
+            if (simulate_run(program, &timing, &none, &result, &diag) == STATUS_OK) {
+                end = result.makespan_ns + 1000 * 1000 * result.steps;
+                simulation_fini(&result);
+            }
+            timing_fini(&timing);
+        }
+        program_close(program);
+    }
+    diag_fini(&diag);
+    return end;
+}
+
+static int64_t simulated_text(const char *text, enum driver driver)
+{
+    struct plan plan;
+    int64_t end = -1;
+    if (text && plan_of_text(text, &plan)) {
+        end = simulated(&plan, driver);
+        plan_fini(&plan);
+    }
+    return end;
+}
+
+static int64_t simulated_seed(uint64_t seed, enum random_form form)
+{
+    char *text = random_plan(seed, form);
+    int64_t end = simulated_text(text, form != RANDOM_PIPELINE ? DRIVER_NONE
+                                       : seed % 2              ? DRIVER_CLOCK
+                                                               : DRIVER_DATAFLOW);
+    free(text);
+    return end;
+}
+
+/* What the simulations end with, without a mutant. */
+struct ends {
+    int64_t random[RANDOM_FORMS][RUNS], example[EXAMPLES];
+};
+
+/* Does a check of the examples or of the first random plans fail? */
+static bool fails(const struct ends *ends)
+{
+    static const enum random_form order[] = {RANDOM_THREADS, RANDOM_PIPELINE, RANDOM_PROGRAMS};
+    struct bench bench = {.quiet = true};
+    for (int i = 0; i < EXAMPLES && bench.complaints == 0; i++) {
+        walk_in(&bench, &examples[i]);
+        if (simulated_text(examples[i].plan, examples[i].driver) != ends->example[i])
+            return true;
+    }
+    for (int i = 0; i < RUNS && bench.complaints == 0; i++)
+        for (int f = 0; f < RANDOM_FORMS && bench.complaints == 0; f++) {
+            bench.seed = (uint64_t)i + 1;
+            if (simulated_seed(bench.seed, order[f]) != ends->random[order[f]][i])
+                return true;
+            if (i < MUTANT_PLANS)
+                check_plan(&bench, order[f]);
+        }
+    return bench.complaints > 0;
+}
+
+/* An assertion counts as much as a check that fails, and so does a run that does not end. */
+static bool is_noticed(const struct mutant *mutant, const struct ends *ends)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(MUTANT_SECONDS);
+        if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout) ||
+            !mutate(mutant))
+            _exit(0);
+        _exit(fails(ends) ? 1 : 0);
+    }
+    int status = 0;
+    return child > 0 && waitpid(child, &status, 0) == child && status != 0;
+}
+
+static void try_mutant(const struct mutant *mutant, const char *what, const struct ends *ends)
+{
+    static const char *const uses[] = {"gives", "takes", "sets", "looks", "has room"};
+    const char *why = why_equivalent(mutant);
+    tap_is_int(is_noticed(mutant, ends), why == NULL, "without \"%s %s %s\": %s", what,
+               uses[mutant->use], mutant->moment == AT_STREAM ? "at the stream" : "at the call",
+               why ? why : "noticed");
+}
+
+/* Is there an operation with this use of the operand, and does it conflict with others? */
+static bool is_used(int operand, int use)
+{
+    bool used = false;
+    for (int kind = 0; kind < OP_COUNT; kind++)
+        used |= (int)op_operand((enum op_kind)kind) == operand &&
+                (op_table[kind].uses[AT_CALL] | op_table[kind].uses[AT_STREAM]) >> use & 1;
+    return used && operand_table[operand].way[use] != WAY_NOTHING;
+}
+
+static void test_mutants(void)
+{
+    static struct ends ends;
+    for (int form = 0; form < RANDOM_FORMS; form++)
+        for (int i = 0; i < RUNS; i++)
+            ends.random[form][i] = simulated_seed((uint64_t)i + 1, (enum random_form)form);
+    for (int i = 0; i < EXAMPLES; i++)
+        ends.example[i] = simulated_text(examples[i].plan, examples[i].driver);
+    for (int i = 0; i < EXAMPLES; i++)
+        tap_ok(ends.example[i] >= 0, "%s: a run with clocks", examples[i].what);
+    for (int kind = 0; kind < OP_COUNT; kind++)
+        for (int moment = 0; moment < OP_MOMENTS; moment++)
+            for (int use = 0; use < USE_KINDS; use++)
+                if (op_uses((enum op_kind)kind, (enum op_moment)moment) & 1u << use)
+                    try_mutant(
+                        &(struct mutant){kind, (enum op_moment)moment, -1, (enum use_kind)use},
+                        op_key((enum op_kind)kind), &ends);
+    static const char *const operands[OPERAND_COUNT] = {
+        [OPERAND_EVENT] = "an event", [OPERAND_FLAG] = "a flag", [OPERAND_QUEUE] = "a queue",
+        [OPERAND_LOCK] = "a lock",    [OPERAND_TURN] = "a turn", [OPERAND_BUFFER] = "a buffer"};
+    for (int operand = 0; operand < OPERAND_COUNT; operand++)
+        for (int use = 0; operands[operand] && use <= USE_KINDS; use++)
+            if (use == USE_KINDS ? operand_table[operand].has_room : is_used(operand, use))
+                try_mutant(&(struct mutant){-1, AT_CALL, operand, (enum use_kind)use},
+                           operands[operand], &ends);
+}
+
 int main(void)
 {
     test_sets();
@@ -536,5 +756,7 @@ int main(void)
     }
     test_two_groupings();
     test_random_plans();
+    if (env_is_long())
+        test_mutants();
     return tap_done();
 }
