@@ -103,9 +103,8 @@ verb_run cmd_verify, cmd_predict, cmd_render, cmd_schedule, cmd_stages, cmd_lowe
 
 /* ---- warnings -------------------------------------------------------------------------------- */
 
-/* The warnings about a plan, told once by each command that proves, predicts or runs it. */
-
-/* Unless the app is quiet they become messages, with their position and line. */
+/* Tell the warnings about a plan, which each command that proves, predicts or runs it does once. Unless the app is quiet they
+   become messages, with their position and line. */
 void warned_tell(struct app *app, const struct plan *plan, const struct warnings *warnings);
 
 /* Find the warnings about `plan` and tell them. Texts live as long as the app. */
@@ -121,7 +120,7 @@ enum status warned_find(struct app *app, const struct plan *plan, struct warning
 /* From now on the first of these signals only sets the returned flag. */
 const atomic_bool *interrupts_catch(void);
 
-/* Was there one? */
+/* True if one of these signals has come. */
 bool interrupts_seen(void);
 
 /* A handler of its own, or SIG_IGN, for these signals; `flags` as for sigaction(). Where SIGHUP is ignored, as
@@ -150,9 +149,8 @@ void progress_clear(struct progress *progress);
 
 /* ---- stores and plans ------------------------------------------------------------------------ */
 
-/* Is a file on a command line a trace store or a plan? */
-
-/* Does the file begin as an SQLite database does? "-" does not. STATUS_SYSTEM where it cannot be read. */
+/* *out is true if the file of a command line is a trace store: if it begins as an SQLite database does. "-" does not.
+   STATUS_SYSTEM where it cannot be read. */
 enum status run_spec_is_store(struct app *app, const char *path, bool *out);
 
 #endif
