@@ -20,7 +20,6 @@
 #include "check/certify.h"
 #include "check/verify.h"
 #include "base/hash.h"
-#include "improve/found.h"
 #include "plan/text/parse.h"
 #include "closed_sets.h"
 #include "tests/fuzz/mutate.h"
