@@ -568,8 +568,6 @@ static const struct {
 } equivalent[] = {
     {{OP_SYNC, AT_CALL, -1, USE_TAKES},
      "a sync finds its helpers by its own rule, and conflicts by what it looks at"},
-    {{OP_RECORD, AT_STREAM, -1, USE_GIVES}, "a mark: who waits has noted an earlier record"},
-    {{OP_WAIT, AT_STREAM, -1, USE_TAKES}, "a mark: its stream asks for the record itself"},
     {{OP_ALLOC, AT_STREAM, -1, USE_LOOKS}, "a mark: accesses are queued or done in any order"},
     {{-1, AT_CALL, OPERAND_LOCK, USE_GIVES},
      "the holder of a lock is known, and its release conflicts only where a lock is abused"},

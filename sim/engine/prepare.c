@@ -260,6 +260,12 @@ static void list_stream_tasks(struct simulation *sim)
 
 /* ---- what an event may change ---------------------------------------------------------------- */
 
+/* Does its stream use an event in this way when it comes to the operation? */
+static bool uses_event(const struct op *op, enum op_use use)
+{
+    return op_operand(op->kind) == OPERAND_EVENT && op_uses(op->kind, AT_STREAM) & use;
+}
+
 /* The stream on which the events of each family are recorded, or -1. false: not one alone. */
 static bool find_recorders(const struct program *p, int *recorders)
 {
@@ -267,7 +273,7 @@ static bool find_recorders(const struct program *p, int *recorders)
         recorders[e] = -1;
     for (size_t i = 0; i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
-        if (op->kind != OP_RECORD)
+        if (!uses_event(op, GIVES))
             continue;
         if (recorders[op->object] >= 0 && recorders[op->object] != op->stream)
             return false;
@@ -283,7 +289,7 @@ static bool find_watchers(struct simulation *sim)
     const struct program *p = sim->program;
     size_t count = 0, waits = 1;
     for (size_t i = 0; i < p->op_count; i++)
-        waits += p->ops[i].kind == OP_WAIT;
+        waits += uses_event(&p->ops[i], TAKES);
     int *recorders = TABLE(sim, p->event_families, int);
     struct lists_pair *pairs = TABLE(sim, waits, struct lists_pair);
     marks->cascade = TABLE(sim, (size_t)p->stream_count + waits + 1, int);
@@ -292,7 +298,7 @@ static bool find_watchers(struct simulation *sim)
     marks->selective = find_recorders(p, recorders);
     for (size_t i = 0; marks->selective && i < p->op_count; i++) {
         const struct op *op = &p->ops[i];
-        if (op->kind == OP_WAIT && recorders[op->object] >= 0 &&
+        if (uses_event(op, TAKES) && recorders[op->object] >= 0 &&
             recorders[op->object] != op->stream)
             pairs[count++] = (struct lists_pair){recorders[op->object], op->stream};
     }
