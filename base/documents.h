@@ -3,7 +3,7 @@
  * documents.h - the kinds of objects that programs print as JSON.
  *
  * An object at the top says its kind and version in its first key, "schema": "swsim.verdict/1". The file
- * doc/schema/NAME.json describes the kind as JSON Schema; `swsim schema` prints it, and tests/t_schema.sh holds what the
+ * doc/schema/NAME.json describes the kind as JSON Schema; `swsim schema` prints it, and tests/cmd/t_schema.sh holds what the
  * commands print against it. A new key leaves the version as it is; a key that goes, or gets another type or
  * meaning, raises it. Plans have a version of their own, `swplan: 1`, and no row here.
  */

@@ -2,7 +2,7 @@
 /*
  * combine_keys.c - keys of plans beside each other, and without a value worth the name.
  *
- *     combine_keys FILE    plans, each behind a line `---`: those of tests/t_keys.sh, which has each key of the parser
+ *     combine_keys FILE    plans, each behind a line `---`: those of tests/plan/t_keys.sh, which has each key of the parser
  *     SWSIM_PLANS=N        combinations that are drawn; else 4000, 400000 with SWSIM_LONG
  *     SWSIM_SEED=N         their seed; else 1
  *

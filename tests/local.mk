@@ -5,156 +5,156 @@
 # does. No suffix but .py, of the tests with partners, is special: t_x and t_x.sh are two tests with a log each.
 
 # Begun first: what takes longest, so that no processor is idle at the end.
-slow_tests_in_c = tests/t_random_plans tests/t_faults tests/t_gate tests/t_runtime
-slow_tests_in_sh = tests/t_spin.sh tests/t_gpu_run.sh
+slow_tests_in_c = tests/check/t_random_plans tests/check/t_faults tests/gpu/t_gate tests/gpu/t_runtime
+slow_tests_in_sh = tests/check/t_spin.sh tests/gpu/t_gpu_run.sh
 
 tests_in_c = \
-    tests/t_arena \
-    tests/t_array \
-    tests/t_closure \
-    tests/t_collector \
-    tests/t_columns \
-    tests/t_compare \
-    tests/t_cores \
-    tests/t_critical_path \
-    tests/t_csv \
-    tests/t_cycle_ratio \
-    tests/t_dense \
-    tests/t_device \
-    tests/t_early \
-    tests/t_ends \
-    tests/t_engines \
-    tests/t_flow_lines \
-    tests/t_fuzz \
-    tests/t_graph \
-    tests/t_hash \
-    tests/t_injected \
-    tests/t_journal \
-    tests/t_json \
-    tests/t_kills \
-    tests/t_json_reader \
-    tests/t_locale \
-    tests/t_machine \
-    tests/t_no_memory tests/t_run_memory \
-    tests/t_nsys \
-    tests/t_mail \
-    tests/t_ops \
-    tests/t_sort \
-    tests/t_steady \
-    tests/t_table \
-    tests/t_parse \
-    tests/t_plangraph \
-    tests/t_predict \
-    tests/t_print \
-    tests/t_processors \
-    tests/t_one_run \
-    tests/t_output \
-    tests/t_found \
-    tests/t_programs \
-    tests/t_proof \
-    tests/t_quantifiers \
-    tests/t_serial \
-    tests/t_random \
-    tests/t_recorded_times \
-    tests/t_reduce \
-    tests/t_repair \
-    tests/t_repeats \
-    tests/t_host_link \
-    tests/t_rendezvous \
-    tests/t_replay \
-    tests/t_search \
-    tests/t_sharing \
-    tests/t_result_wire \
-    tests/t_states \
-    tests/t_store \
-    tests/t_store_steps \
-    tests/t_structure \
-    tests/t_swpipe \
-    tests/t_swpipe_build \
-    tests/t_swpipe_hostile \
-    tests/t_swpipe_caller \
-    tests/t_swpipe_calls \
-    tests/t_swpipe_collectives \
-    tests/t_swpipe_group \
-    tests/t_swpipe_proof \
-    tests/t_swsim \
-    tests/t_swpipe_hooks \
-    tests/t_swpipe_own \
-    tests/t_swpipe_policy \
-    tests/t_swpipe_turns \
-    tests/t_timeline \
-    tests/t_units \
-    tests/t_whole
+    tests/base/t_arena \
+    tests/base/t_array \
+    tests/machine/t_closure \
+    tests/gpu/t_collector \
+    tests/base/t_columns \
+    tests/cmd/t_compare \
+    tests/gpu/t_cores \
+    tests/sim/t_critical_path \
+    tests/plan/t_csv \
+    tests/sim/t_cycle_ratio \
+    tests/gpu/t_dense \
+    tests/gpu/t_device \
+    tests/base/t_early \
+    tests/gpu/t_ends \
+    tests/sim/t_engines \
+    tests/plan/t_flow_lines \
+    tests/whole/t_fuzz \
+    tests/gpu/t_graph \
+    tests/base/t_hash \
+    tests/whole/t_injected \
+    tests/gpu/t_journal \
+    tests/base/t_json \
+    tests/whole/t_kills \
+    tests/import/t_json_reader \
+    tests/base/t_locale \
+    tests/machine/t_machine \
+    tests/whole/t_no_memory tests/gpu/t_run_memory \
+    tests/import/t_nsys \
+    tests/gpu/t_mail \
+    tests/machine/t_ops \
+    tests/base/t_sort \
+    tests/sim/t_steady \
+    tests/base/t_table \
+    tests/plan/t_parse \
+    tests/trace/t_plangraph \
+    tests/sim/t_predict \
+    tests/plan/t_print \
+    tests/base/t_processors \
+    tests/check/t_one_run \
+    tests/base/t_output \
+    tests/plan/t_found \
+    tests/plan/t_programs \
+    tests/check/t_proof \
+    tests/check/t_quantifiers \
+    tests/machine/t_serial \
+    tests/sim/t_random \
+    tests/import/t_recorded_times \
+    tests/check/t_reduce \
+    tests/improve/t_repair \
+    tests/base/t_repeats \
+    tests/gpu/t_host_link \
+    tests/gpu/t_rendezvous \
+    tests/gpu/t_replay \
+    tests/check/t_search \
+    tests/sim/t_sharing \
+    tests/gpu/t_result_wire \
+    tests/check/t_states \
+    tests/trace/t_store \
+    tests/trace/t_store_steps \
+    tests/check/t_structure \
+    tests/gpu/t_swpipe \
+    tests/gpu/t_swpipe_build \
+    tests/gpu/t_swpipe_hostile \
+    tests/gpu/t_swpipe_caller \
+    tests/gpu/t_swpipe_calls \
+    tests/gpu/t_swpipe_collectives \
+    tests/gpu/t_swpipe_group \
+    tests/gpu/t_swpipe_proof \
+    tests/cmd/t_swsim \
+    tests/gpu/t_swpipe_hooks \
+    tests/gpu/t_swpipe_own \
+    tests/gpu/t_swpipe_policy \
+    tests/gpu/t_swpipe_turns \
+    tests/trace/t_timeline \
+    tests/base/t_units \
+    tests/whole/t_whole
 
 tests_in_sh = \
-    tests/t_arithmetic.sh tests/t_bench.sh \
-    tests/t_cli.sh \
-    tests/t_columns.sh \
-    tests/t_compare.sh \
-    tests/t_ledger.sh \
-    tests/t_package.sh \
-    tests/t_profiler_json.sh \
-    tests/t_two_runs.sh \
-    tests/t_watch.sh \
-    tests/t_cuda_emulated.sh \
-    tests/t_faults.sh \
-    tests/t_fuzz_clang.sh \
-    tests/t_headers.sh \
-    tests/t_flight.sh \
-    tests/t_from_python.sh \
-    tests/t_import.sh \
-    tests/t_import_cpu.sh \
-    tests/t_import_figures.sh \
-    tests/t_import_pipeline.sh \
-    tests/t_instructions.sh \
-    tests/t_mpi.sh \
-    tests/t_nvtx.sh \
-    tests/t_output.sh \
-    tests/t_predict.sh \
-    tests/t_malformed.sh \
-    tests/t_proof.sh \
-    tests/t_large.sh \
-    tests/t_published.sh \
-    tests/t_ranks.sh tests/t_record.sh tests/t_record_dlrm.sh tests/t_record_times.sh tests/t_record_plans.sh \
-    tests/t_record_threads.sh tests/t_record_turns.sh tests/t_record_pinned.sh tests/t_record_training.sh tests/t_record_calls.sh tests/t_record_queries.sh tests/t_record_driver.sh \
-    tests/t_docs.sh \
-    tests/t_man.sh \
-    tests/t_groups.sh \
-    tests/t_pipeline.sh \
-    tests/t_dlrm.sh \
-    tests/t_dlrm_cuda.sh \
-    tests/t_driver_key.sh \
-    tests/t_environment.sh tests/t_hostile.sh tests/t_odd_files.sh \
-    tests/t_oracle.sh tests/t_oracle_times.sh \
-    tests/t_keys.sh \
-    tests/t_memcheck.sh \
-    tests/t_repair.sh \
-    tests/t_globals.sh \
-    tests/t_rooms.sh \
-    tests/t_schedule.sh \
-    tests/t_json_figures.sh \
-    tests/t_plan_schema.sh \
-    tests/t_schema.sh \
-    tests/t_search.sh \
-    tests/t_sharing.sh \
-    tests/t_signals.sh \
-    tests/t_libraries.sh \
-    tests/t_swpipe_lib.sh \
-    tests/t_swpipe_ranks.sh \
-    tests/t_swsim_lib.sh \
-    tests/t_swrun.sh \
-    tests/t_torchrec.sh \
-    tests/t_frontier.sh \
-    tests/t_gallery.sh tests/t_page.sh tests/t_pictures.sh tests/t_render_options.sh \
-    tests/t_whole_pictures.sh \
-    tests/t_schedule_picture.sh \
-    tests/t_stories.sh tests/t_tune.sh \
-    tests/t_verify.sh \
-    tests/t_lists.sh tests/t_warnings.sh \
-    tests/t_witness.sh
+    tests/plan/t_arithmetic.sh tests/whole/t_bench.sh \
+    tests/cmd/t_cli.sh \
+    tests/base/t_columns.sh \
+    tests/cmd/t_compare.sh \
+    tests/trace/t_ledger.sh \
+    tests/whole/t_package.sh \
+    tests/trace/t_profiler_json.sh \
+    tests/cmd/t_two_runs.sh \
+    tests/cmd/t_watch.sh \
+    tests/gpu/t_cuda_emulated.sh \
+    tests/check/t_faults.sh \
+    tests/whole/t_fuzz_clang.sh \
+    tests/whole/t_headers.sh \
+    tests/import/t_flight.sh \
+    tests/cmd/t_from_python.sh \
+    tests/import/t_import.sh \
+    tests/import/t_import_cpu.sh \
+    tests/import/t_import_figures.sh \
+    tests/import/t_import_pipeline.sh \
+    tests/whole/t_instructions.sh \
+    tests/gpu/t_mpi.sh \
+    tests/gpu/t_nvtx.sh \
+    tests/base/t_output.sh \
+    tests/sim/t_predict.sh \
+    tests/plan/t_malformed.sh \
+    tests/check/t_proof.sh \
+    tests/whole/t_large.sh \
+    tests/plan/t_published.sh \
+    tests/gpu/t_ranks.sh tests/import/t_record.sh tests/import/t_record_dlrm.sh tests/import/t_record_times.sh tests/import/t_record_plans.sh \
+    tests/import/t_record_threads.sh tests/import/t_record_turns.sh tests/import/t_record_pinned.sh tests/import/t_record_training.sh tests/import/t_record_calls.sh tests/import/t_record_queries.sh tests/import/t_record_driver.sh \
+    tests/whole/t_docs.sh \
+    tests/whole/t_man.sh \
+    tests/plan/t_groups.sh \
+    tests/check/t_pipeline.sh \
+    tests/gpu/t_dlrm.sh \
+    tests/gpu/t_dlrm_cuda.sh \
+    tests/plan/t_driver_key.sh \
+    tests/whole/t_environment.sh tests/whole/t_hostile.sh tests/whole/t_odd_files.sh \
+    tests/check/t_oracle.sh tests/check/t_oracle_times.sh \
+    tests/plan/t_keys.sh \
+    tests/whole/t_memcheck.sh \
+    tests/improve/t_repair.sh \
+    tests/whole/t_globals.sh \
+    tests/whole/t_rooms.sh \
+    tests/plan/t_schedule.sh \
+    tests/cmd/t_json_figures.sh \
+    tests/whole/t_plan_schema.sh \
+    tests/cmd/t_schema.sh \
+    tests/check/t_search.sh \
+    tests/sim/t_sharing.sh \
+    tests/whole/t_signals.sh \
+    tests/cmd/t_libraries.sh \
+    tests/gpu/t_swpipe_lib.sh \
+    tests/gpu/t_swpipe_ranks.sh \
+    tests/cmd/t_swsim_lib.sh \
+    tests/gpu/t_swrun.sh \
+    tests/check/t_torchrec.sh \
+    tests/improve/t_frontier.sh \
+    tests/trace/t_gallery.sh tests/trace/t_page.sh tests/trace/t_pictures.sh tests/trace/t_render_options.sh \
+    tests/trace/t_whole_pictures.sh \
+    tests/trace/t_schedule_picture.sh \
+    tests/check/t_stories.sh tests/improve/t_tune.sh \
+    tests/check/t_verify.sh \
+    tests/plan/t_lists.sh tests/plan/t_warnings.sh \
+    tests/check/t_witness.sh
 
 if CUDA
-tests_in_c += tests/t_cuda_emulation tests/t_cuda_threads
+tests_in_c += tests/gpu/t_cuda_emulation tests/gpu/t_cuda_threads
 endif
 
 TESTS = $(slow_tests_in_sh) $(slow_tests_in_c) $(tests_in_c) $(tests_in_sh)
@@ -184,11 +184,11 @@ tests_cuda_emulation_libcuda_a_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 emulated_stdcxx = -lstdc++ -lm
 emulated_libs = $(run_libs) tests/cuda_emulation/libcuda.a $(required_libs) $(emulated_stdcxx)
 emulated_ldflags = $(AM_LDFLAGS) -rdynamic
-check_PROGRAMS += tests/overhead_emulated tests/swrun_emulated tests/t_device_emulated
-tests_t_cuda_emulation_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_cuda_emulation_LDFLAGS = $(emulated_ldflags)
-tests_t_cuda_threads_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_cuda_threads_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/overhead_emulated tests/swrun_emulated tests/gpu/t_device_emulated
+tests_gpu_t_cuda_emulation_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_cuda_emulation_LDFLAGS = $(emulated_ldflags)
+tests_gpu_t_cuda_threads_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_cuda_threads_LDFLAGS = $(emulated_ldflags)
 check_DATA += tests/cuda_emulation/libnccl.so.2
 nccl_emulation = tests/cuda_emulation/nccl.c tests/cuda_emulation/nccl_group.c tests/cuda_emulation/nccl_kernel.c \
     tests/cuda_emulation/nccl_link.c tests/cuda_emulation/nccl_make.c
@@ -280,29 +280,29 @@ check_PROGRAMS += tests/gpu/rows_emulated
 tests_gpu_rows_emulated_SOURCES = tests/gpu/rows.c
 tests_gpu_rows_emulated_LDADD = $(emulated_libs)
 tests_gpu_rows_emulated_LDFLAGS = $(emulated_ldflags)
-check_PROGRAMS += tests/t_swpipe_group_emulated
-tests_t_swpipe_group_emulated_SOURCES = tests/t_swpipe_group.c
-tests_t_swpipe_group_emulated_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_swpipe_group_emulated_LDFLAGS = $(emulated_ldflags)
-check_PROGRAMS += tests/t_swpipe_collectives_emulated
-tests_t_swpipe_collectives_emulated_SOURCES = tests/t_swpipe_collectives.c
-tests_t_swpipe_collectives_emulated_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_swpipe_collectives_emulated_LDFLAGS = $(emulated_ldflags)
-check_PROGRAMS += tests/t_swpipe_own_emulated
-tests_t_swpipe_own_emulated_SOURCES = tests/t_swpipe_own.c
-tests_t_swpipe_own_emulated_LDADD = tests/libtests.a $(emulated_libs) -ldl
-tests_t_swpipe_own_emulated_LDFLAGS = $(emulated_ldflags)
-check_PROGRAMS += tests/t_swpipe_policy_emulated
-tests_t_swpipe_policy_emulated_SOURCES = tests/t_swpipe_policy.c
-tests_t_swpipe_policy_emulated_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_swpipe_policy_emulated_LDFLAGS = $(emulated_ldflags)
-check_PROGRAMS += tests/t_swpipe_hooks_emulated
-tests_t_swpipe_hooks_emulated_SOURCES = tests/t_swpipe_hooks.c
-tests_t_swpipe_hooks_emulated_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_swpipe_hooks_emulated_LDFLAGS = $(emulated_ldflags)
-tests_t_device_emulated_SOURCES = tests/t_device.c
-tests_t_device_emulated_LDADD = tests/libtests.a $(emulated_libs)
-tests_t_device_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/gpu/t_swpipe_group_emulated
+tests_gpu_t_swpipe_group_emulated_SOURCES = tests/gpu/t_swpipe_group.c
+tests_gpu_t_swpipe_group_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_swpipe_group_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/gpu/t_swpipe_collectives_emulated
+tests_gpu_t_swpipe_collectives_emulated_SOURCES = tests/gpu/t_swpipe_collectives.c
+tests_gpu_t_swpipe_collectives_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_swpipe_collectives_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/gpu/t_swpipe_own_emulated
+tests_gpu_t_swpipe_own_emulated_SOURCES = tests/gpu/t_swpipe_own.c
+tests_gpu_t_swpipe_own_emulated_LDADD = tests/libtests.a $(emulated_libs) -ldl
+tests_gpu_t_swpipe_own_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/gpu/t_swpipe_policy_emulated
+tests_gpu_t_swpipe_policy_emulated_SOURCES = tests/gpu/t_swpipe_policy.c
+tests_gpu_t_swpipe_policy_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_swpipe_policy_emulated_LDFLAGS = $(emulated_ldflags)
+check_PROGRAMS += tests/gpu/t_swpipe_hooks_emulated
+tests_gpu_t_swpipe_hooks_emulated_SOURCES = tests/gpu/t_swpipe_hooks.c
+tests_gpu_t_swpipe_hooks_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_swpipe_hooks_emulated_LDFLAGS = $(emulated_ldflags)
+tests_gpu_t_device_emulated_SOURCES = tests/gpu/t_device.c
+tests_gpu_t_device_emulated_LDADD = tests/libtests.a $(emulated_libs)
+tests_gpu_t_device_emulated_LDFLAGS = $(emulated_ldflags)
 endif
 
 # Failures by machine: the preloaded library and the test that starts commands with it.
@@ -311,12 +311,12 @@ CLEANFILES += tests/faults/inject.so
 tests/faults/inject.so: tests/faults/inject.c tests/faults/inject.h Makefile
 	$(AM_V_CCLD)$(MKDIR_P) tests/faults && $(CC) -D_GNU_SOURCE -std=c11 -Wall -Wextra $(WERROR_CFLAGS) -O1 -g \
 	    -U_FORTIFY_SOURCE -fPIC -shared -o $@ $(srcdir)/tests/faults/inject.c -ldl
-tests_t_injected_SOURCES = \
+tests_whole_t_injected_SOURCES = \
     tests/faults/attempt.c tests/faults/attempt.h \
     tests/faults/commands.h \
     tests/faults/inject.h \
-    tests/t_injected.c
-tests_t_injected_CPPFLAGS = $(AM_CPPFLAGS) -DINJECT_LIBRARY='"$(abs_builddir)/tests/faults/inject.so"' \
+    tests/whole/t_injected.c
+tests_whole_t_injected_CPPFLAGS = $(AM_CPPFLAGS) -DINJECT_LIBRARY='"$(abs_builddir)/tests/faults/inject.so"' \
     -DLIBRARY_USER='"$(abs_builddir)/tests/faults/library_user"'
 check_PROGRAMS += tests/faults/library_user
 tests_faults_library_user_CPPFLAGS = -I$(srcdir)/api -I$(srcdir)/gpu/lib
@@ -437,14 +437,14 @@ tests_fuzz_libfuzz_a_SOURCES = \
     tests/fuzz/sql.c tests/fuzz/sql.h \
     tests/fuzz/tape_lines.c tests/fuzz/tape_lines.h \
     tests/fuzz/targets.h
-tests_t_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
-tests_t_run_memory_LDFLAGS = $(tests_t_no_memory_LDFLAGS)
-tests_t_early_LDFLAGS = $(tests_t_no_memory_LDFLAGS)
+tests_whole_t_no_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+tests_gpu_t_run_memory_LDFLAGS = $(tests_whole_t_no_memory_LDFLAGS)
+tests_base_t_early_LDFLAGS = $(tests_whole_t_no_memory_LDFLAGS)
 tests_plan_json_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 tests_combine_keys_LDADD = tests/fuzz/libfuzz.a $(LDADD)
-tests_t_fuzz_LDADD = tests/fuzz/libfuzz.a $(LDADD)
-tests_t_proof_LDADD = tests/fuzz/libfuzz.a $(LDADD)
-tests_t_recorded_times_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+tests_whole_t_fuzz_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+tests_check_t_proof_LDADD = tests/fuzz/libfuzz.a $(LDADD)
+tests_import_t_recorded_times_LDADD = tests/fuzz/libfuzz.a $(LDADD)
 
 tests/fuzz/mutate.$(OBJEXT): tests/fuzz/words.inc
 tests/fuzz/words.inc: tests/fuzz/words.sh plan/plan.h plan/host_op.h plan/pipeline.h plan/programs.h plan/work.h plan/ops.h plan/keywords.c trace/schema.h trace/import/kineto.c trace/import/nsys.c trace/record/recorder/recording.h

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit 1
 cat <<'EOF'
 # Files
 
-`make file-map` writes this page from the first sentence of each file; tests/t_rooms.sh compares. A `.c` file that is not
+`make file-map` writes this page from the first sentence of each file; tests/whole/t_rooms.sh compares. A `.c` file that is not
 listed implements the header of its name. [architecture.md](architecture.md) says what each room is for.
 EOF
 

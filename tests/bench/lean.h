@@ -26,7 +26,7 @@
  * whose events have happened, which the machine has popped already.
  *
  * An exact model takes one step for each step of machine/machine.c, also for those without effect,
- * so that its states are the machine's: tests/t_spin.sh counts both.
+ * so that its states are the machine's: tests/check/t_spin.sh counts both.
  */
 #ifndef SWSIM_TESTS_LEAN_H
 #define SWSIM_TESTS_LEAN_H

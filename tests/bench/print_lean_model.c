@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_lean_model.c - the lean Promela model of a plain pipeline (lean.h), for tests/t_spin.sh and
+ * print_lean_model.c - the lean Promela model of a plain pipeline (lean.h), for tests/check/t_spin.sh and
  * tests/bench/spin.sh.
  *
  *     print_lean_model PLAN clock|dataflow ITERATIONS RANKS [exact]     RANKS 0: the plan's

@@ -4,7 +4,7 @@
  *
  * A target returns for every input, in order: no crash, no leak, no exit, no hang. It aborts, with FUZZ_EXPECT, where
  * the product contradicts itself: a canonical text that does not read back as itself, a proof that a simulation
- * refutes. tests/fuzz/libfuzzer.c runs a target with libFuzzer (`make fuzz`), tests/t_fuzz.c runs all of them over the
+ * refutes. tests/fuzz/libfuzzer.c runs a target with libFuzzer (`make fuzz`), tests/whole/t_fuzz.c runs all of them over the
  * corpus and over some mutations of it (`make check`).
  *
  * Inputs stay in memory, and sizes that they choose stay small, so that an execution takes microseconds.

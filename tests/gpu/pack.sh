@@ -4,10 +4,10 @@
 #
 #     tests/gpu/pack.sh [PACK]        PACK: the folder (default gpu-pack/)
 #
-#     PACK/swrun swsim tests/t_device tests/bench/overhead            for the GPU
+#     PACK/swrun swsim tests/gpu/t_device tests/bench/overhead            for the GPU
 #          libswrecord.so tests/gpu/record_probe.cu                    to record a program, and one that is compiled there
 #          tests/gpu/rows                                             rows with a program of their own
-#          tests/t_swpipe_*                                           programs with the library, for the GPU
+#          tests/gpu/t_swpipe_*                                           programs with the library, for the GPU
 #          doc/examples/dlrm/dlrm dlrm_cuda                            the DLRM, on the host and with cuBLAS
 #          tests/*_emulated                                           to try it out without one
 #          tests/cuda_emulation/libnccl.so.2
@@ -53,9 +53,9 @@ cd "$work"
 cudart=$(sed -n 's/^CUDA_LIBS = \([^ ]*libcudart_static.a\).*/\1/p' Makefile)
 [ -n "$cudart" ] || { echo "pack.sh: configure found no CUDA runtime" >&2; exit 1; }
 
-of_library="tests/t_swpipe_hooks tests/t_swpipe_own tests/t_swpipe_collectives tests/t_swpipe_group"
-programs="swrun swsim libswrecord.so tests/t_device tests/bench/overhead tests/gpu/rows $of_library"
-emulated="tests/swrun_emulated tests/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library)"
+of_library="tests/gpu/t_swpipe_hooks tests/gpu/t_swpipe_own tests/gpu/t_swpipe_collectives tests/gpu/t_swpipe_group"
+programs="swrun swsim libswrecord.so tests/gpu/t_device tests/bench/overhead tests/gpu/rows $of_library"
+emulated="tests/swrun_emulated tests/gpu/t_device_emulated tests/overhead_emulated tests/gpu/rows_emulated $(printf '%s_emulated ' $of_library)"
 # The DLRM takes libswpipe.a; static libraries of the system do not go into libswpipe.so.
 export ARCHIVE_ONLY=yes
 home=doc/examples/dlrm

@@ -39,7 +39,7 @@ trap 'rm -rf "$dir"' EXIT
 
 if [ -n "$emulated" ]; then
     variant=_emulated dlrm=$build/tests/dlrm_emulated seconds_of_drift=3 waits=50
-    swrun=$build/tests/swrun_emulated suite=$build/tests/t_device_emulated overhead=$build/tests/overhead_emulated
+    swrun=$build/tests/swrun_emulated suite=$build/tests/gpu/t_device_emulated overhead=$build/tests/overhead_emulated
     settle=1 iterations=4 rounds=1 tasks=200 long=20
     slack=10 # times all budgets: a busy machine, a sanitizer
     predicted=plans/reference/sparse_dist.yaml
@@ -51,7 +51,7 @@ if [ -n "$emulated" ]; then
     echo "EMULATED CUDA: not a result of a GPU"
 else
     variant= dlrm=$build/doc/examples/dlrm/dlrm_cuda seconds_of_drift=20 waits=300
-    swrun=$build/swrun suite=$build/tests/t_device overhead=$build/tests/bench/overhead
+    swrun=$build/swrun suite=$build/tests/gpu/t_device overhead=$build/tests/bench/overhead
     settle=6 iterations=30 rounds=3 tasks=2000 long=3000
     slack=1
     predicted='plans/reference/*.yaml'
@@ -435,14 +435,14 @@ ask 60 "recorded: device times by CUPTI" run_recorded
 
 # The library: the caller's GPU, last error and environment; what the program has made itself. With fewer GPUs than
 # their parts need, those are left out, and the log says so.
-row 60 "library: hooks and the caller's CUDA" "$build/tests/t_swpipe_hooks$variant" cuda
-row 60 "library: the program's own" "$build/tests/t_swpipe_own$variant" cuda
+row 60 "library: hooks and the caller's CUDA" "$build/tests/gpu/t_swpipe_hooks$variant" cuda
+row 60 "library: the program's own" "$build/tests/gpu/t_swpipe_own$variant" cuda
 
 # From here on a row needs NCCL and several processes.
 [ -n "$nccl" ] || lacks="no NCCL here"
 row 60 "device conformance, several ranks" "$suite" cuda
-row 90 "library: collectives on own memory" "$build/tests/t_swpipe_collectives$variant" cuda
-row 150 "library: groups and their recordings" "$build/tests/t_swpipe_group$variant" cuda
+row 90 "library: collectives on own memory" "$build/tests/gpu/t_swpipe_collectives$variant" cuda
+row 150 "library: groups and their recordings" "$build/tests/gpu/t_swpipe_group$variant" cuda
 for ranks in 2 4; do
     for kind in clock dataflow; do
         plan 40 "sparse_dist $kind, $ranks ranks" plans/reference/sparse_dist.yaml --ranks $ranks --driver $kind -n $iterations

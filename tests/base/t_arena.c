@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* t_arena.c - the arena: alignment, zeroing, stable pointers, the cap, overflow and growth. */
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "tests/tap.h"
+
+static void test_alignment_and_zeroing(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    int aligned = 1, zeroed = 1;
+    for (size_t bytes = 1; bytes < 3000; bytes += 7) {
+        unsigned char *memory = arena_alloc(&arena, bytes);
+        aligned &= memory && (uintptr_t)memory % alignof(max_align_t) == 0;
+        for (size_t i = 0; memory && i < bytes; i++)
+            zeroed &= memory[i] == 0;
+        if (memory)
+            memset(memory, 0xff, bytes);
+    }
+    tap_ok(aligned, "every allocation is aligned for any type");
+    tap_ok(zeroed, "every allocation is zeroed");
+    tap_ok(!arena.failed, "nothing failed");
+    arena_fini(&arena);
+}
+
+static void test_emptied(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    char *before = arena_alloc(&arena, 1000);
+    if (before)
+        memset(before, 0xff, 1000);
+    arena_empty(&arena);
+    int zeroed = 1;
+    for (int i = 0; i < 3; i++) {
+        const char *after = arena_alloc(&arena, 300);
+        for (size_t k = 0; k < 300; k++)
+            zeroed &= after && after[k] == 0;
+    }
+    tap_ok(zeroed, "memory of an emptied arena is zeroed when it serves again");
+    arena_fini(&arena);
+}
+
+static void test_pointers_stay(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    char *first = arena_strdup(&arena, "first");
+    for (int i = 0; i < 10000; i++)
+        arena_alloc(&arena, 64);
+    tap_is_str(first, "first", "a block does not move while others are added");
+    arena_fini(&arena);
+}
+
+static void test_distinct(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    char *nothing = arena_alloc(&arena, 0);
+    char *one = arena_alloc(&arena, 1);
+    char *large = arena_alloc(&arena, 4 << 20);
+    char *small = arena_alloc(&arena, 8);
+    tap_ok(nothing && one && large && small, "0 bytes, 1 byte and 4 MiB can be had");
+    tap_ok(one + 1 <= small || small + 8 <= one, "two allocations do not overlap");
+    if (large)
+        memset(large, 1, 4 << 20);
+    tap_ok(small && small[0] == 0 && small[7] == 0, "a large one does not reach into the next");
+    arena_fini(&arena);
+}
+
+/* The old place of a regrown array is freed only where nothing else is in its block. */
+static void test_regrown(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    int *numbers = NULL;
+    size_t cap = 0;
+    bool grown = true;
+    char *between = NULL;
+    for (int i = 0; grown && i < 1 << 20; i++) {
+        grown = arena_regrow(&arena, (void **)&numbers, (size_t)i, &cap, sizeof *numbers);
+        if (grown)
+            numbers[i] = i;
+        if (i % 1000 == 0 && (between = arena_alloc(&arena, 100)))
+            memset(between, i % 100, 100);
+    }
+    int same = grown && between != NULL;
+    for (int i = 0; same && i < 1 << 20; i++)
+        same = numbers[i] == i;
+    tap_ok(same, "an array of 4 MiB that has grown between small pieces is whole");
+    tap_ok(arena.used_bytes < 2 * (4 << 20), "and what it has grown from is freed (%zu bytes)",
+           arena.used_bytes);
+    arena_fini(&arena);
+}
+
+static void test_cap(void)
+{
+    struct arena arena;
+    arena_init(&arena, 64 * 1024);
+    int count = 0;
+    while (count < 1000 && arena_alloc(&arena, 1024))
+        count++;
+    tap_ok(count > 0 && count <= 64, "a cap of 64 KiB gives at most 64 KiB (%d KiB)", count);
+    tap_ok(arena.failed, "exhaustion is remembered");
+    tap_ok(arena.used_bytes <= arena.cap_bytes, "no more is used than the cap allows");
+    arena_fini(&arena);
+
+    arena_init(&arena, 1024);
+    tap_ok(!arena_alloc(&arena, 1 << 20), "one allocation beyond the cap is refused");
+    arena_fini(&arena);
+}
+
+static void test_overflow(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    tap_ok(!arena_array(&arena, SIZE_MAX / 4, 8), "a product beyond size_t is refused");
+    tap_ok(arena.failed, "and remembered");
+    arena.failed = false;
+    tap_ok(!arena_array(&arena, 3, SIZE_MAX / 2), "the factors the other way round too");
+    arena.failed = false;
+    tap_ok(!arena_alloc(&arena, SIZE_MAX), "SIZE_MAX bytes are refused");
+    tap_ok(arena.failed, "and remembered");
+    arena.failed = false;
+    tap_ok(!arena_alloc(&arena, SIZE_MAX - 64), "nearly SIZE_MAX bytes are refused");
+    tap_ok(arena_array(&arena, 0, 8) != NULL, "an empty array is not a failure");
+    arena_fini(&arena);
+}
+
+static void test_strings(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    tap_is_str(arena_strdup(&arena, ""), "", "strdup of nothing");
+    tap_is_str(arena_strndup(&arena, "abcdef", 3), "abc", "strndup cuts");
+    tap_is_str(arena_printf(&arena, "%s-%d", "x", 42), "x-42", "printf");
+    char *text = arena_printf(&arena, "%5000d", 7);
+    tap_ok(text && strlen(text) == 5000 && text[4999] == '7', "printf of 5000 characters");
+    arena_fini(&arena);
+}
+
+static void test_grow(void)
+{
+    struct arena arena;
+    arena_init(&arena, 0);
+    int *numbers = NULL;
+    size_t cap = 0;
+    int grown = 1;
+    for (int i = 0; i < 1000 && grown; i++) {
+        void *array = numbers;
+        grown = arena_grow(&arena, &array, (size_t)i, &cap, sizeof *numbers);
+        numbers = array;
+        if (grown)
+            numbers[i] = i;
+    }
+    int kept = grown;
+    for (int i = 0; i < 1000 && kept; i++)
+        kept = numbers[i] == i;
+    tap_ok(grown && cap >= 1000, "an array grows to 1000 elements");
+    tap_ok(kept, "and keeps what was in it");
+    arena_fini(&arena);
+}
+
+static void test_grow_at_the_cap(void)
+{
+    struct arena arena;
+    arena_init(&arena, 4096);
+    void *array = NULL;
+    size_t cap = 0, count = 0;
+    while (count < 100000 && arena_grow(&arena, &array, count, &cap, 8)) {
+        ((uint64_t *)array)[count] = count;
+        count++;
+    }
+    tap_ok(count < 100000, "growth stops at the cap");
+    tap_ok(count == cap && array != NULL, "the array and its capacity are then unchanged");
+    tap_ok(count > 0 && ((uint64_t *)array)[count - 1] == count - 1, "and so are its elements");
+    arena_fini(&arena);
+}
+
+int main(void)
+{
+    test_alignment_and_zeroing();
+    test_emptied();
+    test_pointers_stay();
+    test_distinct();
+    test_regrown();
+    test_cap();
+    test_overflow();
+    test_strings();
+    test_grow();
+    test_grow_at_the_cap();
+    return tap_done();
+}

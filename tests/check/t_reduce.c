@@ -1,0 +1,760 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_reduce.c - what may be left out of a search.
+ *
+ *     sets      a set of agents: in, out, emptied
+ *     enablers  an agent whose step lets a blocked one go on was named by machine_enablers
+ *     stubborn  from a set closed under machine_conflicts and machine_enablers: whatever the agents
+ *               outside of it do, its blocked members stay blocked and the steps of the others
+ *               commute with what was done
+ *     ready     the ready set lists those agents that can step, in chains of free steps and in any run
+ *     counts    plans whose reduced search must not grow, and must find what the whole one does
+ *     mutants   with SWSIM_LONG=1: each use of an operation, and each way of an operand, left out in turn. One of the checks
+ *               above, or a simulation of the same plans, must notice; what none can notice is listed with the reason
+ *
+ * The middle ones walk at random through random plans; SWSIM_SEED and SWSIM_PLANS as in
+ * t_random_plans, SWSIM_LONG=1 asks for more.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check/reduce.h"
+#include "machine/uses.h"
+#include "sim/engine/simulate.h"
+#include "check/verify.h"
+#include "base/hash.h"
+#include "plan/text/parse.h"
+#include "tests/harness.h"
+#include "tests/random_plan.h"
+#include "tests/tap.h"
+
+enum { QUICK = 200, LONG = 10000, WALKS = 3, WALK_STEPS = 50, OUTSIDE_STEPS = 12 };
+enum { WIDE_EVERY = 3 }; /* so many plans are one that draws from every key */
+enum { MAX_COMPLAINTS = 6 };
+
+struct bench {
+    uint64_t seed, draws;
+    const char *text;
+    const struct program *program;
+    struct state *state, *one, *two, *outside;
+    struct transition *steps;
+    struct agent_set set;
+    int enabled, members, commuted, chains; /* what was tried */
+    int complaints;
+    bool quiet; /* faults are looked for */
+};
+
+static uint64_t draw(struct bench *bench)
+{
+    return hash_mix(bench->seed + UINT64_C(0x9e3779b97f4a7c15) * ++bench->draws);
+}
+
+static void complain(struct bench *bench, const char *what, int agent, int other)
+{
+    char a[160], b[160];
+    if (bench->complaints++ >= MAX_COMPLAINTS || bench->quiet)
+        return;
+    tap_note("SWSIM_SEED=%" PRIu64 ": %s: %s, %s", bench->seed, what,
+             program_agent_name(bench->program, agent, a, sizeof a),
+             program_agent_name(bench->program, other, b, sizeof b));
+    tap_note("%s", bench->text);
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+static void test_sets(void)
+{
+    struct agent_set set;
+    if (!agent_set_init(&set, 5)) {
+        tap_ok(0, "a set is made");
+        return;
+    }
+    agent_set_add(&set, 3);
+    agent_set_add(&set, 0);
+    agent_set_add(&set, 3);
+    tap_ok(set.count == 2 && set.members[0] == 3 && set.members[1] == 0, "each member once");
+    tap_ok(agent_set_has(&set, 3) && !agent_set_has(&set, 4), "who is in");
+    set.now = UINT32_MAX - 1;
+    agent_set_clear(&set, 5);
+    agent_set_add(&set, 4);
+    agent_set_clear(&set, 5);
+    tap_ok(set.count == 0 && !agent_set_has(&set, 4) && !agent_set_has(&set, 3),
+           "nobody, also when the stamps begin anew");
+    agent_set_fini(&set);
+}
+
+/* ---- enablers -------------------------------------------------------------------------------- */
+
+/* Every step of another agent after which `blocked` can go on must be one of an enabler. */
+static void check_enablers(struct bench *bench, int blocked, int count)
+{
+    const struct program *p = bench->program;
+    agent_set_clear(&bench->set, p->agent_count);
+    machine_enablers(p, bench->state, blocked, &bench->set);
+    for (int i = 0; i < count; i++) {
+        machine_copy(p, bench->one, bench->state);
+        machine_step(p, bench->one, bench->steps[i], NULL);
+        if (!machine_agent_enabled(p, bench->one, blocked))
+            continue;
+        bench->enabled++;
+        if (!agent_set_has(&bench->set, bench->steps[i].agent))
+            complain(bench, "is let go on by", blocked, bench->steps[i].agent);
+    }
+}
+
+/* ---- stubborn sets --------------------------------------------------------------------------- */
+
+static bool same_canonical(const struct program *p, struct state *a, struct state *b)
+{
+    machine_canonical(p, a);
+    machine_canonical(p, b);
+    return memcmp(a->cells, b->cells, p->at.bytes) == 0;
+}
+
+static unsigned step(const struct program *p, struct state *state, int agent)
+{
+    struct effect effect;
+    machine_step(p, state, (struct transition){agent, 0}, &effect);
+    return effect.violated;
+}
+
+/* The number of iterations in flight is apart: see `enum pace`. So are values where accesses race. Behind a mismatch nothing counts. */
+static void check_commutes(struct bench *bench, const struct state *from, int member, int other)
+{
+    const struct program *p = bench->program;
+    const unsigned mismatch = 1u << PROPERTY_MISMATCH;
+    const unsigned races = 1u << PROPERTY_RACE | 1u << PROPERTY_LIFETIME;
+    const unsigned values = 1u << PROPERTY_VALUE | 1u << PROPERTY_SERIAL;
+    machine_copy(p, bench->one, from);
+    machine_copy(p, bench->two, from);
+    unsigned first = step(p, bench->one, member), second = step(p, bench->two, other);
+    bench->commuted++;
+    if (!machine_agent_enabled(p, bench->one, other) ||
+        !machine_agent_enabled(p, bench->two, member)) {
+        complain(bench, "one disables the other", member, other);
+        return;
+    }
+    first |= step(p, bench->one, other);
+    second |= step(p, bench->two, member);
+    unsigned counted = ~(1u << PROPERTY_BOUND) & ~((first | second) & races ? values : 0);
+    if ((first & counted) != (second & counted))
+        complain(bench, "show different violations", member, other);
+    else if (!(first & mismatch) && !same_canonical(p, bench->one, bench->two))
+        complain(bench, "lead to different states", member, other);
+}
+
+static void close_set(struct bench *bench, int seed)
+{
+    const struct program *p = bench->program;
+    agent_set_clear(&bench->set, p->agent_count);
+    agent_set_add(&bench->set, seed);
+    for (int i = 0; i < bench->set.count; i++)
+        if (machine_agent_enabled(p, bench->state, bench->set.members[i]))
+            machine_conflicts(p, bench->state, bench->set.members[i], &bench->set);
+        else
+            machine_enablers(p, bench->state, bench->set.members[i], &bench->set);
+}
+
+/* An agent outside of the set that can step, or -1. The data loader is never one: while it is asked
+   nothing else is explored. */
+static int someone_outside(struct bench *bench, const struct state *state)
+{
+    const struct program *p = bench->program;
+    int count = machine_enabled(p, state, bench->steps), kept = 0;
+    for (int i = 0; i < count; i++)
+        if (bench->steps[i].agent && !agent_set_has(&bench->set, bench->steps[i].agent))
+            bench->steps[kept++] = bench->steps[i];
+    return kept ? bench->steps[draw(bench) % (uint64_t)kept].agent : -1;
+}
+
+static void check_stubborn(struct bench *bench, int seed)
+{
+    const struct program *p = bench->program;
+    close_set(bench, seed);
+    machine_copy(p, bench->outside, bench->state);
+    for (int n = 0; n < OUTSIDE_STEPS; n++) {
+        int other = someone_outside(bench, bench->outside);
+        if (other < 0)
+            return;
+        for (int i = 0; i < bench->set.count; i++) {
+            int member = bench->set.members[i];
+            bool could = machine_agent_enabled(p, bench->state, member);
+            bench->members++;
+            if (could && machine_agent_enabled(p, bench->outside, member))
+                check_commutes(bench, bench->outside, member, other);
+            else if (could != (machine_agent_enabled(p, bench->outside, member) > 0))
+                complain(bench, could ? "no longer can" : "now can", member, other);
+        }
+        if (step(p, bench->outside, other) & 1u << PROPERTY_MISMATCH)
+            return;
+    }
+}
+
+/* ---- walks ----------------------------------------------------------------------------------- */
+
+static void check_state(struct bench *bench)
+{
+    const struct program *p = bench->program;
+    if (machine_agent_enabled(p, bench->state, 0))
+        return;
+    int count = machine_enabled(p, bench->state, bench->steps);
+    for (int agent = 1; agent < p->agent_count; agent++)
+        if (!machine_agent_enabled(p, bench->state, agent))
+            check_enablers(bench, agent, count);
+    for (int seed = 1; seed < p->agent_count; seed++)
+        if (machine_agent_enabled(p, bench->state, seed))
+            check_stubborn(bench, seed);
+}
+
+static void walk(struct bench *bench)
+{
+    const struct program *p = bench->program;
+    machine_reset(p, bench->state);
+    for (int n = 0; n < WALK_STEPS; n++) {
+        check_state(bench);
+        int count = machine_enabled(p, bench->state, bench->steps);
+        if (count == 0)
+            return;
+        struct effect effect;
+        machine_step(p, bench->state, bench->steps[draw(bench) % (uint64_t)count], &effect);
+        if (effect.violated & 1u << PROPERTY_MISMATCH)
+            return;
+    }
+}
+
+/* ---- the ready set --------------------------------------------------------------------------- */
+
+/* Every agent with a free step is listed, and no other; the same for choices, unless `free_only`. */
+static void check_listed(struct bench *bench, const struct ready_set *ready, const bool *listed)
+{
+    const struct program *p = bench->program;
+    for (int agent = 1; agent < p->agent_count; agent++) {
+        bool can = machine_agent_enabled(p, bench->state, agent);
+        bool free_step = can && machine_step_free(p, bench->state, agent);
+        bool choice = ready->readiness[agent] == READY_CHOICE;
+        if (free_step != listed[agent] || (!ready->free_only && (can && !free_step) != choice))
+            complain(bench, can ? "can step, not as listed" : "is listed and cannot", agent, agent);
+    }
+}
+
+static void list_news(const struct ready_set *ready, bool *listed)
+{
+    for (int i = 0; i < ready->news_count; i++)
+        listed[ready->news[i]] |= ready->readiness[ready->news[i]] == READY_FREE;
+}
+
+/* Take steps, free or, unless `free_only`, of any agent, until none is left. */
+static void check_chain(struct bench *bench, bool free_only)
+{
+    const struct program *p = bench->program;
+    struct ready_set ready;
+    bool *listed = calloc((size_t)p->agent_count, sizeof *listed);
+    bool ok = ready_init(&ready, p, free_only) && listed;
+    machine_reset(p, bench->state);
+    if (ok)
+        ready_begin(&ready, bench->state);
+    for (int n = 0; ok && n < 4 * WALK_STEPS; n++) {
+        list_news(&ready, listed);
+        check_listed(bench, &ready, listed);
+        int count = 0;
+        for (int agent = 1; agent < p->agent_count; agent++)
+            if (listed[agent] || (!free_only && ready.readiness[agent] == READY_CHOICE))
+                bench->steps[count++] = (struct transition){agent, 0};
+        if (count == 0)
+            break;
+        int agent = bench->steps[draw(bench) % (uint64_t)count].agent;
+        listed[agent] = false;
+        ready_acts(&ready, bench->state, agent);
+        if (step(p, bench->state, agent) & 1u << PROPERTY_MISMATCH)
+            break;
+        ready_acted(&ready, bench->state);
+        bench->chains++;
+    }
+    ready_fini(&ready);
+    free(listed);
+}
+
+/* ---- random plans ---------------------------------------------------------------------------- */
+
+static bool begin(struct bench *bench, const struct program *program)
+{
+    bench->program = program;
+    bench->state = machine_state(program);
+    bench->one = machine_state(program);
+    bench->two = machine_state(program);
+    bench->outside = machine_state(program);
+    bench->steps = calloc(machine_most_transitions(program), sizeof *bench->steps);
+    return agent_set_init(&bench->set, program->agent_count) && bench->state && bench->one &&
+           bench->two && bench->outside && bench->steps;
+}
+
+static void end(struct bench *bench)
+{
+    machine_free(bench->state);
+    machine_free(bench->one);
+    machine_free(bench->two);
+    machine_free(bench->outside);
+    free(bench->steps);
+    agent_set_fini(&bench->set);
+}
+
+static void check_driver(struct bench *bench, const struct plan *plan, enum driver driver)
+{
+    struct program *program;
+    struct diag diag;
+    struct program_options options = {
+        .driver = driver, .iterations = draw(bench) % 2 ? -1 : 2, .serial = true};
+    diag_init(&diag);
+    if (program_build(plan, &options, &program, &diag) == STATUS_OK) {
+        if (begin(bench, program)) {
+            for (int n = 0; n < WALKS; n++)
+                walk(bench);
+            check_chain(bench, true);
+            check_chain(bench, false);
+        } else {
+            tap_ok(0, "memory for a walk");
+        }
+        end(bench);
+        program_close(program);
+    }
+    diag_fini(&diag);
+}
+
+static void check_plan(struct bench *bench, enum random_form form)
+{
+    struct plan plan;
+    char *text = (bench->seed % WIDE_EVERY ? random_plan : random_wide_plan)(bench->seed, form);
+    bench->text = text;
+    bench->draws = 0;
+    if (text && plan_of_text(text, &plan)) {
+        check_driver(bench, &plan, form == RANDOM_PIPELINE ? DRIVER_CLOCK : DRIVER_NONE);
+        if (form == RANDOM_PIPELINE)
+            check_driver(bench, &plan, DRIVER_DATAFLOW);
+        plan_fini(&plan);
+    } else {
+        complain(bench, "is refused", 0, 0);
+    }
+    free(text);
+}
+
+static void test_random_plans(void)
+{
+    uint64_t seed = env_seed(), plans = (uint64_t)env_plans(QUICK, LONG);
+    for (int form = 0; form < RANDOM_FORMS; form++) {
+        struct bench bench = {0};
+        for (uint64_t i = 0; i < plans; i++) {
+            bench.seed = seed + i;
+            check_plan(&bench, (enum random_form)form);
+        }
+        tap_note("%d agents let go on, %d members and %d pairs of steps, %d steps of chains",
+                 bench.enabled, bench.members, bench.commuted, bench.chains);
+        tap_ok(bench.complaints == 0 && bench.members > 0, "%s: nobody outside interferes",
+               random_form_key((enum random_form)form));
+    }
+}
+
+/* ---- plans of our own ------------------------------------------------------------------------ */
+
+struct example {
+    const char *what;
+    unsigned most; /* states the reduced search may take; 0: only walk */
+    enum driver driver;
+    const char *plan;
+};
+
+/* One for each kind of conflict and of waiting that random plans seldom show. */
+static const struct example examples[] = {
+    {"one residency slot", 2, DRIVER_NONE,
+     "swplan: 1\nmachine: {sm_slots: 1}\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s, sm: 1}, {launch: k, stream: t, sm: 1}]\n"},
+    {"one hardware queue", 21, DRIVER_NONE,
+     "swplan: 1\nmachine: {hw_queues: 1}\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s}, {launch: k, stream: s}, {sync: stream, stream: s}]\n"
+     "  r0.b: [{launch: k, stream: t}, {launch: k, stream: t}, {sync: stream, stream: t}]\n"
+     "  r0.c: [{launch: k, stream: u}, {launch: k, stream: u}, {sync: stream, stream: u}]\n"},
+    {"three threads on one stream", 21, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: t}]\n"
+     "  r0.b: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: u}]\n"
+     "  r0.c: [{launch: k, stream: s}, {launch: l, stream: s}, {launch: m, stream: v}]\n"},
+    {"two threads on one communicator", 4, DRIVER_NONE,
+     "swplan: 1\ncomms: {A: [0, 1]}\nthreads:\n"
+     "  r0.a: [{collective: x, comm: A, stream: s}]\n"
+     "  r0.b: [{collective: y, comm: A, stream: t}]\n"
+     "  r1.a: [{collective: x, comm: A, stream: s}]\n"
+     "  r1.b: [{collective: y, comm: A, stream: t}]\n"},
+    {"three locks in a ring", 18, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{lock: l}, {lock: m}, {unlock: m}, {unlock: l}, {lock: l}, {unlock: l}]\n"
+     "  r0.b: [{lock: m}, {lock: n}, {unlock: n}, {unlock: m}, {lock: m}, {unlock: m}]\n"
+     "  r0.c: [{lock: n}, {lock: l}, {unlock: l}, {unlock: n}, {lock: n}, {unlock: n}]\n"},
+    {"a lock somebody else releases", 6, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{lock: m}, {lock: m}, {unlock: m}]\n"
+     "  r0.b: [{unlock: m}, {lock: m}, {unlock: m}]\n"},
+    {"an event that is recorded anew", 6, DRIVER_NONE,
+     "swplan: 1\nqueues: {q: 1}\nthreads:\n"
+     "  r0.a: [{callback: c, stream: s, body: [{await: f}]}, {record: e, stream: s}, {signal: g}, "
+     "{sync: event, event: e}, {signal: f}]\n"
+     "  r0.b: [{await: g}, {record: e, stream: t}, {record: e, stream: s}]\n"},
+    {"two threads allocate", 8, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{alloc: x, stream: s}, {launch: k, stream: s, writes: [x]}, {free: x}]\n"
+     "  r0.b: [{alloc: y, stream: s}, {launch: k, stream: t, writes: [y]}, {launch: l, stream: "
+     "t}]\n"},
+    {"memory that another thread marks", 0, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{alloc: x, stream: s}, {signal: f}, {launch: k, stream: t, writes: [x]}, "
+     "{free: x}, {alloc: y, stream: s}]\n"
+     "  r0.b: [{await: f}, {record_stream: x, stream: t}]\n"},
+    {"one turn taken by two", 0, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{ticket: 0}, {serve: 0}]\n  r0.b: [{ticket: 0}, {serve: 0}]\n"},
+    {"turns taken out of order", 7, DRIVER_NONE,
+     "swplan: 1\nthreads:\n"
+     "  r0.a: [{ticket: 1}, {serve: 1}]\n  r0.b: [{ticket: 0}, {serve: 0}]\n"
+     "  r0.c: [{ticket: 2}, {serve: 2}]\n"},
+    {"two putters, two getters", 8, DRIVER_NONE,
+     "swplan: 1\nqueues: {q: 1}\nthreads:\n"
+     "  r0.a: [{put: q}, {put: q}]\n  r0.b: [{put: q}]\n  r0.c: [{get: q}, {get: q}]\n"
+     "  r0.d: [{get: q}]\n"},
+    {"the end of several submissions", 76, DRIVER_DATAFLOW,
+     "swplan: 1\nmax_depth: 1\nretire: device\nticket_at: fire\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
+     "  C: {stage: 1, stream: s, thread_group: i, globally_ordered: true}\n"
+     "  D: {stage: 1, stream: t, thread_group: j, globally_ordered: true}\n"
+     "intra_iter_deps: [[C, A], [D, B]]\n"},
+    {"slots looked at too late", 2541, DRIVER_DATAFLOW,
+     "swplan: 1\nmax_depth: 2\nretire: last-task\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
+     "  C: {stage: 1, stream: t, thread_group: h}\n"
+     "intra_iter_deps: [[C, A]]\ninter_iter_deps: [[B, A, 1]]\n"},
+    {"dependences that are skipped", 2707, DRIVER_CLOCK,
+     "swplan: 1\nretired_dep: skip\nretire: submit\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 1, stream: t, thread_group: h}\n"
+     "intra_iter_deps: [[B, A]]\ninter_iter_deps: [[A, B, 1]]\n"},
+    {"retired before it was submitted", 0, DRIVER_CLOCK,
+     "swplan: 1\nretired_dep: skip\nretire: last-task\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g}\n  B: {stage: 0, stream: t, thread_group: h}\n"
+     "inter_iter_deps: [[B, A, 1]]\n"},
+    {"residency in a pipeline", 73, DRIVER_CLOCK,
+     "swplan: 1\nmachine: {sm_slots: 2}\nschedule:\n"
+     "  A: {stage: 0, stream: s, thread_group: g, sm: 1}\n"
+     "  B: {stage: 0, stream: t, thread_group: g, sm: 2}\n"
+     "  C: {stage: 1, stream: u, thread_group: g, sm: 1}\n"
+     "intra_iter_deps: [[C, A]]\n"},
+};
+enum { EXAMPLES = sizeof examples / sizeof *examples, EXAMPLE_ROUNDS = 20 };
+
+static bool walk_in(struct bench *bench, const struct example *example)
+{
+    struct plan plan;
+    bool read = plan_of_text(example->plan, &plan);
+    bench->text = example->plan;
+    for (int round = 0; read && round < EXAMPLE_ROUNDS; round++) {
+        bench->seed = (uint64_t)round;
+        check_driver(bench, &plan, example->driver);
+    }
+    if (read)
+        plan_fini(&plan);
+    return read;
+}
+
+static void walk_example(const struct example *example)
+{
+    struct bench bench = {0};
+    bool read = walk_in(&bench, example);
+    tap_ok(read && bench.complaints == 0, "%s: nobody outside interferes", example->what);
+}
+
+static bool verify(const struct plan *plan, enum driver driver, bool no_reduction,
+                   struct verify_report *report)
+{
+    struct diag diag;
+    struct verify_options options = {.program = {.driver = driver, .iterations = -1},
+                                     .no_reduction = no_reduction,
+                                     .any_witness = true};
+    diag_init(&diag);
+    bool ok = verify_plan(plan, &options, report, &diag) == STATUS_OK;
+    diag_fini(&diag);
+    return ok;
+}
+
+/* Few states, and no other outcome than without reduction. */
+static void count_states(const char *what, const char *text, enum driver driver, unsigned most)
+{
+    struct plan plan;
+    struct verify_report with, without;
+    if (!plan_of_text(text, &plan))
+        return;
+    if (verify(&plan, driver, false, &with)) {
+        tap_ok(with.states <= most, "%s: %" PRIu64 " states, at most %u", what, with.states, most);
+        if (verify(&plan, driver, true, &without)) {
+            bool mismatch = without.outcome[PROPERTY_MISMATCH] != OUTCOME_PROVED;
+            bool same = memcmp(with.outcome, without.outcome, sizeof with.outcome) == 0;
+            tap_ok(mismatch ? with.outcome[PROPERTY_MISMATCH] == without.outcome[PROPERTY_MISMATCH]
+                            : same,
+                   "%s: the same as the whole search (%" PRIu64 " states)", what, without.states);
+            verify_fini(&without);
+        }
+        verify_fini(&with);
+    }
+    plan_fini(&plan);
+}
+
+/* Six ranks in groups of two and of three, one residency slot: each rank may start its two
+   collectives in either order, unless the second waits for the first (torchrec#3849). */
+static char *two_groupings(bool waits)
+{
+    char *text = NULL;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return NULL;
+    fputs("swplan: 1\nmachine: {sm_slots: 1}\ncomms: {a0: [0, 3], a1: [1, 4], a2: [2, 5], b0: [0, "
+          "1, 2], b1: [3, 4, 5]}\nthreads:\n",
+          out);
+    for (int rank = 0; rank < 6; rank++)
+        fprintf(out,
+                "  r%d.main:\n    - {collective: x, comm: a%d, stream: s, sm: 1}\n%s"
+                "    - {collective: y, comm: b%d, stream: t, sm: 1}\n",
+                rank, rank % 3,
+                waits ? "    - {record: e, stream: s}\n    - {wait: e, stream: t}\n" : "",
+                rank / 3);
+    return fclose(out) == 0 ? text : NULL;
+}
+
+static void test_two_groupings(void)
+{
+    for (int waits = 0; waits < 2; waits++) {
+        char *text = two_groupings(waits);
+        struct plan plan;
+        struct verify_report report;
+        if (text && plan_of_text(text, &plan)) {
+            if (verify(&plan, DRIVER_NONE, false, &report)) {
+                tap_is_int(report.outcome[PROPERTY_DEADLOCK], waits ? OUTCOME_PROVED : OUTCOME_SOME,
+                           "two groupings of six ranks, %s",
+                           waits ? "one after the other" : "in either order");
+                tap_ok(report.states <= (waits ? 1 : 100), "in %" PRIu64 " states", report.states);
+                verify_fini(&report);
+            }
+            plan_fini(&plan);
+        }
+        free(text);
+    }
+}
+
+/* ---- mutants --------------------------------------------------------------------------------- */
+
+enum { MUTANT_PLANS = 250, MUTANT_SECONDS = 300, RUNS = 2 * MUTANT_PLANS };
+
+/* A use of an operation, or a way of an operand, that is left out; the other of the two is -1. */
+struct mutant {
+    int kind; /* of an operation: its use of this bit at this moment */
+    enum op_moment moment;
+    int operand; /* its way for this bit; USE_KINDS: that it has room */
+    enum use_kind use;
+};
+
+/* What no step of a random plan can show. */
+static const struct {
+    struct mutant mutant;
+    const char *why;
+} equivalent[] = {
+    {{OP_SYNC, AT_CALL, -1, USE_TAKES},
+     "a sync finds its helpers by its own rule, and conflicts by what it looks at"},
+    {{OP_ALLOC, AT_STREAM, -1, USE_LOOKS}, "a mark: accesses are queued or done in any order"},
+    {{-1, AT_CALL, OPERAND_LOCK, USE_GIVES},
+     "the holder of a lock is known, and its release conflicts only where a lock is abused"},
+    {{OP_BARRIER, AT_CALL, -1, USE_GIVES}, "a barrier is lowered to flags"},
+    {{OP_BARRIER, AT_CALL, -1, USE_TAKES}, "a barrier is lowered to flags"},
+};
+enum { EQUIVALENT = sizeof equivalent / sizeof *equivalent };
+
+static const char *why_equivalent(const struct mutant *mutant)
+{
+    for (int i = 0; i < EQUIVALENT; i++)
+        if (memcmp(&equivalent[i].mutant, mutant, sizeof *mutant) == 0)
+            return equivalent[i].why;
+    return NULL;
+}
+
+/* The tables are constants of the program; a child changes its own copy. */
+static void *writable(const void *table, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)table / page * page,
+                    end = (uintptr_t)table + size;
+    return mprotect((void *)first, end - first, PROT_READ | PROT_WRITE) == 0
+               ? (void *)(uintptr_t)table
+               : NULL;
+}
+
+static bool mutate(const struct mutant *mutant)
+{
+    struct op_row *ops = writable(op_table, sizeof op_table);
+    struct operand_row *operands = writable(operand_table, sizeof operand_table);
+    if (!ops || !operands)
+        return false;
+    if (mutant->kind >= 0)
+        ops[mutant->kind].uses[mutant->moment] &= (unsigned char)~(1u << mutant->use);
+    else if (mutant->use == USE_KINDS)
+        operands[mutant->operand].has_room = false;
+    else
+        operands[mutant->operand].way[mutant->use] = WAY_NOTHING;
+    return true;
+}
+
+/* The end of a run with clocks, and its steps. */
+static int64_t simulated(const struct plan *plan, enum driver driver)
+{
+    const struct program_options options = {.driver = driver,
+                                            .iterations = driver == DRIVER_NONE ? -1 : 3};
+    const struct simulate_options none = {0};
+    struct program *program;
+    struct timing timing;
+    struct simulation_result result;
+    struct diag diag;
+    int64_t end = -1;
+    diag_init(&diag);
+    if (program_build(plan, &options, &program, &diag) == STATUS_OK) {
+        if (timing_init(&timing, program, NULL, 0, &diag) == STATUS_OK) {
+            if (simulate_run(program, &timing, &none, &result, &diag) == STATUS_OK) {
+                end = result.makespan_ns + 1000 * 1000 * result.steps;
+                simulation_fini(&result);
+            }
+            timing_fini(&timing);
+        }
+        program_close(program);
+    }
+    diag_fini(&diag);
+    return end;
+}
+
+static int64_t simulated_text(const char *text, enum driver driver)
+{
+    struct plan plan;
+    int64_t end = -1;
+    if (text && plan_of_text(text, &plan)) {
+        end = simulated(&plan, driver);
+        plan_fini(&plan);
+    }
+    return end;
+}
+
+static int64_t simulated_seed(uint64_t seed, enum random_form form)
+{
+    char *text = random_plan(seed, form);
+    int64_t end = simulated_text(text, form != RANDOM_PIPELINE ? DRIVER_NONE
+                                       : seed % 2              ? DRIVER_CLOCK
+                                                               : DRIVER_DATAFLOW);
+    free(text);
+    return end;
+}
+
+/* What the simulations end with, without a mutant. */
+struct ends {
+    int64_t random[RANDOM_FORMS][RUNS], example[EXAMPLES];
+};
+
+/* Does a check of the examples or of the first random plans fail? */
+static bool fails(const struct ends *ends)
+{
+    static const enum random_form order[] = {RANDOM_THREADS, RANDOM_PIPELINE, RANDOM_PROGRAMS};
+    struct bench bench = {.quiet = true};
+    for (int i = 0; i < EXAMPLES && bench.complaints == 0; i++) {
+        walk_in(&bench, &examples[i]);
+        if (simulated_text(examples[i].plan, examples[i].driver) != ends->example[i])
+            return true;
+    }
+    for (int i = 0; i < RUNS && bench.complaints == 0; i++)
+        for (int f = 0; f < RANDOM_FORMS && bench.complaints == 0; f++) {
+            bench.seed = (uint64_t)i + 1;
+            if (simulated_seed(bench.seed, order[f]) != ends->random[order[f]][i])
+                return true;
+            if (i < MUTANT_PLANS)
+                check_plan(&bench, order[f]);
+        }
+    return bench.complaints > 0;
+}
+
+/* An assertion counts as much as a check that fails, and so does a run that does not end. */
+static bool is_noticed(const struct mutant *mutant, const struct ends *ends)
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(MUTANT_SECONDS);
+        if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout) ||
+            !mutate(mutant))
+            _exit(0);
+        _exit(fails(ends) ? 1 : 0);
+    }
+    int status = 0;
+    return child > 0 && waitpid(child, &status, 0) == child && status != 0;
+}
+
+static void try_mutant(const struct mutant *mutant, const char *what, const struct ends *ends)
+{
+    static const char *const uses[] = {"gives", "takes", "sets", "looks", "has room"};
+    const char *why = why_equivalent(mutant);
+    tap_is_int(is_noticed(mutant, ends), why == NULL, "without \"%s %s %s\": %s", what,
+               uses[mutant->use], mutant->moment == AT_STREAM ? "at the stream" : "at the call",
+               why ? why : "noticed");
+}
+
+/* Is there an operation with this use of the operand, and does it conflict with others? */
+static bool is_used(int operand, int use)
+{
+    bool used = false;
+    for (int kind = 0; kind < OP_COUNT; kind++)
+        used |= (int)op_operand((enum op_kind)kind) == operand &&
+                (op_table[kind].uses[AT_CALL] | op_table[kind].uses[AT_STREAM]) >> use & 1;
+    return used && operand_table[operand].way[use] != WAY_NOTHING;
+}
+
+static void test_mutants(void)
+{
+    static struct ends ends;
+    for (int form = 0; form < RANDOM_FORMS; form++)
+        for (int i = 0; i < RUNS; i++)
+            ends.random[form][i] = simulated_seed((uint64_t)i + 1, (enum random_form)form);
+    for (int i = 0; i < EXAMPLES; i++)
+        ends.example[i] = simulated_text(examples[i].plan, examples[i].driver);
+    for (int i = 0; i < EXAMPLES; i++)
+        tap_ok(ends.example[i] >= 0, "%s: a run with clocks", examples[i].what);
+    for (int kind = 0; kind < OP_COUNT; kind++)
+        for (int moment = 0; moment < OP_MOMENTS; moment++)
+            for (int use = 0; use < USE_KINDS; use++)
+                if (op_uses((enum op_kind)kind, (enum op_moment)moment) & 1u << use)
+                    try_mutant(
+                        &(struct mutant){kind, (enum op_moment)moment, -1, (enum use_kind)use},
+                        op_key((enum op_kind)kind), &ends);
+    static const char *const operands[OPERAND_COUNT] = {
+        [OPERAND_EVENT] = "an event", [OPERAND_FLAG] = "a flag", [OPERAND_QUEUE] = "a queue",
+        [OPERAND_LOCK] = "a lock",    [OPERAND_TURN] = "a turn", [OPERAND_BUFFER] = "a buffer"};
+    for (int operand = 0; operand < OPERAND_COUNT; operand++)
+        for (int use = 0; operands[operand] && use <= USE_KINDS; use++)
+            if (use == USE_KINDS ? operand_table[operand].has_room : is_used(operand, use))
+                try_mutant(&(struct mutant){-1, AT_CALL, operand, (enum use_kind)use},
+                           operands[operand], &ends);
+}
+
+int main(void)
+{
+    test_sets();
+    for (int i = 0; i < EXAMPLES; i++) {
+        walk_example(&examples[i]);
+        if (examples[i].most)
+            count_states(examples[i].what, examples[i].plan, examples[i].driver, examples[i].most);
+    }
+    test_two_groupings();
+    test_random_plans();
+    if (env_is_long())
+        test_mutants();
+    return tap_done();
+}

@@ -1,0 +1,286 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Speed, as instructions executed: what a command costs changes only with a commit that says so.
+#
+#     tests/whole/t_instructions.sh            compare with tests/expected/instructions (part of `make check`)
+#     tests/whole/t_instructions.sh --write    measure and rewrite that file: `make instructions`
+#
+# Growth: for each shape of plan twice the input costs at most LIMIT times the instructions. Checked with every compiler. Counts: each command beside
+# its committed count, within 5%. A count depends on compiler, flags, libraries and processor, so it is
+# compared only where these are those of the file.
+#
+# valgrind counts (callgrind, without caches): a clock says nothing on a machine that does other work.
+set -u
+: "${srcdir:=.}"
+: "${SWSIM:=./swsim}"
+: "${CC:=cc}"
+: "${CFLAGS:=}"
+: "${INSTRUMENT_FLAGS:=}"
+. "$srcdir/tests/tap.sh"
+
+case $SWSIM in /*) ;; *) SWSIM=$(pwd)/$SWSIM ;; esac
+srcdir=$(cd "$srcdir" && pwd)
+table=$srcdir/tests/expected/instructions
+LIMIT=2.2
+dir=$(mktemp -d) || exit 99
+trap 'rm -rf "$dir"' EXIT
+
+# Why nothing can be counted here, or nothing.
+obstacle()
+{
+    command -v valgrind >/dev/null || echo "valgrind is not installed"
+    test -z "$INSTRUMENT_FLAGS" || echo "built with $INSTRUMENT_FLAGS"
+    ! grep -qs "define SWSIM_CHECKS" config.h || echo "built with --enable-checks"
+}
+
+# The things that counts depend on, on one line.
+fingerprint()
+{
+    flags=$(echo "$CFLAGS" | sed 's/-Werror//g' | xargs)
+    compiler=$($CC --version | head -n 1)
+    libraries=$(pkg-config --modversion yaml-0.1 sqlite3 libcgraph 2>/dev/null | xargs)
+    avx2=$(grep -qw avx2 /proc/cpuinfo && echo avx2)
+    echo "$compiler; $flags; $(getconf GNU_LIBC_VERSION); $libraries; $(valgrind --version); $(uname -m) $avx2"
+}
+
+# instructions ARGUMENT...: how many swsim and its children execute. Fixed environment and folder: both are in memory
+# that the program reads.
+instructions()
+{
+    (cd "$dir" && ln -sf "$SWSIM" swsim &&
+        env -i LC_ALL=C LD_BIND_NOW=1 PATH=/usr/bin:/bin valgrind --tool=callgrind \
+            --callgrind-out-file=/dev/null ./swsim "$@" 2>&1 >/dev/null </dev/null) |
+        awk '/Collected :/ { count += $NF; any = 1 } END { if (any) printf "%.0f\n", count }'
+}
+
+# ---- shapes of plans -----------------------------------------------------------------------------
+
+# shape NAME N: the file of a plan of this shape, N units long, on standard output.
+shape()
+{
+    case $1 in
+    deep | wide) # a pipeline of N tasks: one after the other, or a tree on N / 2 streams
+        awk -v n="$2" -v wide="$([ "$1" = wide ] && echo 1)" 'BEGIN {
+            print "swplan: 1\nname: shape\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: %d, stream: s%d, time: %dus, host_time: 1us}\n", i,
+                    int(i * 2 / n), i % (wide ? n / 2 : 2), 50 + i * 37 % 200
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T%d]\n", i, wide ? int((i - 1) / 2) : i - 1 }' ;;
+    groups | groups_timeless) # a pipeline of N tasks, two a stream and a thread group
+        awk -v n="$2" -v times="$([ "$1" = groups ] && echo 1)" 'BEGIN {
+            print "swplan: 1\nname: shape\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: 0, stream: s%d, thread_group: g%d%s}\n", i, int(i / 2), int(i / 2),
+                    times ? ", host_time: 1us, time: " 50 + i * 37 % 200 "us" : "" }' ;;
+    stages) # a pipeline of N tasks, each with a stage of its own, that share a buffer
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nbuffers: {b: {scope: iteration, bytes: 4MiB}}\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: %d, stream: s, time: 1us, %s: [b]}\n", i, i, i % 2 ? "reads" : "writes"
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T%d]\n", i, i - 1 }' ;;
+    between) # a pipeline of N tasks, a buffer written and read in turn, with a task between any two of these
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: %d, stream: s%d, time: 1us%s}\n", i, int(i * 2 / n), i % 7,
+                    i % 2 ? "" : i % 4 ? ", reads: [b]" : ", writes: [b]"
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T%d]\n", i, i - 1
+            printf "inter_iter_deps:\n  - [T0, T%d]\n", n - 1 }' ;;
+    readers) # a pipeline of N tasks: the first writes, and waits for the others, which read
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nbuffers:\n  b: {scope: shared, bytes: 4MiB}\nschedule:"
+            for (i = 0; i < n; i++)
+                printf "  T%d: {stage: %d, stream: s%d, time: %dus, host_time: 1us, %s: [b]}\n", i,
+                    i ? 1 : 0, i % 2, 50 + i * 37 % 200, i ? "reads" : "writes"
+            print "intra_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T%d, T0]\n", i
+            print "inter_iter_deps:"
+            for (i = 1; i < n; i++)
+                printf "  - [T0, T%d]\n", i }' ;;
+    programs) # 1F1B of 16 ranks, N microbatches
+        printf 'swplan: 1\nname: shape\ntimes: {F: 1ms, B: 2ms}\n'
+        printf 'generate: {schedule: 1f1b, ranks: 16, microbatches: %d}\n' "$2" ;;
+    holes) # two rows, which leave out all microbatches but two of N + 1
+        printf 'swplan: 1\nname: shape\nprograms:\n  - 0F0 0SEND_F0 0F%d\n  - 1RECV_F0 1F0 1F%d\n' "$2" "$2" ;;
+    host) # two threads and a queue, N batches
+        awk -v n="$2" 'BEGIN {
+            print "swplan: 1\nname: shape\nqueues: {batches: 2}\nthreads:\n  r0.loader:"
+            for (i = 0; i < n; i++)
+                printf "    - {host: 500us, name: read}\n" \
+                    "    - {copy: h2d, bytes: 4MiB, stream: memcpy, time: 2ms, host_time: 20us}\n" \
+                    "    - {record: copied%d, stream: memcpy}\n    - {put: batches}\n", i
+            print "  r0.trainer:"
+            for (i = 0; i < n; i++)
+                printf "    - {get: batches}\n    - {wait: copied%d, stream: compute}\n" \
+                    "    - {launch: train, stream: compute, time: 3ms, host_time: 60us}\n", i }' ;;
+    job) sh "$srcdir/tests/bench/job.sh" "$2" ;; # as imported from a trace, N steps
+    ranks) # data-parallel training on N ranks
+        sed "s/^ranks: .*/ranks: $2/" "$srcdir/plans/examples/two_ranks.yaml" ;;
+    *_device) # the same, where the host waits for the device
+        shape "${1%_device}" "$2" | sed 's/^swplan: 1/&\nretire: device/' ;;
+    esac
+}
+
+# plan NAME N: the name of such a file in $dir.
+plan()
+{
+    test -f "$dir/$1$2" || shape "$1" "$2" >"$dir/$1$2"
+    echo "$1$2"
+}
+
+# ---- growth --------------------------------------------------------------------------------------
+
+# "SHAPE N COMMAND": N against 2 N.
+growth='deep 300 verify -q --driver=clock
+deep 300 verify -q --driver=dataflow
+deep_device 1000 predict -q --driver=clock -n 20
+deep 1000 predict -q --driver=clock -n 20
+deep 300 predict -q --driver=dataflow -n 20
+wide 300 verify -q --driver=clock
+stages 125 verify -q --driver=clock
+readers 250 verify -q --driver=dataflow
+between 500 verify -q --driver=dataflow
+groups 500 predict -q --driver=dataflow -n 20
+groups_timeless 500 predict -q --driver=dataflow -n 20
+wide 100 predict -q --driver=clock -n 10
+programs 32 verify -q
+programs 32 predict -q
+holes 4000 predict -q
+host 500 verify -q --limit=states=2000
+host 500 predict -q
+job 50 predict -q
+ranks 64 verify -q
+ranks 128 predict -q --driver=clock -n 20
+ranks 512 predict -q --driver=clock -n 100 --jitter=*=gamma(cv=0.2)
+ranks 64 predict -q --driver=dataflow -n 20'
+
+# grows_at_most LIMIT SHAPE N COMMAND...: the cost of starting the program is left out.
+grows_at_most()
+{
+    limit=$1 name=$2 n=$3
+    shift 3
+    once=$(instructions "$@" "$(plan "$name" "$n")")
+    twice=$(instructions "$@" "$(plan "$name" $((2 * n)))")
+    echo "$once instructions for $n, $twice for twice that; $start of them to start"
+    awk -v once="$once" -v twice="$twice" -v start="$start" -v limit="$limit" 'BEGIN {
+        ratio = (twice - start) / (once - start)
+        printf "%.2f times; at most %s\n", ratio, limit
+        exit !(once > start && ratio <= limit) }'
+}
+
+# check_growth LIMIT: the rows on standard input.
+check_growth()
+{
+    while read -r name n command; do
+        # shellcheck disable=SC2086
+        check "$command: twice $name $n costs at most $1 times" \
+            grows_at_most "$1" "$name" "$n" $command
+    done
+}
+
+# ---- counts --------------------------------------------------------------------------------------
+
+# The commands that are counted, one a line. @SHAPE:N is a plan of that shape; other plans are in plans/.
+commands='--version
+verify -q reference/sparse_dist.yaml
+verify -q --threads=1 --no-reduction --driver=clock --ranks=1 --limit=states=5000 reference/sparse_dist.yaml
+verify -q --threads=1 --no-reduction --driver=dataflow --limit=states=5000 reference/prefetch.yaml
+verify -q --threads=1 --no-fix deadlocks/scenario3_broken.yaml
+verify -q --threads=1 bugs/nccl_one_slot_opposite_order_broken.yaml
+verify -q @deep:300
+verify -q @wide:300
+verify -q @programs:32
+verify -q @ranks:64
+predict -q --threads=1 --driver=clock reference/sparse_dist.yaml
+predict -q --threads=1 --driver=dataflow reference/prefetch.yaml
+predict -q --threads=1 --driver=clock -n 300 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --driver=clock --replications=8 --jitter=*=gamma(cv=0.2) reference/sparse_dist.yaml
+predict -q --threads=1 --critical-path --driver=dataflow -n 100 reference/semi_sync.yaml
+predict -q --threads=1 --driver=clock -n 10 @wide:100
+predict -q --threads=1 @programs:32
+predict -q --threads=1 @host:500
+predict -q --threads=1 -n 20 @ranks:16
+lower -q @programs:32
+schedule -q reference/sparse_dist.yaml
+export -q --format=promela reference/sparse_dist.yaml
+render -q -o plan.dot reference/sparse_dist.yaml'
+
+# count_of COMMAND: its instructions.
+count_of()
+{
+    arguments=
+    for word in $1; do
+        case $word in
+        @*) word=$(plan "$(echo "${word#@}" | cut -d : -f 1)" "${word##*:}") ;;
+        *.yaml) word=plans/$word ;;
+        esac
+        arguments="$arguments $word"
+    done
+    # shellcheck disable=SC2086
+    instructions $arguments
+}
+
+# near COMMAND COUNT: is the count within 5% of the committed one?
+near()
+{
+    committed=$(awk -v command="$1" '{ count = $1; sub(/^[0-9]+ /, "") } $0 == command { print count }' \
+        "$table")
+    echo "$2 instructions; committed: ${committed:-none}"
+    test -n "$committed" || { echo "commit a count: make instructions"; return 1; }
+    awk -v new="$2" -v old="$committed" 'BEGIN { exit !(new > 1.05 * old) }' &&
+        { echo "slower by more than 5%: mend it, or commit the count and say why"; return 1; }
+    awk -v new="$2" -v old="$committed" 'BEGIN { exit !(new < 0.95 * old) }' &&
+        { echo "faster by more than 5%: commit the better count, make instructions"; return 1; }
+    return 0
+}
+
+check_counts()
+{
+    if [ "$(sed -n 's/^# //p' "$table")" != "$(fingerprint)" ]; then
+        skip "counts are those of another system: $(sed -n 's/^# //p' "$table")"
+        return
+    fi
+    while read -r command; do
+        check "$command" near "$command" "$(count_of "$command")"
+    done <<EOF
+$commands
+EOF
+}
+
+write_table()
+{
+    {
+        echo "# $(fingerprint)"
+        echo "$commands" | while read -r command; do
+            echo "$(count_of "$command") $command"
+        done
+    } >"$dir/table" && cp "$dir/table" "$table" && cat "$table"
+}
+
+# --------------------------------------------------------------------------------------------------
+
+set -f # a command may have stars
+ln -s "$srcdir/plans" "$dir/plans"
+obstacle=$(obstacle)
+if [ "${1-}" = --write ]; then
+    test -z "$obstacle" || { echo "$obstacle" >&2; exit 1; }
+    write_table
+    exit
+fi
+if [ -n "$obstacle" ]; then
+    skip "$obstacle"
+else
+    start=$(instructions --version)
+    check_growth "$LIMIT" <<EOF
+$growth
+EOF
+    check_counts
+fi
+done_testing
